@@ -1,0 +1,118 @@
+package atomicfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+)
+
+// TempPrefix starts the name of every temporary file. A directory that a killed process left behind can be cleaned
+// by removing the files whose names start with it.
+const TempPrefix = ".tmp-"
+
+// bufferSize keeps small writes from becoming system calls; 256 KiB is past the point where a larger one is faster.
+const bufferSize = 256 << 10
+
+// serial tells apart the temporary files that one process has open for the same path.
+var serial atomic.Uint64
+
+// Write replaces the file at path by what write writes. The file gets mode 0644 less the umask, or keeps the
+// permissions that it has. Errors name path; an error that write returns is wrapped and can be found by errors.Is.
+func Write(path string, write func(io.Writer) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing %s: %w", path, err)
+		}
+	}()
+	dir := filepath.Dir(path)
+	temp, err := createTemp(dir, filepath.Base(path))
+	if err != nil {
+		return err
+	}
+	open := true
+	defer func() {
+		if open {
+			temp.Close()
+		}
+		if err != nil {
+			os.Remove(temp.Name())
+		}
+	}()
+	if info, statErr := os.Stat(path); statErr == nil {
+		if info.IsDir() {
+			return errors.New("it is a directory")
+		}
+		if err := temp.Chmod(info.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	buffered := bufio.NewWriterSize(temp, bufferSize)
+	if err := write(buffered); err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	if err := temp.Sync(); err != nil {
+		return err
+	}
+	open = false
+	if err := temp.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// WriteBytes replaces the file at path by content, as [Write] does.
+func WriteBytes(path string, content []byte) error {
+	return Write(path, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// createTemp opens a new file beside the target. os.CreateTemp would give it mode 0600, which would make every file
+// that a run writes unreadable for a group; here the umask decides, as for any other new file.
+func createTemp(dir, base string) (*os.File, error) {
+	for attempt := 0; ; attempt++ {
+		name := filepath.Join(dir, fmt.Sprintf("%s%s-%d-%d", TempPrefix, base, os.Getpid(), serial.Add(1)))
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, os.ErrExist) && attempt < 1000 {
+			continue
+		}
+		return f, err
+	}
+}
+
+// SyncDir flushes a directory's entries, so that files created, renamed or removed in it stay so after a power cut.
+func SyncDir(dir string) error {
+	if err := syncDir(dir); err != nil {
+		return fmt.Errorf("syncing directory %s: %w", dir, err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	// Some file systems (a few network and FUSE ones) cannot flush a directory and say so with EINVAL or ENOTSUP.
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
