@@ -1,0 +1,137 @@
+package safetensors
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// The names that model folders use.
+const (
+	ModelFile  = "model.safetensors"
+	ModelIndex = "model.safetensors.index.json"
+)
+
+// Model is the weights of a model folder, in one file or several.
+type Model struct {
+	dir    string
+	shards []*File
+	where  map[string]*File
+	names  []string
+}
+
+// OpenModel opens the weights of a model folder: model.safetensors, or, where that is missing, the shards that
+// model.safetensors.index.json lists. Every tensor that the index names must be in the shard that it says.
+func OpenModel(dir string) (*Model, error) {
+	m := &Model{dir: dir, where: map[string]*File{}}
+	single := filepath.Join(dir, ModelFile)
+	f, err := Open(single)
+	switch {
+	case err == nil:
+		m.shards = []*File{f}
+		for _, name := range f.Names() {
+			m.where[name] = f
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		if err := m.openShards(); err != nil {
+			return nil, errors.Join(err, m.Close())
+		}
+	default:
+		return nil, err
+	}
+	m.names = slices.Sorted(maps.Keys(m.where))
+	return m, nil
+}
+
+func (m *Model) openShards() error {
+	path := filepath.Join(m.dir, ModelIndex)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("safetensors: %s holds neither %s nor %s: %w", m.dir, ModelFile, ModelIndex, fs.ErrNotExist)
+	} else if err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(content, &index); err != nil {
+		return &FormatError{Path: path, Problem: err.Error()}
+	}
+	if len(index.WeightMap) == 0 {
+		return &FormatError{Path: path, Problem: "weight_map is missing or empty"}
+	}
+	open := map[string]*File{}
+	for _, name := range slices.Sorted(maps.Keys(index.WeightMap)) {
+		shard := index.WeightMap[name]
+		f := open[shard]
+		if f == nil {
+			if !filepath.IsLocal(shard) {
+				return &FormatError{Path: path, Tensor: name, Problem: fmt.Sprintf("shard %q is outside the folder", shard)}
+			}
+			f, err = Open(filepath.Join(m.dir, shard))
+			if errors.Is(err, fs.ErrNotExist) {
+				return &FormatError{Path: path, Tensor: name, Problem: fmt.Sprintf("its shard %s is missing", shard)}
+			} else if err != nil {
+				return err
+			}
+			open[shard] = f
+			m.shards = append(m.shards, f)
+		}
+		if _, ok := f.Tensor(name); !ok {
+			return &FormatError{Path: path, Tensor: name, Problem: fmt.Sprintf("is not in %s, where the index says it is", shard)}
+		}
+		m.where[name] = f
+	}
+	return nil
+}
+
+// Dir returns the folder that the model was opened from.
+func (m *Model) Dir() string { return m.dir }
+
+// Names returns the names of all tensors in ascending order. The slice is shared and must not be changed.
+func (m *Model) Names() []string { return m.names }
+
+// Tensor returns the tensor of that name. Its Data stays valid until Close.
+func (m *Model) Tensor(name string) (Tensor, bool) {
+	f, ok := m.where[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return f.Tensor(name)
+}
+
+// Files returns the paths of the files that hold the weights, in the order of their first tensor's name.
+func (m *Model) Files() []string {
+	paths := make([]string, len(m.shards))
+	for i, f := range m.shards {
+		paths[i] = f.Path()
+	}
+	return paths
+}
+
+// CheckFinite returns an error for the first tensor, by name, that holds a value which is NaN or infinite. It reads
+// all weights once.
+func (m *Model) CheckFinite() error {
+	for _, name := range m.names {
+		t, _ := m.Tensor(name)
+		if err := t.CheckFinite(); err != nil {
+			return fmt.Errorf("%s: %w", m.where[name].Path(), err)
+		}
+	}
+	return nil
+}
+
+// Close unmaps all files.
+func (m *Model) Close() error {
+	var errs []error
+	for _, f := range m.shards {
+		errs = append(errs, f.Close())
+	}
+	m.where, m.names = nil, nil
+	return errors.Join(errs...)
+}

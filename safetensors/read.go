@@ -1,0 +1,252 @@
+package safetensors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"unicode/utf8"
+)
+
+// MaxHeader bounds the header's length in bytes, as the reference does: a length field that is garbage must not make
+// a reader allocate what it says.
+const MaxHeader = 100_000_000
+
+// metadataKey is the header's one name that is no tensor.
+const metadataKey = "__metadata__"
+
+// FormatError says what is wrong with a file's content. It is the user's file that must be mended, not the program.
+type FormatError struct {
+	Path    string
+	Tensor  string // empty where the whole file is meant
+	Problem string
+}
+
+func (e *FormatError) Error() string {
+	if e.Tensor == "" {
+		return fmt.Sprintf("safetensors: %s: %s", e.Path, e.Problem)
+	}
+	return fmt.Sprintf("safetensors: %s: tensor %q: %s", e.Path, e.Tensor, e.Problem)
+}
+
+// File is an open file. Its methods may be called concurrently, except Close.
+type File struct {
+	path     string
+	content  []byte
+	unmap    func() error
+	tensors  map[string]Tensor
+	names    []string
+	metadata map[string]string
+}
+
+// Open maps a file and checks its header. Content that is not valid gives a [*FormatError].
+//
+// The values are read when they are used: a file that another process cuts short meanwhile faults, as with any
+// mapping. Files that popri writes are replaced, never changed in place.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &FormatError{Path: path, Problem: "is not a regular file"}
+	}
+	if info.Size() < 8 {
+		return nil, &FormatError{Path: path, Problem: fmt.Sprintf("%d bytes are too short: the length of the header alone takes 8", info.Size())}
+	}
+	content, unmap, err := mapFile(f, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: mapping %s (%d bytes): %w", path, info.Size(), err)
+	}
+	file := &File{path: path, content: content, unmap: unmap}
+	if err := file.parse(); err != nil {
+		return nil, errors.Join(err, unmap())
+	}
+	return file, nil
+}
+
+// Path returns the path that the file was opened by.
+func (f *File) Path() string { return f.path }
+
+// Names returns the tensors' names in ascending order. The slice is shared and must not be changed.
+func (f *File) Names() []string { return f.names }
+
+// Tensor returns the tensor of that name. Its Data stays valid until Close.
+func (f *File) Tensor(name string) (Tensor, bool) {
+	t, ok := f.tensors[name]
+	return t, ok
+}
+
+// Metadata returns a copy of the header's free text entries.
+func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
+
+// Close unmaps the file. Views handed out before must not be used any more. A second call does nothing.
+func (f *File) Close() error {
+	if f.unmap == nil {
+		return nil
+	}
+	unmap := f.unmap
+	f.unmap, f.content, f.tensors, f.names = nil, nil, nil, nil
+	if err := unmap(); err != nil {
+		return fmt.Errorf("safetensors: closing %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// span is where a tensor's bytes lie, counted from the end of the header.
+type span struct {
+	name       string
+	begin, end int64
+}
+
+func (f *File) parse() error {
+	bad := func(tensor, format string, args ...any) error {
+		return &FormatError{Path: f.path, Tensor: tensor, Problem: fmt.Sprintf(format, args...)}
+	}
+	length := binary.LittleEndian.Uint64(f.content)
+	if length > MaxHeader {
+		return bad("", "the header would have %d bytes, more than the %d allowed: not a safetensors file, or a damaged one", length, MaxHeader)
+	}
+	if rest := uint64(len(f.content) - 8); length > rest {
+		return bad("", "the header should have %d bytes, but only %d follow: the file is cut short", length, rest)
+	}
+	header := f.content[8 : 8+length]
+	data := f.content[8+length:]
+	if !utf8.Valid(header) {
+		return bad("", "the header is not UTF-8")
+	}
+	if len(header) == 0 || header[0] != '{' {
+		return bad("", "the header does not start with '{'")
+	}
+	f.tensors = map[string]Tensor{}
+	var spans []span
+	seenMetadata := false
+	err := eachMember(header, func(name string, value json.RawMessage) error {
+		if name == metadataKey {
+			if seenMetadata {
+				return bad("", "%s stands twice", metadataKey)
+			}
+			seenMetadata = true
+			if err := json.Unmarshal(value, &f.metadata); err != nil {
+				return bad("", "%s must hold strings only: %v", metadataKey, err)
+			}
+			return nil
+		}
+		if _, twice := f.tensors[name]; twice {
+			return bad(name, "stands twice in the header")
+		}
+		var entry struct {
+			DType   *DType    `json:"dtype"`
+			Shape   *[]int64  `json:"shape"`
+			Offsets *[]uint64 `json:"data_offsets"`
+		}
+		if err := json.Unmarshal(value, &entry); err != nil {
+			return bad(name, "%v", err)
+		}
+		if entry.DType == nil || entry.Shape == nil || entry.Offsets == nil {
+			return bad(name, "needs dtype, shape and data_offsets, has %s", clip(value))
+		}
+		if entry.DType.Size() == 0 {
+			return bad(name, "data type %q is not supported (supported: %v)", *entry.DType, layoutOrder)
+		}
+		if len(*entry.Offsets) != 2 {
+			return bad(name, "data_offsets must be two numbers, are %v", *entry.Offsets)
+		}
+		begin, end := (*entry.Offsets)[0], (*entry.Offsets)[1]
+		if begin > end {
+			return bad(name, "data_offsets [%d, %d] run backwards", begin, end)
+		}
+		if end > uint64(len(data)) {
+			return bad(name, "its data should end at byte %d, but the file has %d after the header: it is cut short or damaged", end, len(data))
+		}
+		size, err := byteSize(*entry.DType, *entry.Shape)
+		if err != nil {
+			return bad(name, "%v", err)
+		}
+		if uint64(size) != end-begin {
+			return bad(name, "shape %v of %s takes %d bytes, but data_offsets [%d, %d] hold %d", *entry.Shape, *entry.DType, size, begin, end, end-begin)
+		}
+		f.tensors[name] = Tensor{Name: name, DType: *entry.DType, Shape: *entry.Shape, Data: data[begin:end:end]}
+		spans = append(spans, span{name, int64(begin), int64(end)})
+		return nil
+	})
+	if err != nil {
+		if _, ok := errors.AsType[*FormatError](err); ok {
+			return err
+		}
+		return bad("", "the header is not valid JSON: %v", err)
+	}
+	slices.SortFunc(spans, func(a, b span) int {
+		if a.begin != b.begin {
+			return int(min(max(a.begin-b.begin, -1), 1))
+		}
+		return int(min(max(a.end-b.end, -1), 1))
+	})
+	at := int64(0)
+	for i, s := range spans {
+		switch {
+		case s.begin < at:
+			return bad(s.name, "its data [%d, %d] overlap those of %q, which end at %d", s.begin, s.end, spans[i-1].name, at)
+		case s.begin > at:
+			return bad(s.name, "its data start at byte %d, leaving a gap of %d bytes that belong to no tensor", s.begin, s.begin-at)
+		}
+		at = s.end
+	}
+	if at != int64(len(data)) {
+		return bad("", "%d bytes follow the last tensor's data, which end at byte %d", int64(len(data))-at, at)
+	}
+	f.names = slices.Sorted(maps.Keys(f.tensors))
+	return nil
+}
+
+// eachMember calls visit for every member of a JSON object in the order of the text, those that stand twice too,
+// which a decode into a map would hide.
+func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	if _, err := decoder.Token(); err != nil {
+		return err
+	}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		name, ok := token.(string)
+		if !ok {
+			return fmt.Errorf("%v stands where a name should", token)
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return fmt.Errorf("value of %q: %w", name, err)
+		}
+		if err := visit(name, value); err != nil {
+			return err
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return err
+	}
+	if token, err := decoder.Token(); err != io.EOF {
+		return fmt.Errorf("%v follows the header's object", token)
+	}
+	return nil
+}
+
+// clip shortens text for a message.
+func clip(text []byte) string {
+	const limit = 80
+	if len(text) <= limit {
+		return string(text)
+	}
+	return string(bytes.ToValidUTF8(text[:limit], nil)) + "…"
+}

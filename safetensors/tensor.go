@@ -1,0 +1,243 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Tensor is one named array.
+type Tensor struct {
+	Name  string
+	DType DType
+	// Shape holds the dimensions, the last one varying fastest; empty for a scalar.
+	Shape []int64
+	// Data holds the values in row-major order, little endian. In a tensor from [Open] it is a view of the mapped
+	// file: read-only (a write faults), valid until Close, and not necessarily aligned to the size of a value.
+	Data []byte
+}
+
+// NumElements returns the product of the shape, 1 for a scalar.
+func (t Tensor) NumElements() int { return len(t.Data) / t.DType.Size() }
+
+// Float32s returns a copy of the values as float32. F64 is rounded; integers are refused.
+func (t Tensor) Float32s() ([]float32, error) {
+	n, err := t.count("float32", t.DType.IsFloat())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float32, n)
+	switch data := t.Data; t.DType {
+	case F32:
+		for i := range out {
+			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+	case F16:
+		for i := range out {
+			out[i] = float32FromF16(binary.LittleEndian.Uint16(data[2*i:]))
+		}
+	case BF16:
+		for i := range out {
+			out[i] = float32FromBF16(binary.LittleEndian.Uint16(data[2*i:]))
+		}
+	case F64:
+		for i := range out {
+			out[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:])))
+		}
+	}
+	return out, nil
+}
+
+// Float64s returns a copy of the values as float64; integers are refused.
+func (t Tensor) Float64s() ([]float64, error) {
+	n, err := t.count("float64", t.DType.IsFloat())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, n)
+	if t.DType == F64 {
+		for i := range out {
+			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(t.Data[8*i:]))
+		}
+		return out, nil
+	}
+	narrow, err := t.Float32s()
+	for i, v := range narrow {
+		out[i] = float64(v)
+	}
+	return out, err
+}
+
+// Int64s returns a copy of the values as int64, booleans as 0 and 1; floats are refused.
+func (t Tensor) Int64s() ([]int64, error) {
+	n, err := t.count("int64", !t.DType.IsFloat())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]int64, n)
+	for i := range out {
+		switch t.DType {
+		case I64:
+			out[i] = int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
+		case I32:
+			out[i] = int64(int32(binary.LittleEndian.Uint32(t.Data[4*i:])))
+		case I16:
+			out[i] = int64(int16(binary.LittleEndian.Uint16(t.Data[2*i:])))
+		case I8:
+			out[i] = int64(int8(t.Data[i]))
+		case U8:
+			out[i] = int64(t.Data[i])
+		case BOOL:
+			if t.Data[i] != 0 {
+				out[i] = 1
+			}
+		}
+	}
+	return out, nil
+}
+
+// CheckFinite returns an error that names the tensor and the first value that is NaN or infinite. Integers pass.
+func (t Tensor) CheckFinite() error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	bad := -1
+	// A float is NaN or infinite exactly where its exponent bits are all ones.
+	switch data := t.Data; t.DType {
+	case F32:
+		for i := 0; i < len(data); i += 4 {
+			if binary.LittleEndian.Uint32(data[i:])&0x7f800000 == 0x7f800000 {
+				bad = i / 4
+				break
+			}
+		}
+	case F16, BF16:
+		mask := uint16(0x7c00)
+		if t.DType == BF16 {
+			mask = 0x7f80
+		}
+		for i := 0; i < len(data); i += 2 {
+			if binary.LittleEndian.Uint16(data[i:])&mask == mask {
+				bad = i / 2
+				break
+			}
+		}
+	case F64:
+		for i := 0; i < len(data); i += 8 {
+			if binary.LittleEndian.Uint64(data[i:])&0x7ff0000000000000 == 0x7ff0000000000000 {
+				bad = i / 8
+				break
+			}
+		}
+	}
+	if bad < 0 {
+		return nil
+	}
+	size := t.DType.Size()
+	value, err := Tensor{Name: t.Name, DType: t.DType, Shape: []int64{1}, Data: t.Data[bad*size : (bad+1)*size]}.Float64s()
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("safetensors: tensor %q %v: value %d (at %v) is %v, not a finite number",
+		t.Name, t.Shape, bad, indexOf(bad, t.Shape), value[0])
+}
+
+// indexOf turns a position in row-major order into one index a dimension.
+func indexOf(position int, shape []int64) []int64 {
+	index := make([]int64, len(shape))
+	rest := int64(position)
+	for d, n := range slices.Backward(shape) {
+		index[d], rest = rest%n, rest/n
+	}
+	return index
+}
+
+// count checks the tensor and returns its number of values.
+func (t Tensor) count(as string, convertible bool) (int, error) {
+	if err := t.check(); err != nil {
+		return 0, err
+	}
+	if !convertible {
+		return 0, fmt.Errorf("safetensors: tensor %q is %s and cannot be read as %s", t.Name, t.DType, as)
+	}
+	return t.NumElements(), nil
+}
+
+// check reports a type that is not supported or a shape that does not agree with the data; tensors from [Open] pass.
+func (t Tensor) check() error {
+	if t.DType.Size() == 0 {
+		return fmt.Errorf("safetensors: tensor %q: data type %q is not supported (supported: %v)", t.Name, t.DType, layoutOrder)
+	}
+	bytes, err := byteSize(t.DType, t.Shape)
+	if err != nil {
+		return fmt.Errorf("safetensors: tensor %q: %w", t.Name, err)
+	}
+	if bytes != int64(len(t.Data)) {
+		return fmt.Errorf("safetensors: tensor %q: shape %v of %s takes %d bytes, but there are %d", t.Name, t.Shape, t.DType, bytes, len(t.Data))
+	}
+	return nil
+}
+
+// byteSize returns the bytes that a tensor takes, or an error for a negative dimension or a product past int64.
+func byteSize(d DType, shape []int64) (int64, error) {
+	total := int64(d.Size())
+	for i, n := range shape {
+		if n < 0 {
+			return 0, fmt.Errorf("shape %v: dimension %d is negative", shape, i)
+		}
+		// A zero anywhere makes the tensor empty, but the other dimensions must not overflow before it is met.
+		if n != 0 && total > math.MaxInt64/n {
+			return 0, fmt.Errorf("shape %v of %s overflows", shape, d)
+		}
+		total *= n
+	}
+	return total, nil
+}
+
+// FromFloat32 makes a tensor of type F32. It copies data, which must hold as many values as shape says; [Write]
+// reports where it does not.
+func FromFloat32(name string, shape []int64, data []float32) Tensor {
+	return FromFloat32As(name, shape, data, F32)
+}
+
+// FromFloat32As makes a tensor of a floating-point type; F16 and BF16 round to the nearest value, ties to even. With a
+// type that is not a float the tensor is left without data, which [Write] refuses.
+func FromFloat32As(name string, shape []int64, data []float32, d DType) Tensor {
+	t := Tensor{Name: name, DType: d, Shape: slices.Clone(shape)}
+	if !d.IsFloat() {
+		return t
+	}
+	t.Data = make([]byte, len(data)*d.Size())
+	for i, v := range data {
+		switch d {
+		case F32:
+			binary.LittleEndian.PutUint32(t.Data[4*i:], math.Float32bits(v))
+		case F16:
+			binary.LittleEndian.PutUint16(t.Data[2*i:], f16FromFloat32(v))
+		case BF16:
+			binary.LittleEndian.PutUint16(t.Data[2*i:], bf16FromFloat32(v))
+		case F64:
+			binary.LittleEndian.PutUint64(t.Data[8*i:], math.Float64bits(float64(v)))
+		}
+	}
+	return t
+}
+
+// FromFloat64 makes a tensor of type F64 from a copy of data.
+func FromFloat64(name string, shape []int64, data []float64) Tensor {
+	t := Tensor{Name: name, DType: F64, Shape: slices.Clone(shape), Data: make([]byte, 8*len(data))}
+	for i, v := range data {
+		binary.LittleEndian.PutUint64(t.Data[8*i:], math.Float64bits(v))
+	}
+	return t
+}
+
+// FromInt64 makes a tensor of type I64 from a copy of data.
+func FromInt64(name string, shape []int64, data []int64) Tensor {
+	t := Tensor{Name: name, DType: I64, Shape: slices.Clone(shape), Data: make([]byte, 8*len(data))}
+	for i, v := range data {
+		binary.LittleEndian.PutUint64(t.Data[8*i:], uint64(v))
+	}
+	return t
+}

@@ -1,0 +1,140 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"popri/internal/atomicfile"
+)
+
+// Write writes the tensors to a new file and puts it in place of path in one step (see internal/atomicfile). The
+// order of the argument does not matter: tensors are laid out by falling size of their type and then by name, and the
+// header is padded to 8 bytes, so that the same content gives the same bytes, those of the reference implementation.
+// metadata may be nil; PyTorch programs expect {"format": "pt"}.
+func Write(path string, tensors []Tensor, metadata map[string]string) error {
+	fail := func(err error) error { return fmt.Errorf("safetensors: %s: %w", path, err) }
+	sorted := slices.Clone(tensors)
+	slices.SortFunc(sorted, func(a, b Tensor) int {
+		if a.DType != b.DType {
+			return a.DType.rank() - b.DType.rank()
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	names := make(map[string]bool, len(sorted))
+	for _, t := range sorted {
+		if err := t.check(); err != nil {
+			return fail(err)
+		}
+		switch {
+		case t.Name == metadataKey:
+			return fail(fmt.Errorf("a tensor cannot be named %s", metadataKey))
+		case !utf8.ValidString(t.Name):
+			return fail(fmt.Errorf("tensor name %q is not UTF-8", t.Name))
+		case names[t.Name]:
+			return fail(fmt.Errorf("tensor %q is given twice", t.Name))
+		}
+		names[t.Name] = true
+	}
+	header, err := encodeHeader(sorted, metadata)
+	if err != nil {
+		return fail(err)
+	}
+	err = atomicfile.Write(path, func(w io.Writer) error {
+		if _, err := w.Write(header); err != nil {
+			return err
+		}
+		for _, t := range sorted {
+			if _, err := w.Write(t.Data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	return nil
+}
+
+// encodeHeader returns the length field and the padded JSON.
+func encodeHeader(sorted []Tensor, metadata map[string]string) ([]byte, error) {
+	out := append(make([]byte, 8), '{')
+	if metadata != nil {
+		out = append(out, `"`+metadataKey+`":{`...)
+		for i, key := range slices.Sorted(maps.Keys(metadata)) {
+			if !utf8.ValidString(key) || !utf8.ValidString(metadata[key]) {
+				return nil, fmt.Errorf("metadata %q: %q is not UTF-8", key, metadata[key])
+			}
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(appendString(out, key), ':')
+			out = appendString(out, metadata[key])
+		}
+		out = append(out, '}')
+	}
+	offset := int64(0)
+	for i, t := range sorted {
+		if i > 0 || metadata != nil {
+			out = append(out, ',')
+		}
+		out = appendString(out, t.Name)
+		out = append(out, `:{"dtype":"`+string(t.DType)+`","shape":[`...)
+		for d, n := range t.Shape {
+			if d > 0 {
+				out = append(out, ',')
+			}
+			out = strconv.AppendInt(out, n, 10)
+		}
+		out = append(out, `],"data_offsets":[`...)
+		out = strconv.AppendInt(out, offset, 10)
+		offset += int64(len(t.Data))
+		out = append(out, ',')
+		out = strconv.AppendInt(out, offset, 10)
+		out = append(out, `]}`...)
+	}
+	out = append(out, '}')
+	for len(out)%8 != 0 {
+		out = append(out, ' ')
+	}
+	length := len(out) - 8
+	if length > MaxHeader {
+		return nil, fmt.Errorf("the header of %d tensors takes %d bytes, more than the %d allowed", len(sorted), length, MaxHeader)
+	}
+	binary.LittleEndian.PutUint64(out, uint64(length))
+	return out, nil
+}
+
+// appendString appends a JSON string that escapes only what JSON demands. encoding/json escapes more (<, U+2028),
+// and the bytes would differ from the reference's.
+func appendString(out []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	out = append(out, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c == '\n':
+			out = append(out, `\n`...)
+		case c == '\r':
+			out = append(out, `\r`...)
+		case c == '\t':
+			out = append(out, `\t`...)
+		case c == '\b':
+			out = append(out, `\b`...)
+		case c == '\f':
+			out = append(out, `\f`...)
+		case c < 0x20:
+			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}
