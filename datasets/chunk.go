@@ -1,0 +1,50 @@
+package datasets
+
+import (
+	"fmt"
+	"strings"
+)
+
+// CountWords counts words as separated by white space.
+func CountWords(text string) int { return len(strings.Fields(text)) }
+
+// Chunk cuts text into successive spans that count measures at max or less, each as long as it can be made by whole
+// words, without regard to sentences. count is usually a tokenizer's number of tokens; it must not shrink when words
+// are added. A single word above max stays a span of its own, since cutting inside a word would invent text. The
+// spans joined by single spaces give the text's words again; blank text gives none. It panics if max < 1.
+func Chunk(text string, count func(string) int, max int) []string {
+	if max < 1 {
+		panic(fmt.Sprintf("datasets: chunks of at most %d tokens", max))
+	}
+	words := strings.Fields(text)
+	var spans []string
+	for len(words) > 0 {
+		n := longest(words, count, max)
+		spans = append(spans, strings.Join(words[:n], " "))
+		words = words[n:]
+	}
+	return spans
+}
+
+// longest finds by doubling and bisection how many leading words fit, at least one.
+func longest(words []string, count func(string) int, max int) int {
+	fits := func(n int) bool { return count(strings.Join(words[:n], " ")) <= max }
+	low, high := 1, 2
+	for high <= len(words) && fits(high) {
+		low, high = high, 2*high
+	}
+	if high > len(words) {
+		if fits(len(words)) {
+			return len(words)
+		}
+		high = len(words)
+	}
+	for low+1 < high { // low fits or is one word, high does not fit
+		if mid := (low + high) / 2; fits(mid) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low
+}

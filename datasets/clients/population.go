@@ -1,0 +1,101 @@
+package clients
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Split says what a client's texts may be used for.
+type Split string
+
+// The splits. A client is in exactly one.
+const (
+	Train      Split = "train"      // takes part in training rounds, protected by the noise
+	Validation Split = "validation" // choices between settings
+	Test       Split = "test"       // final measurements
+)
+
+// Splits lists all splits in the order train, validation, test.
+var Splits = []Split{Train, Validation, Test}
+
+// Valid reports whether s is one of [Splits].
+func (s Split) Valid() bool { return s == Train || s == Validation || s == Test }
+
+// Client is one participant, the unit of privacy.
+type Client struct {
+	ID    string
+	Split Split
+	Date  string   // YYYY-MM-DD or empty
+	Label string   // may be empty
+	Texts []string // in the client's own order, each non-blank; at least one
+}
+
+// Population is a set of clients.
+type Population struct {
+	Name    string
+	Unit    string // who or what a client is, in a sentence, for reports
+	Clients []Client
+}
+
+// Split returns the clients of one split, in order. The clients share their texts with p.
+func (p *Population) Split(s Split) []Client {
+	var out []Client
+	for _, c := range p.Clients {
+		if c.Split == s {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Counts says how much there is in a part of a population.
+type Counts struct {
+	Clients int `json:"clients"`
+	Texts   int `json:"rows"`
+	Words   int `json:"words"`
+}
+
+// Count counts clients, their texts and the words of these as separated by white space.
+func Count(clients []Client) Counts {
+	n := Counts{Clients: len(clients)}
+	for _, c := range clients {
+		n.Texts += len(c.Texts)
+		for _, t := range c.Texts {
+			n.Words += len(strings.Fields(t))
+		}
+	}
+	return n
+}
+
+// Texts returns the texts of all clients, in order.
+func Texts(clients []Client) []string {
+	var out []string
+	for _, c := range clients {
+		out = append(out, c.Texts...)
+	}
+	return out
+}
+
+// Hash identifies the population's content: hex SHA-256 over every client's fields and texts in order.
+func (p *Population) Hash() string {
+	h := sha256.New()
+	for _, c := range p.Clients {
+		for _, field := range []string{c.ID, string(c.Split), c.Date, c.Label} {
+			io.WriteString(h, field)
+			h.Write([]byte{0})
+		}
+		for _, t := range c.Texts {
+			io.WriteString(h, t)
+			h.Write([]byte{0})
+		}
+		h.Write([]byte{1})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (c Counts) String() string {
+	return fmt.Sprintf("%d clients, %d texts, %d words", c.Clients, c.Texts, c.Words)
+}

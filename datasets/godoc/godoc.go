@@ -1,0 +1,158 @@
+package godoc
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"popri/datasets"
+	"popri/datasets/clients"
+)
+
+// TextsPerClient is how many successive texts of one file a client has at most.
+const TextsPerClient = 4
+
+// Shares of the files of D, by hash of the path: up to trainShare train, and so on; the rest is public.
+const (
+	trainShare      = 0.55
+	validationShare = 0.62
+	testShare       = 0.75
+)
+
+// Corpus is both halves of the embedded default.
+type Corpus struct {
+	Public    datasets.Public
+	Private   *clients.Population
+	GoVersion string // the release whose source was read, such as "go1.26.8": it decides every text and split
+	Root      string // where that source lies
+}
+
+// Load reads the corpus from goroot, or where that is empty from the toolchain that built the program or that the go
+// command names. It takes a few seconds and is deterministic for a Go release. A tree that is not there gives an
+// error that is [ErrNoSource].
+func Load(goroot string) (*Corpus, error) {
+	root, err := findRoot(goroot)
+	if err != nil {
+		return nil, err
+	}
+	files, err := readTree(filepath.Join(root, "src"))
+	if err != nil {
+		return nil, err
+	}
+	c := split(files)
+	c.GoVersion, c.Root = version(root), root
+	c.Public.Name = "Go comments (" + c.GoVersion + ")"
+	c.Private.Name = "Comments of Go's compiler, linker and assembler (" + c.GoVersion + ")"
+	if len(c.Private.Clients) == 0 || len(c.Public.Prompts) == 0 {
+		return nil, fmt.Errorf("%w: %s holds no comments of use (%d clients, %d prompts)", ErrNoSource, root,
+			len(c.Private.Clients), len(c.Public.Prompts))
+	}
+	return c, nil
+}
+
+// split gives every file its part and removes what repeats: within a part near copies, across parts everything that
+// shares a run of words with a stricter part, in the order train, validation, test, public.
+func split(files []file) *Corpus {
+	parts := map[clients.Split][]file{}
+	for _, f := range files {
+		s := assign(f.path)
+		parts[s] = append(parts[s], f)
+	}
+	border := NewBorder()
+	population := &clients.Population{Unit: fmt.Sprintf("a client is at most %d successive comments of one source file of "+
+		"cmd/{compile,link,internal,asm}; one file makes several clients, so what is protected is such a stretch, not its author",
+		TextsPerClient)}
+	for _, s := range clients.Splits {
+		parts[s] = dedupe(parts[s], border.Shares)
+		for _, f := range parts[s] {
+			for _, t := range f.texts {
+				border.Add(t)
+			}
+			population.Clients = append(population.Clients, cut(f, s)...)
+		}
+	}
+	public := dedupe(parts[""], border.Shares)
+	c := &Corpus{Private: population}
+	c.Public.Generator = toTexts(public)
+	for _, t := range c.Public.Generator {
+		switch {
+		case inDomain(t.Source):
+			c.Public.InDomain = append(c.Public.InDomain, t)
+		case inPrompts(t.Source):
+			c.Public.Prompts = append(c.Public.Prompts, t)
+		}
+	}
+	return c
+}
+
+// dedupe drops texts that a stricter part forbids and those that start like an earlier one of the same part.
+func dedupe(files []file, forbidden func(string) bool) []file {
+	seen := NewBorder()
+	var out []file
+	for _, f := range files {
+		var kept []string
+		for _, t := range f.texts {
+			if forbidden(t) || seen.Repeats(t) {
+				continue
+			}
+			seen.Add(t)
+			kept = append(kept, t)
+		}
+		if len(kept) > 0 {
+			out = append(out, file{f.path, kept})
+		}
+	}
+	return out
+}
+
+// cut makes clients of a file's texts, as equal in size as can be.
+func cut(f file, s clients.Split) []clients.Client {
+	n := (len(f.texts) + TextsPerClient - 1) / TextsPerClient
+	out := make([]clients.Client, n)
+	for i := range out {
+		out[i] = clients.Client{
+			ID:    fmt.Sprintf("%s#%03d", f.path, i),
+			Split: s,
+			Label: path.Dir(f.path),
+			Texts: f.texts[i*len(f.texts)/n : (i+1)*len(f.texts)/n],
+		}
+	}
+	return out
+}
+
+// assign returns a file's split, or "" where it is public.
+func assign(p string) clients.Split {
+	if !inDomain(p) {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(p))
+	switch u := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53); {
+	case u < trainShare:
+		return clients.Train
+	case u < validationShare:
+		return clients.Validation
+	case u < testShare:
+		return clients.Test
+	}
+	return ""
+}
+
+func inDomain(p string) bool {
+	return under(p, "cmd/compile", "cmd/link", "cmd/internal", "cmd/asm")
+}
+
+func inPrompts(p string) bool {
+	return !under(p, "cmd", "runtime", "go", "internal", "reflect", "debug", "simd")
+}
+
+func under(p string, dirs ...string) bool {
+	for _, d := range dirs {
+		if strings.HasPrefix(p, d) && len(p) > len(d) && p[len(d)] == '/' {
+			return true
+		}
+	}
+	return false
+}

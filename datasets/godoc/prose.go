@@ -1,0 +1,180 @@
+package godoc
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+const (
+	// minWords is the shortest comment kept. Shorter ones ("returns true") say little and repeat everywhere.
+	minWords = 12
+	// minPlain is the share of plain words that prose has at least; below it stand tables, formulas and code.
+	minPlain = 0.62
+	// MaxWords is the length of the longest text: about 64 tokens of a small vocabulary, the length of the samples.
+	MaxWords = 50
+)
+
+// prose turns one comment group into texts of minWords to MaxWords words, or none where it is not prose.
+func prose(group *ast.CommentGroup) []string {
+	raw := group.Text() // without markers and //go: directives
+	if len(strings.Fields(raw)) < minWords || !utf8.ValidString(raw) || unwanted(raw) || isCode(raw) {
+		return nil
+	}
+	words := strings.Fields(norm.NFC.String(flatten(raw)))
+	if len(words) < minWords || plainShare(words) < minPlain {
+		return nil
+	}
+	var texts []string
+	for _, span := range spans(words) {
+		if plainShare(span) >= minPlain {
+			texts = append(texts, strings.Join(span, " "))
+		}
+	}
+	return texts
+}
+
+// unwantedMarks, in lower case, mark licences, build lines, editor settings and cgo preambles.
+var unwantedMarks = []string{"copyright", "license", "all rights reserved", "permission is hereby granted", "redistribution and use",
+	"warranties of", "do not edit", "+build ", "go:build", "#include", "#define", "-*-"}
+
+func unwanted(raw string) bool {
+	lower := strings.ToLower(raw)
+	for _, mark := range unwantedMarks {
+		if strings.Contains(lower, mark) {
+			return true
+		}
+	}
+	return strings.ContainsFunc(raw, func(r rune) bool {
+		return r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
+	})
+}
+
+// isCode tells a comment that is Go code switched off: it parses as statements or declarations.
+func isCode(raw string) bool {
+	if !strings.ContainsAny(raw, "=(){};:") {
+		return false // prose never parses, so the parser need not be asked
+	}
+	files := token.NewFileSet()
+	if _, err := parser.ParseFile(files, "", "package p\nfunc _() {\n"+raw+"\n}", parser.SkipObjectResolution); err == nil {
+		return true
+	}
+	_, err := parser.ParseFile(files, "", "package p\n"+raw, parser.SkipObjectResolution)
+	return err == nil
+}
+
+var (
+	linkDefinition = regexp.MustCompile(`^\[[^\]]+\]: +\S+$`)
+	listMarker     = regexp.MustCompile(`^([-*•+] +|\(?[0-9a-z][.)] +)`)
+	docLink        = regexp.MustCompile(`(^|[\s("])\[(\*?\pL[\pL\pN_./]*)\]`)
+)
+
+// flatten keeps a comment's prose: indented code blocks, headings, rules and link definitions go, list markers and
+// the brackets of documentation links are taken off.
+func flatten(raw string) string {
+	var kept []string
+	inList := false
+	for line := range strings.Lines(raw) {
+		text := strings.TrimSpace(line)
+		if text == "" {
+			continue
+		}
+		indented := line[0] == '\t' || strings.HasPrefix(line, "  ")
+		marker := listMarker.FindString(text)
+		switch {
+		case text[0] == '#', linkDefinition.MatchString(text):
+			continue
+		case marker != "":
+			text = text[len(marker):]
+			inList = true
+		case !indented:
+			inList = false
+		}
+		// What is indented and not the continuation of a list item is preformatted: code, examples, tables.
+		if words := strings.Fields(text); indented && (!inList && marker == "" || plainShare(words) < minPlain) {
+			continue
+		}
+		kept = append(kept, text)
+	}
+	prose := strings.Join(kept, " ")
+	if strings.Contains(prose, "[") {
+		prose = docLink.ReplaceAllString(prose, "$1$2")
+	}
+	return prose
+}
+
+// plainShare is the share of words that are plain: letters, in lower case, with a leading capital or all capitals, with
+// punctuation around them and hyphens or apostrophes between.
+func plainShare(words []string) float64 {
+	if len(words) == 0 {
+		return 0
+	}
+	n := 0
+	for _, w := range words {
+		if plain(w) {
+			n++
+		}
+	}
+	return float64(n) / float64(len(words))
+}
+
+func plain(word string) bool {
+	word = strings.Trim(word, ".,;:!?()\"'`“”‘’[]")
+	if word == "" {
+		return false
+	}
+	upper, lower := 0, 0
+	for i, r := range word {
+		switch {
+		case unicode.IsUpper(r):
+			if lower > 0 && i > 0 && word[i-1] != '-' { // camelCase
+				return false
+			}
+			upper++
+		case unicode.IsLetter(r):
+			lower++
+		case r == '-' || r == '\'' || r == '’':
+		default:
+			return false
+		}
+	}
+	return lower > 0 || upper > 0
+}
+
+// spans cuts words into pieces of at most MaxWords, at ends of sentences where it can. A tail below minWords goes.
+func spans(words []string) [][]string {
+	var out [][]string
+	for len(words) > MaxWords {
+		cut := MaxWords
+		for n := MaxWords; n >= minWords; n-- {
+			if sentenceEnd(words[n-1], words[n]) {
+				cut = n
+				break
+			}
+		}
+		out = append(out, words[:cut])
+		words = words[cut:]
+	}
+	if len(words) >= minWords {
+		out = append(out, words)
+	}
+	return out
+}
+
+func sentenceEnd(word, next string) bool {
+	word = strings.TrimRight(word, `)"'”`)
+	if !strings.HasSuffix(word, ".") && !strings.HasSuffix(word, "?") && !strings.HasSuffix(word, "!") && !strings.HasSuffix(word, ":") {
+		return false
+	}
+	if word == "e.g." || word == "i.e." || word == "etc." || word == "cf." || word == "vs." {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(next, `("'“`))
+	return !unicode.IsLower(first)
+}

@@ -1,0 +1,55 @@
+package datasets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"strings"
+)
+
+// Text is one piece of public prose.
+type Text struct {
+	Text   string // single spaces, no line breaks, never empty
+	Source string // where it comes from, such as "net/http/server.go"; may be empty
+}
+
+// Public is what everybody may see. Its parts may share texts.
+type Public struct {
+	Name      string
+	Prompts   []Text // Ω: what prompts quote, and what the small model knows before any private data
+	Generator []Text // W: all that the generator was trained on, in source order, neighbours belonging together
+	InDomain  []Text // a public sample of the clients' domain, for comparison; may be empty
+}
+
+// Hash identifies the texts and their order: hex SHA-256.
+func (p *Public) Hash() string {
+	h := sha256.New()
+	for _, part := range [][]Text{p.Prompts, p.Generator, p.InDomain} {
+		for _, t := range part {
+			io.WriteString(h, t.Source)
+			h.Write([]byte{0})
+			io.WriteString(h, t.Text)
+			h.Write([]byte{0})
+		}
+		h.Write([]byte{1})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Words counts the words of texts, as separated by white space.
+func Words(texts []Text) int {
+	n := 0
+	for _, t := range texts {
+		n += len(strings.Fields(t.Text))
+	}
+	return n
+}
+
+// Strings returns the bare texts.
+func Strings(texts []Text) []string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = t.Text
+	}
+	return out
+}
