@@ -1,0 +1,120 @@
+// Command setup makes libtorch and the gotch bindings ready, once for all checkouts of a user.
+//
+//	go run ./internal/setup            # find or fetch libtorch, prepare gotch, write go.work
+//
+// What it leaves in the cache folder ($POPRI_CACHE, else the user's cache folder + /popri):
+//
+//	libtorch-2.1.2-cpu/{lib,include}   the CPU part of the PyPI wheel, with two stand-in libraries
+//	gotch-v0.9.1-<id>/                 a copy of gotch whose cgo flags point at the chosen libtorch
+//
+// and, in the checkout, a git-ignored go.work that replaces gotch by that copy. Afterwards plain `go build ./...`,
+// `go test ./...` and gopls need no environment variables.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// problem is something that the user can mend; it is printed without a stack of wrapping.
+type problem struct{ what, cure string }
+
+func (p problem) Error() string { return p.what + "\n       " + strings.ReplaceAll(p.cure, "\n", "\n       ") }
+
+func main() {
+	start := time.Now()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "setup: "+err.Error())
+		os.Exit(1)
+	}
+	step("ready", "in %.1f s", time.Since(start).Seconds())
+}
+
+func step(name, format string, args ...any) {
+	fmt.Printf("setup: %-10s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+func run() error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	cxx, err := compiler()
+	if err != nil {
+		return err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return err
+	}
+	unlock, err := lock(cache)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	torch, err := findTorch(cache)
+	if err != nil {
+		return err
+	}
+	step("libtorch", "%s (%s)", torch.version, torch.dir)
+	gotch, err := prepareGotch(root, cache, cxx, torch)
+	if err != nil {
+		return err
+	}
+	step("gotch", "%s", gotch)
+	return writeWorkspace(root, gotch)
+}
+
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the module: %w", describe(err))
+	}
+	return strings.TrimSpace(strings.SplitN(string(out), "\n", 2)[0]), nil
+}
+
+func compiler() (string, error) {
+	for _, name := range []string{os.Getenv("CXX"), "g++", "clang++", "c++"} {
+		if name == "" {
+			continue
+		}
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", problem{"no C++ compiler was found (looked for $CXX, g++, clang++ and c++)",
+		"Debian and Ubuntu: apt-get install g++    Fedora: dnf install gcc-c++"}
+}
+
+func cacheDir() (string, error) {
+	dir := os.Getenv("POPRI_CACHE")
+	if dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return "", problem{"no cache folder: " + err.Error(), "set POPRI_CACHE to a folder with 3 GB of free space"}
+		}
+		dir = filepath.Join(base, "popri")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", problem{"the cache folder cannot be made: " + err.Error(), "set POPRI_CACHE to a folder that you may write to"}
+	}
+	return dir, nil
+}
+
+// describe adds what a failed command wrote to its standard error.
+func describe(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The wheel that gotch v0.9.1 is written for. The checksum is PyPI's.
+const (
+	wheelVersion = "2.1.2"
+	wheelSHA256  = "a6ebbe517097ef289cc7952783588c72de071d4b15ce0f8b285093f0916b1162"
+	wheelNeeds   = 1800 << 20 // bytes free while wheel and libraries lie side by side
+)
+
+type libtorch struct {
+	dir     string // holds lib and include
+	version string
+	system  bool // Debian's layout: headers and libraries where the compiler looks anyway
+}
+
+func (t libtorch) lib() string {
+	if t.system {
+		return debianLib()
+	}
+	return filepath.Join(t.dir, "lib")
+}
+
+// cxx11 reports whether the libraries were built with the C++11 ABI of the GNU library. The name of a function that takes
+// a std::string tells: weak symbols of the standard library occur in both kinds.
+func (t libtorch) cxx11() (bool, error) {
+	f, err := elf.Open(filepath.Join(t.lib(), "libc10.so"))
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		return false, err
+	}
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF && strings.Contains(s.Name, "torchCheckFail") && strings.Contains(s.Name, "__cxx11") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// findTorch takes, in this order, $LIBTORCH, an installed Python torch ($LIBTORCH_USE_PYTORCH=1), the cached wheel, the
+// wheel from PyPI, and Debian's package.
+func findTorch(cache string) (libtorch, error) {
+	if dir := os.Getenv("LIBTORCH"); dir != "" {
+		return existing(dir, "LIBTORCH")
+	}
+	if os.Getenv("LIBTORCH_USE_PYTORCH") == "1" {
+		out, err := exec.Command("python3", "-c", "import torch; print(torch.__path__[0])").Output()
+		if err != nil {
+			return libtorch{}, problem{"LIBTORCH_USE_PYTORCH=1, but Python cannot import torch: " + describe(err).Error(),
+				"pip install torch==" + wheelVersion + ", or unset LIBTORCH_USE_PYTORCH"}
+		}
+		return existing(strings.TrimSpace(string(out)), "LIBTORCH_USE_PYTORCH")
+	}
+	dir := filepath.Join(cache, "libtorch-"+wheelVersion+"-cpu")
+	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
+		return libtorch{dir: dir, version: wheelVersion}, nil
+	}
+	err := fetchWheel(cache, dir)
+	if err == nil {
+		return libtorch{dir: dir, version: wheelVersion}, nil
+	}
+	if debianLib() != "" {
+		step("libtorch", "the wheel is not to be had (%v); Debian's libtorch-dev stands in, without fast bfloat16", err)
+		return libtorch{dir: "/usr", version: "Debian " + debianVersion(), system: true}, nil
+	}
+	return libtorch{}, fmt.Errorf("%w\n       Or point LIBTORCH at an unpacked libtorch, set LIBTORCH_USE_PYTORCH=1 for an installed Python torch,\n       or, as the last resort: apt-get install libtorch-dev libopenblas0-pthread", err)
+}
+
+func existing(dir, variable string) (libtorch, error) {
+	for _, need := range []string{"lib/libtorch_cpu.so", "lib/libc10.so", "include/torch/csrc/api/include/torch/torch.h"} {
+		if _, err := os.Stat(filepath.Join(dir, need)); err != nil {
+			return libtorch{}, problem{fmt.Sprintf("%s: %s has no %s", variable, dir, need), "it must be an unpacked libtorch: a folder with lib/ and include/"}
+		}
+	}
+	version := "of unknown version"
+	if b, err := os.ReadFile(filepath.Join(dir, "build-version")); err == nil {
+		version = strings.TrimSpace(string(b))
+	} else if b, err := os.ReadFile(filepath.Join(dir, "version.py")); err == nil {
+		if m := regexp.MustCompile(`__version__ = '([^']+)'`).FindSubmatch(b); m != nil {
+			version = string(m[1])
+		}
+	}
+	abs, err := filepath.Abs(dir)
+	return libtorch{dir: abs, version: version}, err
+}
+
+func debianLib() string {
+	for _, dir := range []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"} {
+		if _, err := os.Stat(filepath.Join(dir, "libtorch_cpu.so")); err == nil {
+			if _, err := os.Stat("/usr/include/torch/csrc/api/include/torch/torch.h"); err == nil {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+func debianVersion() string {
+	out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", "libtorch-dev").Output()
+	if err != nil {
+		return "libtorch-dev"
+	}
+	return string(out)
+}
+
+// fetchWheel downloads the wheel through pip, checks it, and keeps its CPU part in dir. Everything is prepared in a
+// folder beside dir and renamed at the end, so that an interrupted set-up leaves nothing half done.
+func fetchWheel(cache, dir string) error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(cache, &disk); err == nil && disk.Bavail*uint64(disk.Bsize) < wheelNeeds {
+		return problem{fmt.Sprintf("%s has %d MB free, %d MB are needed to unpack libtorch", cache, disk.Bavail*uint64(disk.Bsize)>>20, wheelNeeds>>20),
+			"free some space, or set POPRI_CACHE to a folder on a larger disk"}
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return problem{"no python3 was found (pip is used once, to fetch libtorch)", "Debian and Ubuntu: apt-get install python3-pip"}
+	}
+	if out, err := exec.Command(python, "-m", "pip", "--version").CombinedOutput(); err != nil {
+		return problem{"python3 has no pip: " + strings.TrimSpace(string(out)), "Debian and Ubuntu: apt-get install python3-pip"}
+	}
+	tmp, err := os.MkdirTemp(cache, "fetch-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	step("fetch", "torch==%s from PyPI, 670 MB, once", wheelVersion)
+	cmd := exec.Command(python, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--implementation", "cp",
+		"--python-version", "3.11", "--abi", "cp311", "--platform", "manylinux1_x86_64", "--progress-bar", "off", "-q", "-d", tmp, "torch=="+wheelVersion)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	begun := time.Now()
+	for waiting := true; waiting; {
+		select {
+		case err := <-done:
+			if err != nil {
+				return problem{"pip could not download torch==" + wheelVersion + ": " + strings.TrimSpace(said.String()), "check the network or the pip configuration and run it again"}
+			}
+			waiting = false
+		case <-time.After(10 * time.Second):
+			step("fetch", "still downloading, %.0f s", time.Since(begun).Seconds())
+		}
+	}
+	wheels, _ := filepath.Glob(filepath.Join(tmp, "*.whl"))
+	if len(wheels) != 1 {
+		return fmt.Errorf("pip left %d wheels in %s, expected one", len(wheels), tmp)
+	}
+	if err := checksum(wheels[0]); err != nil {
+		return err
+	}
+	step("unpack", "libtorch_cpu, libc10, libgomp and the headers")
+	made := filepath.Join(tmp, "made")
+	if err := unpack(wheels[0], made); err != nil {
+		return err
+	}
+	if err := standIns(filepath.Join(made, "lib")); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(made, "complete"), []byte(wheelSHA256+"\n"), 0o644); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Rename(made, dir)
+}
+
+func checksum(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != wheelSHA256 {
+		return problem{fmt.Sprintf("%s has the checksum %s, expected %s", filepath.Base(path), got, wheelSHA256),
+			"the download was damaged or the package index serves another file; nothing was installed"}
+	}
+	return nil
+}
+
+var wanted = regexp.MustCompile(`^torch/(lib/(libtorch_cpu\.so|libc10\.so|libgomp-[^/]+)|include/.+)$`)
+
+func unpack(wheel, dir string) error {
+	r, err := zip.OpenReader(wheel)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for _, f := range r.File {
+		if f.FileInfo().IsDir() || !wanted.MatchString(f.Name) || strings.Contains(f.Name, "..") {
+			continue
+		}
+		if err := extract(f, filepath.Join(dir, strings.TrimPrefix(f.Name, "torch/"))); err != nil {
+			return fmt.Errorf("unpacking %s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+func extract(f *zip.File, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	in, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+// standIns builds empty libraries under the names of the CUDA ones that libtorch_cpu.so is linked against but never
+// needs on a machine without a GPU. Every function answers cudaErrorNoDevice (100).
+func standIns(lib string) error {
+	f, err := elf.Open(filepath.Join(lib, "libtorch_cpu.so"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	symbols, err := f.ImportedSymbols()
+	if err != nil {
+		return err
+	}
+	byLibrary := map[string][]string{}
+	for _, s := range symbols {
+		if strings.HasPrefix(s.Library, "libcu") {
+			byLibrary[s.Library] = append(byLibrary[s.Library], s.Name)
+		}
+	}
+	for library, names := range byLibrary {
+		sort.Strings(names)
+		var source strings.Builder
+		for _, name := range names {
+			if name == "cudaGetErrorString" {
+				source.WriteString("const char* cudaGetErrorString(int code) { (void)code; return \"no CUDA in this libtorch\"; }\n")
+				continue
+			}
+			fmt.Fprintf(&source, "int %s(void) { return 100; }\n", name)
+		}
+		base := filepath.Join(lib, library)
+		if err := os.WriteFile(base+".c", []byte(source.String()), 0o644); err != nil {
+			return err
+		}
+		if err := os.WriteFile(base+".map", []byte(library+" { global: *; };\n"), 0o644); err != nil {
+			return err
+		}
+		out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-w", "-o", base, base+".c", "-Wl,-soname,"+library, "-Wl,--version-script,"+base+".map").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("building the stand-in %s: %w: %s", library, err, out)
+		}
+		os.Remove(base + ".c")
+		os.Remove(base + ".map")
+	}
+	return nil
+}

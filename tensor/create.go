@@ -1,0 +1,241 @@
+package tensor
+
+// #include "torch.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// DType is the type of a tensor's elements, numbered as libtorch does.
+type DType int
+
+// The types that popri uses.
+const (
+	Uint8    DType = 0
+	Int32    DType = 3
+	Int64    DType = 4
+	Float16  DType = 5
+	Float32  DType = 6
+	Float64  DType = 7
+	Bool     DType = 11
+	BFloat16 DType = 15
+)
+
+func (d DType) String() string {
+	switch d {
+	case Uint8:
+		return "uint8"
+	case Int32:
+		return "int32"
+	case Int64:
+		return "int64"
+	case Float16:
+		return "float16"
+	case Float32:
+		return "float32"
+	case Float64:
+		return "float64"
+	case Bool:
+		return "bool"
+	case BFloat16:
+		return "bfloat16"
+	}
+	return fmt.Sprintf("dtype%d", int(d))
+}
+
+// Size returns the bytes of one element.
+func (d DType) Size() int {
+	switch d {
+	case Uint8, Bool:
+		return 1
+	case Float16, BFloat16:
+		return 2
+	case Int32, Float32:
+		return 4
+	}
+	return 8
+}
+
+// Shape returns the sizes of t's dimensions.
+func (t Tensor) Shape() []int64 {
+	n := int(C.at_dim(t.c))
+	if n == 0 {
+		return []int64{}
+	}
+	shape := make([]int64, n)
+	C.at_shape(t.c, (*C.int64_t)(unsafe.Pointer(&shape[0])))
+	return shape
+}
+
+// Size returns the size of dimension dim; negative dim counts from the end.
+func (t Tensor) Size(dim int) int64 {
+	shape := t.Shape()
+	if dim < 0 {
+		dim += len(shape)
+	}
+	return shape[dim]
+}
+
+// NumElements returns the product of the sizes.
+func (t Tensor) NumElements() int64 {
+	n := int64(1)
+	for _, d := range t.Shape() {
+		n *= d
+	}
+	return n
+}
+
+// DType returns the type of t's elements.
+func (t Tensor) DType() DType { return DType(C.at_scalar_type(t.c)) }
+
+// RequiresGrad reports whether operations on t are recorded.
+func (t Tensor) RequiresGrad() bool { return C.at_requires_grad(t.c) == 1 }
+
+func cdims(shape []int64) (*C.int64_t, C.size_t) {
+	if len(shape) == 0 {
+		return nil, 0
+	}
+	return (*C.int64_t)(unsafe.Pointer(&shape[0])), C.size_t(len(shape))
+}
+
+func (s *Scope) fromData(op string, p unsafe.Pointer, n int, shape []int64, d DType) Tensor {
+	want := int64(1)
+	for _, x := range shape {
+		want *= x
+	}
+	if want != int64(n) {
+		panic(&Error{Op: op, Shapes: []string{fmt.Sprint(shape)}, Text: fmt.Sprintf("%d values do not fill the shape", n)})
+	}
+	if n == 0 {
+		return s.Zeros(d, shape...)
+	}
+	dims, ndims := cdims(shape)
+	t := s.own(op, C.at_tensor_of_data(p, dims, ndims, C.size_t(d.Size()), C.int(d)))
+	if s.device != CPU {
+		var out C.tensor
+		C.atg_to(&out, t.c, C.int(s.device))
+		return s.own(op, out, t)
+	}
+	return t
+}
+
+// FromFloat32 copies data into a new tensor of the given shape.
+func (s *Scope) FromFloat32(data []float32, shape ...int64) Tensor {
+	return s.fromData("FromFloat32", unsafe.Pointer(unsafe.SliceData(data)), len(data), shape, Float32)
+}
+
+// FromInt64 copies data into a new tensor of the given shape.
+func (s *Scope) FromInt64(data []int64, shape ...int64) Tensor {
+	return s.fromData("FromInt64", unsafe.Pointer(unsafe.SliceData(data)), len(data), shape, Int64)
+}
+
+// FromBytes copies raw little-endian elements of type d into a new tensor.
+func (s *Scope) FromBytes(d DType, data []byte, shape ...int64) Tensor {
+	if len(data)%d.Size() != 0 {
+		panic(&Error{Op: "FromBytes", Shapes: []string{fmt.Sprint(shape)}, Text: fmt.Sprintf("%d bytes are no whole number of %v", len(data), d)})
+	}
+	return s.fromData("FromBytes", unsafe.Pointer(unsafe.SliceData(data)), len(data)/d.Size(), shape, d)
+}
+
+// FromBools copies data into a new tensor of the given shape.
+func (s *Scope) FromBools(data []bool, shape ...int64) Tensor {
+	return s.fromData("FromBools", unsafe.Pointer(unsafe.SliceData(data)), len(data), shape, Bool)
+}
+
+// Zeros makes a tensor of zeros.
+func (s *Scope) Zeros(d DType, shape ...int64) Tensor {
+	var out C.tensor
+	dims, n := cdims(shape)
+	C.atg_zeros(&out, dims, C.int(n), C.int(d), C.int(s.device))
+	return s.own("Zeros", out)
+}
+
+// Empty makes a tensor with whatever was in its memory.
+func (s *Scope) Empty(d DType, shape ...int64) Tensor {
+	var out C.tensor
+	dims, n := cdims(shape)
+	C.atg_empty(&out, dims, C.int(n), C.int(d), C.int(s.device))
+	return s.own("Empty", out)
+}
+
+// Full makes a tensor whose elements are all v.
+func (s *Scope) Full(d DType, v float64, shape ...int64) Tensor {
+	var out C.tensor
+	dims, n := cdims(shape)
+	k := C.ats_float(C.double(v))
+	defer C.ats_free(k)
+	C.atg_full(&out, dims, C.int(n), k, C.int(d), C.int(s.device))
+	return s.own("Full", out)
+}
+
+// Arange makes the int64 vector from, from+1, …, to-1.
+func (s *Scope) Arange(from, to int64) Tensor {
+	var out C.tensor
+	a, b := C.ats_int(C.int64_t(from)), C.ats_int(C.int64_t(to))
+	defer C.ats_free(a)
+	defer C.ats_free(b)
+	C.atg_arange_start(&out, a, b, C.int(Int64), C.int(s.device))
+	return s.own("Arange", out)
+}
+
+// copyOut copies the elements of t, as type d, into the n elements at p.
+func (s *Scope) copyOut(op string, t Tensor, d DType, p unsafe.Pointer, n int) {
+	if n == 0 {
+		return
+	}
+	s.Do(func() {
+		x := s.To(s.Detach(t), d)
+		if s.device != CPU {
+			var out C.tensor
+			C.atg_to(&out, x.c, -1)
+			x = s.own(op, out, x)
+		}
+		x = s.Contiguous(x)
+		C.at_copy_data(x.c, p, C.size_t(n), C.size_t(d.Size()))
+		s.check(op, t)
+	})
+}
+
+// Float32s copies t's elements out in row-major order.
+func (s *Scope) Float32s(t Tensor) []float32 {
+	out := make([]float32, t.NumElements())
+	s.copyOut("Float32s", t, Float32, unsafe.Pointer(unsafe.SliceData(out)), len(out))
+	return out
+}
+
+// Float64s copies t's elements out in row-major order.
+func (s *Scope) Float64s(t Tensor) []float64 {
+	out := make([]float64, t.NumElements())
+	s.copyOut("Float64s", t, Float64, unsafe.Pointer(unsafe.SliceData(out)), len(out))
+	return out
+}
+
+// Int64s copies t's elements out in row-major order.
+func (s *Scope) Int64s(t Tensor) []int64 {
+	out := make([]int64, t.NumElements())
+	s.copyOut("Int64s", t, Int64, unsafe.Pointer(unsafe.SliceData(out)), len(out))
+	return out
+}
+
+// Item returns the only element of t.
+func (s *Scope) Item(t Tensor) float64 {
+	if n := t.NumElements(); n != 1 {
+		panic(&Error{Op: "Item", Shapes: []string{t.describe()}, Text: fmt.Sprintf("it has %d elements", n)})
+	}
+	return s.Float64s(t)[0]
+}
+
+// View32 returns t's memory as a slice without a copy. t must be a contiguous float32 tensor on the CPU and must
+// outlive the slice.
+func (t Tensor) View32() []float32 {
+	if t.DType() != Float32 || C.at_is_contiguous(t.c) == 0 || C.at_device(t.c) >= 0 {
+		panic(&Error{Op: "View32", Shapes: []string{t.describe()}, Text: "it is not a contiguous float32 tensor on the CPU"})
+	}
+	n := t.NumElements()
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*float32)(C.at_data_ptr(t.c)), n)
+}

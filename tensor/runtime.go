@@ -1,0 +1,75 @@
+package tensor
+
+// #include <malloc.h>
+// #include "torch.h"
+//
+// // glibc gives large buffers back to the kernel after every operation and faults their pages in again, which costs up
+// // to half the speed on a CPU. One arena, no mmap and a high trim threshold keep them; the threshold bounds what an idle
+// // program may hold.
+// static void keep_large_buffers(void) {
+// #ifdef __GLIBC__
+//   mallopt(M_ARENA_MAX, 1);
+//   mallopt(M_MMAP_MAX, 0);
+//   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+//   mallopt(M_TOP_PAD, 64 << 20);
+// #endif
+// }
+// static void trim(void) {
+// #ifdef __GLIBC__
+//   malloc_trim(0);
+// #endif
+// }
+import "C"
+
+import (
+	"os"
+	"runtime"
+	"sync/atomic"
+)
+
+// Device is where tensors live: -1 is the CPU, 0 and up are CUDA devices.
+type Device int
+
+// CPU is the default device.
+const CPU Device = -1
+
+var (
+	defaultDevice = CPU
+	threads       atomic.Int32
+)
+
+func init() {
+	if os.Getenv("POPRI_MALLOC") != "stock" {
+		C.keep_large_buffers()
+	}
+	threads.Store(int32(runtime.NumCPU()))
+}
+
+// SetThreads chooses the number of threads of an operation, process-wide, from the next [Run] on. n < 1 means one for
+// each CPU.
+func SetThreads(n int) {
+	if n < 1 {
+		n = runtime.NumCPU()
+	}
+	threads.Store(int32(n))
+}
+
+// Threads returns the number set by [SetThreads].
+func Threads() int { return int(threads.Load()) }
+
+// useThreads applies the count to the current thread: OpenMP keeps it per thread.
+func useThreads() {
+	n := C.int(threads.Load())
+	if C.at_get_num_threads() != n {
+		C.at_set_num_threads(n)
+	}
+}
+
+// SetDevice chooses where later scopes create tensors. Call it once, at start-up.
+func SetDevice(d Device) { defaultDevice = d }
+
+// CUDA reports whether this libtorch has CUDA and a device is there.
+func CUDA() bool { return C.atc_cuda_is_available() != 0 }
+
+// Trim gives memory that no tensor uses back to the kernel, between stages of different size.
+func Trim() { C.trim() }

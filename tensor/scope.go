@@ -1,0 +1,189 @@
+package tensor
+
+// #include <stdlib.h>
+// #include "torch.h"
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	_ "github.com/sugarme/gotch/libtch" // links libtorch and the C functions declared in torch.h
+)
+
+// A Tensor is a handle on a libtorch tensor. The zero value is "no tensor", which some operations accept.
+type Tensor struct{ c C.tensor }
+
+// Defined reports whether t holds a tensor.
+func (t Tensor) Defined() bool { return t.c != nil }
+
+// A Scope owns the tensors made in it. It belongs to the goroutine of its [Run].
+type Scope struct {
+	owned  []C.tensor
+	device Device
+	grad   bool
+}
+
+// Error says which operation failed, on which shapes, and what libtorch answered.
+type Error struct {
+	Op     string
+	Shapes []string
+	Text   string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("tensor: %s(%s): %s", e.Op, strings.Join(e.Shapes, ", "), e.Text)
+}
+
+var live atomic.Int64
+
+// Live returns the number of handles that were made and not freed yet, in all scopes and kept: a test's leak check.
+func Live() int64 { return live.Load() }
+
+// Run calls f with a fresh scope on a locked thread, with gradients off, and frees what f made and did not keep.
+// It returns f's error, or an [*Error] where an operation failed; other panics pass through.
+func Run(f func(s *Scope) error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	useThreads()
+	s := &Scope{device: defaultDevice}
+	before := C.at_grad_set_enabled(0)
+	defer func() {
+		s.free()
+		C.at_grad_set_enabled(before)
+		if r := recover(); r != nil {
+			e, ok := r.(*Error)
+			if !ok {
+				panic(r)
+			}
+			err = e
+		}
+	}()
+	return f(s)
+}
+
+func (s *Scope) free() {
+	for _, c := range s.owned {
+		C.at_free(c)
+	}
+	live.Add(-int64(len(s.owned)))
+	s.owned = s.owned[:0]
+}
+
+// WithGrad calls f with gradients recorded, and restores the former mode. It nests with [Scope.NoGrad].
+func (s *Scope) WithGrad(f func()) { s.mode(true, f) }
+
+// NoGrad calls f without recording gradients, and restores the former mode.
+func (s *Scope) NoGrad(f func()) { s.mode(false, f) }
+
+func (s *Scope) mode(on bool, f func()) {
+	old := s.grad
+	s.grad = on
+	C.at_grad_set_enabled(cbool(on))
+	defer func() {
+		s.grad = old
+		C.at_grad_set_enabled(cbool(old))
+	}()
+	f()
+}
+
+// Nest calls f and frees at its end what f made, except the tensor that it returns. Long loops use it to keep memory flat.
+func (s *Scope) Nest(f func() Tensor) Tensor {
+	start := len(s.owned)
+	out := f()
+	kept := false
+	for _, c := range s.owned[start:] {
+		if c == out.c {
+			kept = true
+			continue
+		}
+		C.at_free(c)
+		live.Add(-1)
+	}
+	s.owned = s.owned[:start]
+	if kept {
+		s.owned = append(s.owned, out.c)
+	}
+	return out
+}
+
+// Do calls f and frees at its end everything that f made and did not keep.
+func (s *Scope) Do(f func()) {
+	s.Nest(func() Tensor { f(); return Tensor{} })
+}
+
+// Keep takes t out of the scope; the caller frees it with [Tensor.Free].
+func (s *Scope) Keep(t Tensor) Tensor {
+	for i := len(s.owned) - 1; i >= 0; i-- {
+		if s.owned[i] == t.c {
+			s.owned = append(s.owned[:i], s.owned[i+1:]...)
+			return t
+		}
+	}
+	panic(&Error{Op: "Keep", Shapes: []string{t.describe()}, Text: "the tensor is not owned by this scope"})
+}
+
+// Free releases a kept tensor. The zero Tensor is allowed; any other may be freed once.
+func (t Tensor) Free() {
+	if t.c != nil {
+		C.at_free(t.c)
+		live.Add(-1)
+	}
+}
+
+// own registers the result of an operation, or raises its error.
+func (s *Scope) own(op string, c C.tensor, args ...Tensor) Tensor {
+	if c == nil {
+		s.fail(op, args...)
+	}
+	s.owned = append(s.owned, c)
+	live.Add(1)
+	return Tensor{c}
+}
+
+func (s *Scope) fail(op string, args ...Tensor) {
+	text := "libtorch gave no result"
+	if msg := C.get_and_reset_last_err(); msg != nil {
+		text = C.GoString(msg)
+		C.free(unsafe.Pointer(msg))
+		// libtorch appends its own stack, which tells a user nothing.
+		if i := strings.Index(text, "\nException raised from"); i > 0 {
+			text = text[:i]
+		}
+	}
+	shapes := make([]string, len(args))
+	for i, a := range args {
+		shapes[i] = a.describe()
+	}
+	panic(&Error{Op: op, Shapes: shapes, Text: text})
+}
+
+// check raises the error that a function without a result left behind.
+func (s *Scope) check(op string, args ...Tensor) {
+	if msg := C.get_and_reset_last_err(); msg != nil {
+		text := C.GoString(msg)
+		C.free(unsafe.Pointer(msg))
+		shapes := make([]string, len(args))
+		for i, a := range args {
+			shapes[i] = a.describe()
+		}
+		panic(&Error{Op: op, Shapes: shapes, Text: text})
+	}
+}
+
+func (t Tensor) describe() string {
+	if t.c == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%v%v", t.DType(), t.Shape())
+}
+
+func cbool(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,191 @@
+package tensor
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestRunFreesWhatItMadeAndKeepOutlives(t *testing.T) {
+	before := Live()
+	var kept Tensor
+	err := Run(func(s *Scope) error {
+		a := s.FromFloat32([]float32{1, 2, 3, 4}, 2, 2)
+		kept = s.Keep(s.MatMul(a, a))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Live() - before; got != 1 {
+		t.Fatalf("%d handles live after Run, want the kept one", got)
+	}
+	if err := Run(func(s *Scope) error {
+		if got := s.Float32s(kept); got[0] != 7 || got[3] != 22 {
+			t.Errorf("kept tensor holds %v", got)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	kept.Free()
+	if Live() != before {
+		t.Errorf("%d handles leak", Live()-before)
+	}
+}
+
+func TestFailingOperationNamesItselfAndShapes(t *testing.T) {
+	before := Live()
+	err := Run(func(s *Scope) error {
+		s.MatMul(s.Zeros(Float32, 2, 3), s.Zeros(BFloat16, 4, 5))
+		return nil
+	})
+	var e *Error
+	if !errors.As(err, &e) || e.Op != "MatMul" {
+		t.Fatalf("got %v, want an *Error of MatMul", err)
+	}
+	for _, want := range []string{"MatMul", "float32[2 3]", "bfloat16[4 5]"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not name %s", err, want)
+		}
+	}
+	if Live() != before {
+		t.Errorf("%d handles leak after an error", Live()-before)
+	}
+	// The thread's error state is clean again.
+	if err := Run(func(s *Scope) error { s.Zeros(Float32, 1); return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGradModesNest(t *testing.T) {
+	err := Run(func(s *Scope) error {
+		w := s.FromFloat32([]float32{3}, 1)
+		s.RequireGrad(w, true)
+		if s.Square(w).RequiresGrad() {
+			t.Error("Run records gradients without being asked")
+		}
+		s.WithGrad(func() {
+			s.NoGrad(func() {
+				s.NoGrad(func() {})
+				if s.Square(w).RequiresGrad() {
+					t.Error("NoGrad records")
+				}
+			})
+			y := s.Sum(s.Square(w))
+			if !y.RequiresGrad() {
+				t.Fatal("WithGrad does not record after an inner NoGrad")
+			}
+			if g := s.Float32s(s.Backward(y, []Tensor{w})[0]); g[0] != 6 {
+				t.Errorf("gradient of w² at 3 is %v", g)
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestManyAllocationsLeakNothing(t *testing.T) {
+	before := Live()
+	for range 300 {
+		if err := Run(func(s *Scope) error {
+			x := s.Zeros(Float32, 64, 1024)
+			for range 50 {
+				x = s.Nest(func() Tensor { return s.AddScalar(s.MulScalar(x, 1.5), 1) })
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if Live() != before {
+		t.Errorf("%d handles leak", Live()-before)
+	}
+}
+
+func TestGoroutineStorm(t *testing.T) {
+	before := Live()
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for j := range 20 {
+				err := Run(func(s *Scope) error {
+					x := s.Full(Float32, float64(i), 16, 16)
+					s.RequireGrad(x, true)
+					s.WithGrad(func() {
+						g := s.Backward(s.Sum(s.Square(x)), []Tensor{x})[0]
+						if got := s.Float32s(g)[0]; got != float32(2*i) {
+							t.Errorf("goroutine %d: gradient %v", i, got)
+						}
+					})
+					if j%3 == 0 {
+						s.MatMul(x, s.Zeros(Float32, 3, 3))
+					}
+					return nil
+				})
+				if (err != nil) != (j%3 == 0) {
+					t.Errorf("goroutine %d, turn %d: error %v", i, j, err)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	if Live() != before {
+		t.Errorf("%d handles leak", Live()-before)
+	}
+}
+
+func TestAdamWMatchesTheFormula(t *testing.T) {
+	p, g := []float32{1, -2, 0.5}, []float32{0.1, -0.2, 0.3}
+	a := NewAdamW(0.9, 0.999, 1e-8, 0.01, []int{3})
+	m, v := [3]float64{}, [3]float64{}
+	want := [3]float64{1, -2, 0.5}
+	for step := 1; step <= 5; step++ {
+		if err := a.Update([][]float32{p}, [][]float32{g}, 0.01, 0.5); err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			gi := float64(g[i]) * 0.5
+			m[i] = 0.9*m[i] + 0.1*gi
+			v[i] = 0.999*v[i] + 0.001*gi*gi
+			want[i] -= 0.01 * 0.01 * want[i]
+			want[i] -= 0.01 * (m[i] / (1 - math.Pow(0.9, float64(step)))) / (math.Sqrt(v[i]/(1-math.Pow(0.999, float64(step)))) + 1e-8)
+			if math.Abs(float64(p[i])-want[i]) > 1e-6 {
+				t.Errorf("step %d, parameter %d: %v, want %v", step, i, p[i], want[i])
+			}
+		}
+	}
+	if err := a.Update([][]float32{p[:2]}, [][]float32{g}, 1, 1); err == nil {
+		t.Error("a parameter of another size is taken")
+	}
+}
+
+func BenchmarkCallOverhead(b *testing.B) {
+	_ = Run(func(s *Scope) error {
+		x := s.Zeros(Float32, 1)
+		for b.Loop() {
+			s.Do(func() { s.AddScalar(x, 1) })
+		}
+		return nil
+	})
+}
+
+func benchmarkMatMul(b *testing.B, d DType) {
+	_ = Run(func(s *Scope) error {
+		x := s.Zeros(d, 2048, 2048)
+		for b.Loop() {
+			s.Do(func() { s.MatMul(x, x) })
+		}
+		b.ReportMetric(2*2048*2048*2048*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		return nil
+	})
+}
+
+func BenchmarkMatMulFloat32(b *testing.B)  { benchmarkMatMul(b, Float32) }
+func BenchmarkMatMulBFloat16(b *testing.B) { benchmarkMatMul(b, BFloat16) }
