@@ -22,7 +22,7 @@ var NotBuilt = []string{
 	"embedding/bert-tiny", "embedding/minilm",
 	"models/llama*", "models/qwen2*", "peft/llama*", "peft/qwen2*",
 	"scoring/votes_*",
-	"tokenizers/llama3-*", "tokenizers/minilm",
+	"tokenizers/minilm",
 	"train/llama-*",
 }
 

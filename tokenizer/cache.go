@@ -1,0 +1,61 @@
+package tokenizer
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+)
+
+const (
+	cacheShards = 16
+	// shardWords bounds each half of a shard: 2·16·4096 words in all, some 15 MB when full of long ones. Natural text
+	// repeats most of its words within far fewer.
+	shardWords = 4096
+	// longestCached keeps runs of blanks and data lines, which hardly repeat, from pushing words out.
+	longestCached = 64
+)
+
+var cacheSeed = maphash.MakeSeed()
+
+// wordCache remembers the ids of words. Each shard keeps two generations: when the young one is full, it becomes the
+// old one and the old one is forgotten; a word found in the old one moves to the young one. So what is in use stays,
+// as in a least-recently-used cache, without a list to maintain.
+type wordCache struct {
+	shards [cacheShards]struct {
+		sync.RWMutex
+		young, old map[string][]int32
+	}
+}
+
+func (c *wordCache) get(word string) ([]int32, bool) {
+	if len(word) > longestCached {
+		return nil, false
+	}
+	shard := &c.shards[maphash.String(cacheSeed, word)%cacheShards]
+	shard.RLock()
+	ids, ok := shard.young[word]
+	old := false
+	if !ok {
+		ids, ok = shard.old[word]
+		old = ok
+	}
+	shard.RUnlock()
+	if old {
+		c.put(word, ids)
+	}
+	return ids, ok
+}
+
+func (c *wordCache) put(word string, ids []int32) {
+	if len(word) > longestCached {
+		return
+	}
+	shard := &c.shards[maphash.String(cacheSeed, word)%cacheShards]
+	shard.Lock()
+	defer shard.Unlock()
+	if shard.young == nil || len(shard.young) >= shardWords {
+		shard.old, shard.young = shard.young, make(map[string][]int32)
+	}
+	// The copies keep the caller's text and buffer from being held by the cache, or changed under it.
+	shard.young[strings.Clone(word)] = append([]int32(nil), ids...)
+}

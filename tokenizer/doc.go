@@ -1,0 +1,13 @@
+// Package tokenizer turns text into token ids and back, as the tokenizer.json of a Hugging Face model says.
+//
+//	text ─ added tokens cut out ─ split into words ─ bytes ─ merges by rank ─► ids
+//	"don't <|endoftext|>"   ["don" "'t" " "]   d·o·n → do·n → don   [9099, 470, 220, 50256]
+//
+// Byte-level BPE with the split of GPT-2, of LLaMA 3 or of Qwen 2 is supported, trained ([TrainBPE]), read ([Load])
+// and written. The results equal those of the reference library, offsets included. What a file asks for and this
+// package does not do is refused by name, never passed over: a tokenizer that is nearly right gives a model that is
+// quietly worse.
+//
+// Sources: Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units" (arXiv 1508.07909);
+// Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), for the bytes.
+package tokenizer

@@ -1,0 +1,223 @@
+package tokenizer
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"testing"
+	"unicode/utf8"
+
+	"popri/internal/golden"
+)
+
+func readLines[T any](t *testing.T, file string) []T {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []T
+	scanner := bufio.NewScanner(f)
+	scanner.Buffer(nil, 16<<20)
+	for scanner.Scan() {
+		var one T
+		if err := json.Unmarshal(scanner.Bytes(), &one); err != nil {
+			t.Fatalf("%s line %d: %v", file, len(out)+1, err)
+		}
+		out = append(out, one)
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func readJSON(t *testing.T, file string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+func flat(pairs [][2]int) []int {
+	out := []int{}
+	for _, p := range pairs {
+		out = append(out, p[0], p[1])
+	}
+	return out
+}
+
+func TestGoldenTokenizers(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join(golden.Root(t), "tokenizers", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range folders {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			continue
+		}
+		kind := path.Join("tokenizers", filepath.Base(dir))
+		var file struct{ Model struct{ Type string } }
+		readJSON(t, filepath.Join(dir, FileName), &file)
+		if file.Model.Type != "BPE" {
+			golden.Unbuilt(t, kind)
+			continue
+		}
+		t.Run(filepath.Base(dir), func(t *testing.T) { checkGolden(t, dir, kind) })
+	}
+}
+
+func checkGolden(t *testing.T, dir, kind string) {
+	tokenizer, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type encoded struct {
+		Kind, Text         string
+		IDs                []int32
+		CharOffsets        []int   `json:"char_offsets"`
+		ByteOffsets        []int   `json:"byte_offsets"`
+		Decoded            *string `json:"decoded"`
+		DecodedSkipSpecial *string `json:"decoded_skip_special"`
+	}
+	cases := readLines[encoded](t, filepath.Join(dir, "cases.jsonl"))
+	for i, c := range cases {
+		at := fmt.Sprintf("line %d (%s) %.80q", i+1, c.Kind, c.Text)
+		e := tokenizer.EncodeWithOffsets(c.Text)
+		if !slices.Equal(e.IDs, c.IDs) {
+			t.Errorf("%s:\n got ids %v\nwant     %v", at, e.IDs, c.IDs)
+			continue
+		}
+		if again := tokenizer.Encode(c.Text); !slices.Equal(again, c.IDs) {
+			t.Errorf("%s: a second call gives %v", at, again)
+		}
+		if got := flat(e.ByteOffsets); !slices.Equal(got, c.ByteOffsets) {
+			t.Errorf("%s:\n got byte offsets %v\nwant              %v", at, got, c.ByteOffsets)
+		}
+		if got := flat(e.CharOffsets); !slices.Equal(got, c.CharOffsets) {
+			t.Errorf("%s:\n got char offsets %v\nwant              %v", at, got, c.CharOffsets)
+		}
+		for skip, want := range map[bool]*string{false: c.Decoded, true: c.DecodedSkipSpecial} {
+			if want == nil {
+				want = &c.Text
+			}
+			checkDecode(t, at, tokenizer, c.IDs, skip, *want)
+		}
+	}
+	golden.Checked(t, kind+"/encode", len(cases))
+
+	type decoded struct {
+		Kind               string
+		IDs                []int32
+		Decoded            string
+		DecodedSkipSpecial string `json:"decoded_skip_special"`
+	}
+	decodes := readLines[decoded](t, filepath.Join(dir, "decode.jsonl"))
+	for i, c := range decodes {
+		at := fmt.Sprintf("decode line %d (%s) %v", i+1, c.Kind, c.IDs)
+		checkDecode(t, at, tokenizer, c.IDs, false, c.Decoded)
+		checkDecode(t, at, tokenizer, c.IDs, true, c.DecodedSkipSpecial)
+	}
+	golden.Checked(t, kind+"/decode", len(decodes))
+
+	var meta struct {
+		Cases       int
+		DecodeCases int `json:"decode_cases"`
+		VocabSize   int `json:"vocab_size"`
+		Template    struct{ Prefix, Suffix []int32 }
+		SpecialIDs  map[string]int32 `json:"special_ids"`
+	}
+	readJSON(t, filepath.Join(dir, "meta.json"), &meta)
+	if meta.Cases != len(cases) || meta.DecodeCases != len(decodes) {
+		t.Errorf("meta.json counts %d and %d cases, the files hold %d and %d", meta.Cases, meta.DecodeCases, len(cases), len(decodes))
+	}
+	if tokenizer.VocabSize() != meta.VocabSize {
+		t.Errorf("vocabulary of %d, want %d", tokenizer.VocabSize(), meta.VocabSize)
+	}
+	prefix, suffix := tokenizer.Template()
+	if !slices.Equal(prefix, meta.Template.Prefix) || !slices.Equal(suffix, meta.Template.Suffix) {
+		t.Errorf("template %v … %v, want %+v", prefix, suffix, meta.Template)
+	}
+	for content, want := range meta.SpecialIDs {
+		if id, ok := tokenizer.ID(content); !ok || id != want || !tokenizer.IsSpecial(id) || tokenizer.Token(id) != content {
+			t.Errorf("%q: id %d %v special %v, want %d", content, id, ok, tokenizer.IsSpecial(id), want)
+		}
+	}
+}
+
+// checkDecode compares Decode, and the streaming Decoder with it.
+func checkDecode(t *testing.T, at string, tokenizer *Tokenizer, ids []int32, skipSpecial bool, want string) {
+	t.Helper()
+	if got := tokenizer.Decode(ids, skipSpecial); got != want {
+		t.Errorf("%s, skip special %v:\n got %q\nwant %q", at, skipSpecial, got, want)
+	}
+	d := tokenizer.NewDecoder(skipSpecial)
+	streamed := ""
+	for _, id := range ids {
+		streamed += d.Add(id)
+	}
+	if streamed += d.Flush(); streamed != want {
+		t.Errorf("%s, skip special %v, streamed:\n got %q\nwant %q", at, skipSpecial, streamed, want)
+	}
+}
+
+// The tables must say of every code point what the reference's regular expressions say.
+func TestGoldenUnicodeClasses(t *testing.T) {
+	var facts struct {
+		Regex map[string][][2]rune
+	}
+	readJSON(t, filepath.Join(golden.Root(t), "tokenizers", "unicode.json"), &facts)
+	want := make([]class, 0x110000)
+	for name, c := range map[string]class{"L": letter, "N": number, "s": space} {
+		for _, r := range facts.Regex[name] {
+			for point := r[0]; point <= r[1]; point++ {
+				want[point] = c
+			}
+		}
+	}
+	for point, c := range want {
+		if got := classOf(rune(point)); got != c {
+			t.Errorf("U+%04X: class %d, want %d", point, got, c)
+		}
+	}
+	golden.Checked(t, "tokenizers/unicode", len(want))
+	// Ignoring case, the contractions match exactly the letters that fold to theirs.
+	folds := func(names ...string) map[rune]bool {
+		set := map[rune]bool{}
+		for _, name := range names {
+			ranges, ok := facts.Regex["fold_"+name]
+			if !ok {
+				t.Fatalf("unicode.json lacks fold_%s", name)
+			}
+			for _, r := range ranges {
+				for point := r[0]; point <= r[1]; point++ {
+					set[point] = true
+				}
+			}
+		}
+		return set
+	}
+	for _, place := range []struct {
+		before, after string
+		set           map[rune]bool
+	}{
+		{"'", "", folds("s", "t", "m", "d")}, {"'", "e", folds("r", "v")}, {"'", "l", folds("l")},
+		{"'r", "", folds("e")}, {"'v", "", folds("e")}, {"'l", "", folds("l")},
+	} {
+		for point := range rune(utf8.MaxRune + 1) {
+			text := place.before + string(point) + place.after
+			if got := contraction(text, true) == len(text); utf8.ValidRune(point) && got != place.set[point] {
+				t.Errorf("%q is a contraction: %v", text, got)
+			}
+		}
+	}
+}

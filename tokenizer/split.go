@@ -1,0 +1,151 @@
+package tokenizer
+
+import "unicode/utf8"
+
+// A splitter returns the length of the first word of a text that is not empty. The words are what merges never cross.
+// The regular expressions need look-ahead, which Go's do not have, and their order of alternatives decides; each
+// function below goes through them in that order.
+type splitter func(text string) int
+
+// The regular expressions that tokenizer.json files write out.
+const (
+	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	qwen2Pattern  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+)
+
+var splitters = map[string]splitter{
+	gpt2Pattern:   splitGPT2,
+	llama3Pattern: splitLlama3,
+	qwen2Pattern:  splitQwen2,
+}
+
+// splitGPT2 follows gpt2Pattern.
+func splitGPT2(text string) int {
+	if text[0] == '\'' {
+		if n := contraction(text, false); n > 0 {
+			return n
+		}
+	}
+	start := 0
+	if text[0] == ' ' && len(text) > 1 {
+		start = 1
+	}
+	c, size := classAt(text[start:])
+	if c == space {
+		return spaceRun(text)
+	}
+	return runOf(c, text, start+size)
+}
+
+func splitLlama3(text string) int { return splitLlama(text, 3) }
+
+func splitQwen2(text string) int { return splitLlama(text, 1) }
+
+// splitLlama follows llama3Pattern, with numbers of at most maxDigits characters.
+func splitLlama(text string, maxDigits int) int {
+	if text[0] == '\'' {
+		if n := contraction(text, true); n > 0 {
+			return n
+		}
+	}
+	first, size := classAt(text)
+	if first == letter {
+		return runOf(letter, text, size)
+	}
+	newline := text[0] == '\r' || text[0] == '\n'
+	if first != number && !newline && len(text) > size {
+		if c, n := classAt(text[size:]); c == letter {
+			return runOf(letter, text, size+n)
+		}
+	}
+	if first == number {
+		end := size
+		for digits := 1; digits < maxDigits && end < len(text); digits++ {
+			c, n := classAt(text[end:])
+			if c != number {
+				break
+			}
+			end += n
+		}
+		return end
+	}
+	start := 0
+	if text[0] == ' ' && len(text) > 1 {
+		start = 1
+	}
+	if c, n := classAt(text[start:]); c == other {
+		end := runOf(other, text, start+n)
+		for end < len(text) && (text[end] == '\r' || text[end] == '\n') {
+			end++
+		}
+		return end
+	}
+	// \s*[\r\n]+ : up to the last line break of the white space.
+	run := runOf(space, text, size)
+	for end := run; end > 0; end-- {
+		if text[end-1] == '\r' || text[end-1] == '\n' {
+			return end
+		}
+	}
+	return spaceRun(text)
+}
+
+// runOf returns the end of the run of code points of one class that goes on at start.
+func runOf(c class, text string, start int) int {
+	for start < len(text) {
+		next, size := classAt(text[start:])
+		if next != c {
+			break
+		}
+		start += size
+	}
+	return start
+}
+
+// spaceRun follows \s+(?!\S)|\s+ at white space: all of it at the end of the text; else all but its last character,
+// which goes to the next word or stands alone; a single one as it is.
+func spaceRun(text string) int {
+	end := runOf(space, text, 0)
+	if end == len(text) {
+		return end
+	}
+	_, last := utf8.DecodeLastRuneInString(text[:end])
+	if last < end {
+		return end - last
+	}
+	return end
+}
+
+// contraction returns the length of an English contraction at the start of text ('s 't 're 've 'm 'll 'd), or 0.
+// Ignoring case, the long s (U+017F) is an s too.
+func contraction(text string, ignoreCase bool) int {
+	if len(text) < 2 {
+		return 0
+	}
+	if ignoreCase && len(text) >= 3 && text[1:3] == "ſ" {
+		return 3
+	}
+	at := func(i int) byte {
+		if i >= len(text) {
+			return 0
+		}
+		if ignoreCase && 'A' <= text[i] && text[i] <= 'Z' {
+			return text[i] + 'a' - 'A'
+		}
+		return text[i]
+	}
+	switch at(1) {
+	case 's', 't', 'm', 'd':
+		return 2
+	case 'r', 'v':
+		if at(2) == 'e' {
+			return 3
+		}
+	case 'l':
+		if at(2) == 'l' {
+			return 3
+		}
+	}
+	return 0
+}

@@ -1,0 +1,306 @@
+package tokenizer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// TrainOptions says what [TrainBPE] makes.
+type TrainOptions struct {
+	// VocabSize is the number of tokens in all: the 256 bytes, the special tokens, and as many merges as fit between.
+	// It must be at least 256 plus the special tokens; there is no default.
+	VocabSize int
+	// SpecialTokens get the last ids, in this order. They are cut out of the texts and never learnt. None is allowed.
+	SpecialTokens []string
+	// MinFrequency is the smallest number of occurrences for which two neighbours are merged; 0 means 1, and the
+	// vocabulary stays smaller where nothing is that frequent. 2 keeps the last merges of a small text from spelling
+	// single words of it.
+	MinFrequency int
+}
+
+// TrainBPE learns byte-level BPE with the split of GPT-2 from texts: the most frequent pair of neighbours becomes a
+// token, again and again (Sennrich et al., arXiv 1508.07909). Ties go to the pair whose bytes come first, so that the
+// same texts, in whatever order, give the same tokenizer.
+func TrainBPE(texts iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
+	if smallest := 256 + len(opt.SpecialTokens); opt.VocabSize < smallest || opt.VocabSize > maxID {
+		return nil, fmt.Errorf("tokenizer: vocabulary of %d: allowed are %d (256 bytes and %d special tokens) to %d",
+			opt.VocabSize, smallest, len(opt.SpecialTokens), maxID)
+	}
+	if opt.MinFrequency < 0 {
+		return nil, fmt.Errorf("tokenizer: smallest frequency %d is negative", opt.MinFrequency)
+	}
+	// Without merges the tokenizer does nothing but split, which is what is needed first.
+	blank, err := assemble(nil, nil, opt.SpecialTokens)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	counts := map[string]int64{}
+	for text := range texts {
+		blank.splitWords(text, func(word string) {
+			if _, known := counts[word]; !known {
+				word = strings.Clone(word) // a key must not hold the whole text
+			}
+			counts[word]++
+		})
+	}
+	pieces, pairs := learn(counts, opt.VocabSize-len(opt.SpecialTokens), max(int64(opt.MinFrequency), 1))
+	t, err := assemble(pieces, pairs, opt.SpecialTokens)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	return t, nil
+}
+
+// pairState is what the trainer knows of a pair of neighbours.
+type pairState struct {
+	count int64
+	words []int32 // where it was seen; some may not hold it any more, some stand twice
+}
+
+// ranked is a pair on the heap with its count at that time; the count may have fallen since.
+type ranked struct {
+	key   uint64
+	count int64
+}
+
+// learn returns the pieces beyond the single bytes in the order of their ids, and the merges, until the vocabulary
+// holds size pieces or no pair is frequent enough. Two merges can make the same piece, which gets one id.
+func learn(counts map[string]int64, size int, minFrequency int64) (pieces []string, pairs [][2]string) {
+	words := slices.Sorted(maps.Keys(counts))
+	symbols := make([][]int32, len(words))
+	frequency := make([]int64, len(words))
+	order := byteOrder()
+	var rankOfByte [256]int32
+	text := make([]string, 256, max(size, 256)) // of every id, as bytes
+	idOf := map[string]int32{}
+	for id, b := range order {
+		rankOfByte[b] = int32(id)
+		text[id] = string([]byte{b})
+		idOf[text[id]] = int32(id)
+	}
+	states := map[uint64]*pairState{}
+	count := func(word int32, sign int64, touched func(key uint64, state *pairState)) {
+		s := symbols[word]
+		for i := range len(s) - 1 {
+			key := pairKey(s[i], s[i+1])
+			state := states[key]
+			if state == nil {
+				state = &pairState{}
+				states[key] = state
+			}
+			state.count += sign * frequency[word]
+			if touched != nil {
+				touched(key, state)
+			}
+		}
+	}
+	for w, word := range words {
+		s := make([]int32, len(word))
+		for i := range len(word) {
+			s[i] = rankOfByte[word[i]]
+		}
+		symbols[w], frequency[w] = s, counts[word]
+		count(int32(w), 1, func(_ uint64, state *pairState) {
+			if n := len(state.words); n == 0 || state.words[n-1] != int32(w) {
+				state.words = append(state.words, int32(w))
+			}
+		})
+	}
+	before := func(a, b ranked) bool {
+		if a.count != b.count {
+			return a.count > b.count
+		}
+		aLeft, aRight, bLeft, bRight := int32(a.key>>32), int32(uint32(a.key)), int32(b.key>>32), int32(uint32(b.key))
+		return cmp.Or(cmp.Compare(text[aLeft], text[bLeft]), cmp.Compare(text[aRight], text[bRight])) < 0
+	}
+	done := map[uint64]bool{}
+	var heap []ranked
+	push := func(key uint64) {
+		heap = append(heap, ranked{key, states[key].count})
+		siftUp(heap, before)
+	}
+	for _, key := range slices.Sorted(maps.Keys(states)) {
+		push(key)
+	}
+	for len(text) < size && len(heap) > 0 {
+		top := heap[0]
+		heap[0] = heap[len(heap)-1]
+		heap = heap[:len(heap)-1]
+		siftDown(heap, 0, before)
+		state := states[top.key]
+		if state == nil {
+			continue
+		}
+		if state.count != top.count {
+			if state.count < top.count && state.count > 0 {
+				push(top.key)
+			}
+			continue
+		}
+		if top.count < minFrequency {
+			break
+		}
+		left, right := int32(top.key>>32), int32(uint32(top.key))
+		merged := text[left] + text[right]
+		id, known := idOf[merged]
+		if !known {
+			id = int32(len(text))
+			idOf[merged] = id
+			text = append(text, merged)
+			pieces = append(pieces, merged)
+		}
+		// A pair can come back after its merge, when another merge spells one of its halves. When encoding, the merge
+		// there is applies to it; here too, and it needs no second line.
+		if !done[top.key] {
+			done[top.key] = true
+			pairs = append(pairs, [2]string{text[left], text[right]})
+		}
+		affected := state.words
+		state.words = nil
+		slices.Sort(affected)
+		created := map[uint64]bool{}
+		for _, w := range slices.Compact(affected) {
+			count(w, -1, nil)
+			symbols[w] = replacePair(symbols[w], left, right, id)
+			count(w, 1, func(key uint64, state *pairState) {
+				if int32(key>>32) == id || int32(uint32(key)) == id {
+					created[key] = true
+					if n := len(state.words); n == 0 || state.words[n-1] != w {
+						state.words = append(state.words, w)
+					}
+				}
+			})
+		}
+		delete(states, top.key)
+		for _, key := range slices.Sorted(maps.Keys(created)) {
+			push(key)
+		}
+	}
+	return pieces, pairs
+}
+
+// replacePair puts id in place of every left right, from the left, and returns the shortened slice.
+func replacePair(symbols []int32, left, right, id int32) []int32 {
+	n := 0
+	for i := 0; i < len(symbols); i++ {
+		if symbols[i] == left && i+1 < len(symbols) && symbols[i+1] == right {
+			symbols[n] = id
+			i++
+		} else {
+			symbols[n] = symbols[i]
+		}
+		n++
+	}
+	return symbols[:n]
+}
+
+// byteOrder returns the bytes in the order in which byte-level vocabularies list them: by the character that stands
+// for each.
+func byteOrder() []byte {
+	order := make([]byte, 256)
+	for b := range order {
+		order[b] = byte(b)
+	}
+	slices.SortFunc(order, func(a, b byte) int { return cmp.Compare(runeOfByte[a], runeOfByte[b]) })
+	return order
+}
+
+// assemble writes a tokenizer.json of the single bytes, the pieces and the special tokens, in that order of ids, and
+// reads it, so that a trained tokenizer is exactly what loading its file gives.
+func assemble(pieces []string, pairs [][2]string, specials []string) (*Tokenizer, error) {
+	var vocab bytes.Buffer
+	vocab.WriteByte('{')
+	id := 0
+	seen := map[string]bool{}
+	write := func(piece string) error {
+		if seen[piece] {
+			return fmt.Errorf("special token %q is in the vocabulary already", piece)
+		}
+		seen[piece] = true
+		if id > 0 {
+			vocab.WriteByte(',')
+		}
+		key, err := marshal(piece)
+		fmt.Fprintf(&vocab, "%s:%d", key, id)
+		id++
+		return err
+	}
+	for _, b := range byteOrder() {
+		if err := write(string(runeOfByte[b])); err != nil {
+			return nil, err
+		}
+	}
+	for _, piece := range pieces {
+		if err := write(pieceOfBytes(piece)); err != nil {
+			return nil, err
+		}
+	}
+	var added []addedToken
+	for _, special := range specials {
+		if special == "" {
+			return nil, errors.New("a special token is empty")
+		}
+		added = append(added, addedToken{ID: int32(id), Content: special, Special: true})
+		if err := write(special); err != nil {
+			return nil, err
+		}
+	}
+	vocab.WriteByte('}')
+	mapped := make([][2]string, len(pairs))
+	for i, pair := range pairs {
+		mapped[i] = [2]string{pieceOfBytes(pair[0]), pieceOfBytes(pair[1])}
+	}
+	type byteLevelJSON struct {
+		Type           string `json:"type"`
+		AddPrefixSpace bool   `json:"add_prefix_space"`
+		TrimOffsets    bool   `json:"trim_offsets"`
+		UseRegex       bool   `json:"use_regex"`
+	}
+	type modelJSON struct {
+		Type                    string          `json:"type"`
+		Dropout                 *float64        `json:"dropout"`
+		UnkToken                *string         `json:"unk_token"`
+		ContinuingSubwordPrefix *string         `json:"continuing_subword_prefix"`
+		EndOfWordSuffix         *string         `json:"end_of_word_suffix"`
+		FuseUnk                 bool            `json:"fuse_unk"`
+		ByteFallback            bool            `json:"byte_fallback"`
+		IgnoreMerges            bool            `json:"ignore_merges"`
+		Vocab                   json.RawMessage `json:"vocab"`
+		Merges                  [][2]string     `json:"merges"`
+	}
+	step := byteLevelJSON{Type: "ByteLevel", UseRegex: true}
+	content, err := marshal(struct {
+		Version       string        `json:"version"`
+		Truncation    *struct{}     `json:"truncation"`
+		Padding       *struct{}     `json:"padding"`
+		AddedTokens   []addedToken  `json:"added_tokens"`
+		Normalizer    *struct{}     `json:"normalizer"`
+		PreTokenizer  byteLevelJSON `json:"pre_tokenizer"`
+		PostProcessor byteLevelJSON `json:"post_processor"`
+		Decoder       byteLevelJSON `json:"decoder"`
+		Model         modelJSON     `json:"model"`
+	}{
+		Version: "1.0", AddedTokens: append([]addedToken{}, added...), PreTokenizer: step, PostProcessor: step, Decoder: step,
+		Model: modelJSON{Type: "BPE", Vocab: vocab.Bytes(), Merges: mapped},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parse(content)
+}
+
+// marshal is json.Marshal without the escaping of <, > and &, which stand in the names of most special tokens.
+func marshal(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimRight(out.Bytes(), "\n"), err
+}

@@ -1,0 +1,64 @@
+package tokenizer
+
+import "unicode/utf8"
+
+// class is what the split knows of a code point.
+type class uint8
+
+const (
+	other class = iota
+	letter
+	number
+	space
+)
+
+type classRange struct {
+	first, last rune
+	class       class
+}
+
+// asciiClass answers for most text without a search.
+var asciiClass = func() (table [utf8.RuneSelf]class) {
+	for r := range rune(utf8.RuneSelf) {
+		table[r] = searchClass(r)
+	}
+	return table
+}()
+
+// classOf returns the class of a code point by Unicode 16, as the reference's regular expressions have it: \p{L},
+// \p{N} and \s. Go's own tables are of another Unicode version, which changes with Go's.
+func classOf(r rune) class {
+	if r < utf8.RuneSelf {
+		return asciiClass[r]
+	}
+	return searchClass(r)
+}
+
+func searchClass(r rune) class {
+	low, high := 0, len(classRanges)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		switch c := &classRanges[mid]; {
+		case r < c.first:
+			high = mid
+		case r > c.last:
+			low = mid + 1
+		default:
+			return c.class
+		}
+	}
+	return other
+}
+
+// classAt returns the class and the length of the code point at the start of s, which is not empty. A byte that is
+// not UTF-8 is of class other and one byte long.
+func classAt(s string) (class, int) {
+	if s[0] < utf8.RuneSelf {
+		return asciiClass[s[0]], 1
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError && size == 1 {
+		return other, 1
+	}
+	return searchClass(r), size
+}

@@ -1,0 +1,123 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxID bounds token ids, which index tables: the largest published vocabularies are below 300 000.
+const maxID = 1 << 24
+
+// AddedToken is a token that is recognised in the text before anything else.
+type AddedToken struct {
+	ID      int32
+	Content string
+	// Special tokens are left out by a decoding that skips them.
+	Special bool
+	// Normalized tokens are looked for after the others, in what the others left.
+	Normalized bool
+}
+
+// vocabulary knows the pieces by id and by text.
+type vocabulary struct {
+	model   map[string]int32 // the model's pieces as the file writes them
+	added   map[string]int32
+	pieces  []string // by id; "" where there is none, see known
+	bytes   []string // what each decodes to
+	known   []bool
+	special []bool
+	list    []AddedToken // ascending by id
+}
+
+func newVocabulary(model map[string]int32, added []AddedToken, bytesOf func(string) string) (*vocabulary, error) {
+	size := int32(0)
+	check := func(piece string, id int32) error {
+		if id < 0 || id >= maxID {
+			return fmt.Errorf("token %q has id %d, allowed are 0 to %d", piece, id, maxID-1)
+		}
+		size = max(size, id+1)
+		return nil
+	}
+	for piece, id := range model {
+		if err := check(piece, id); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range added {
+		if err := check(a.Content, a.ID); err != nil {
+			return nil, err
+		}
+	}
+	v := &vocabulary{
+		model: model, added: make(map[string]int32, len(added)), list: slices.Clone(added),
+		pieces: make([]string, size), bytes: make([]string, size), known: make([]bool, size), special: make([]bool, size),
+	}
+	for piece, id := range model {
+		if v.known[id] {
+			first, second := min(piece, v.pieces[id]), max(piece, v.pieces[id])
+			return nil, fmt.Errorf("model.vocab: id %d is given to both %q and %q", id, first, second)
+		}
+		v.known[id], v.pieces[id], v.bytes[id] = true, piece, bytesOf(piece)
+	}
+	for _, a := range added {
+		if a.Content == "" {
+			return nil, fmt.Errorf("added_tokens: the token of id %d is empty", a.ID)
+		}
+		if _, twice := v.added[a.Content]; twice {
+			return nil, fmt.Errorf("added_tokens: %q stands twice", a.Content)
+		}
+		if id, ok := model[a.Content]; ok && id != a.ID {
+			return nil, fmt.Errorf("added_tokens: %q has id %d, but %d in model.vocab", a.Content, a.ID, id)
+		}
+		if v.known[a.ID] && v.pieces[a.ID] != a.Content {
+			return nil, fmt.Errorf("added_tokens: id %d is given to both %q and %q", a.ID, v.pieces[a.ID], a.Content)
+		}
+		v.added[a.Content] = a.ID
+		v.known[a.ID], v.pieces[a.ID], v.bytes[a.ID], v.special[a.ID] = true, a.Content, bytesOf(a.Content), a.Special
+	}
+	slices.SortFunc(v.list, func(a, b AddedToken) int { return int(a.ID - b.ID) })
+	return v, nil
+}
+
+func (v *vocabulary) has(id int32) bool { return id >= 0 && int(id) < len(v.known) && v.known[id] }
+
+// matcher finds added tokens in text: the leftmost one, and the longest of those that start there.
+type matcher struct {
+	byFirst [256][]AddedToken // longest first
+	firsts  []byte
+}
+
+func newMatcher(tokens []AddedToken) *matcher {
+	m := &matcher{}
+	for _, t := range tokens {
+		first := t.Content[0]
+		if m.byFirst[first] == nil {
+			m.firsts = append(m.firsts, first)
+		}
+		m.byFirst[first] = append(m.byFirst[first], t)
+	}
+	for _, first := range m.firsts {
+		slices.SortStableFunc(m.byFirst[first], func(a, b AddedToken) int { return len(b.Content) - len(a.Content) })
+	}
+	return m
+}
+
+// next returns the first token in text and where it starts; ok is false where there is none.
+func (m *matcher) next(text string) (start int, token AddedToken, ok bool) {
+	for at := 0; at < len(text); at++ {
+		if len(m.firsts) == 1 {
+			skip := strings.IndexByte(text[at:], m.firsts[0])
+			if skip < 0 {
+				return 0, AddedToken{}, false
+			}
+			at += skip
+		}
+		for _, t := range m.byFirst[text[at]] {
+			if strings.HasPrefix(text[at:], t.Content) {
+				return at, t, true
+			}
+		}
+	}
+	return 0, AddedToken{}, false
+}
