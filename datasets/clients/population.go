@@ -28,9 +28,12 @@ func (s Split) Valid() bool { return s == Train || s == Validation || s == Test 
 type Client struct {
 	ID    string
 	Split Split
-	Date  string   // YYYY-MM-DD or empty
-	Label string   // may be empty
+	Date  string   // YYYY-MM-DD; empty where there is none or where the texts' dates differ
+	Label string   // empty where there is none or where the texts' labels differ
 	Texts []string // in the client's own order, each non-blank; at least one
+
+	Dates  []string // one for each text where they differ, else nil
+	Labels []string // one for each text where they differ, else nil
 }
 
 // Population is a set of clients.
@@ -87,9 +90,12 @@ func (p *Population) Hash() string {
 			io.WriteString(h, field)
 			h.Write([]byte{0})
 		}
-		for _, t := range c.Texts {
-			io.WriteString(h, t)
-			h.Write([]byte{0})
+		for _, list := range [][]string{c.Texts, c.Dates, c.Labels} {
+			for _, t := range list {
+				io.WriteString(h, t)
+				h.Write([]byte{0})
+			}
+			h.Write([]byte{2})
 		}
 		h.Write([]byte{1})
 	}

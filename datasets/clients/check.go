@@ -1,0 +1,201 @@
+package clients
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"popri/internal/parquetio"
+)
+
+// Problem is what is wrong with one row.
+type Problem struct {
+	Row     int64  // counts from 0; -1 where the problem has no row
+	Client  string // empty where the row has none
+	Message string
+	Warning bool // true where [Read] copes with it
+}
+
+func (p Problem) String() string {
+	var where []string
+	if p.Row >= 0 {
+		where = append(where, fmt.Sprintf("row %d", p.Row))
+	}
+	if p.Client != "" {
+		where = append(where, fmt.Sprintf("client %q", p.Client))
+	}
+	if len(where) == 0 {
+		return p.Message
+	}
+	return strings.Join(where, ", ") + ": " + p.Message
+}
+
+// InvalidError is the error of a file whose rows break the schema's rules.
+type InvalidError struct {
+	Path     string
+	Problems []Problem // without warnings, at least one
+}
+
+func (e *InvalidError) Error() string {
+	const shown = 3
+	var b strings.Builder
+	fmt.Fprintf(&b, "clients: %s: ", e.Path)
+	for i, p := range e.Problems[:min(len(e.Problems), shown)] {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(p.String())
+	}
+	if n := len(e.Problems) - shown; n > 0 {
+		fmt.Fprintf(&b, "; and %d more", n)
+	}
+	return b.String()
+}
+
+// Unwrap lets errors.Is find parquetio.ErrFormat, the mark of a user's bad file.
+func (e *InvalidError) Unwrap() error { return parquetio.ErrFormat }
+
+// Check reads a client file and names every bad row, in the order of rows. The error is for a file that cannot be read
+// at all: not Parquet, damaged, columns missing or of the wrong type. A file without rows is such an error too.
+func Check(path string) ([]Problem, error) {
+	_, problems, err := load(path)
+	return problems, err
+}
+
+// builder collects rows into clients and notes what is wrong.
+type builder struct {
+	clients  []Client
+	index    map[string]int // client ID to its place in clients
+	firstRow []int64        // of each client
+	lastRow  []int64
+	dates    [][]string
+	labels   [][]string
+	problems []Problem
+}
+
+func newBuilder() *builder { return &builder{index: map[string]int{}} }
+
+func (b *builder) problem(row int64, client, format string, args ...any) {
+	b.problems = append(b.problems, Problem{Row: row, Client: client, Message: fmt.Sprintf(format, args...)})
+}
+
+// client notes a row's identifying cells and returns the client's place, or -1 where the row has no usable identity.
+func (b *builder) client(row int64, id, split parquetio.Cell) int {
+	switch {
+	case id.Null:
+		b.problem(row, "", "client_id is null")
+		return -1
+	case strings.TrimSpace(id.Value) == "":
+		b.problem(row, "", "client_id is blank")
+		return -1
+	case !utf8.ValidString(id.Value):
+		b.problem(row, "", "client_id %q is not UTF-8", id.Value)
+		return -1
+	}
+	s := Split(split.Value)
+	ok := true
+	switch {
+	case split.Null:
+		b.problem(row, id.Value, "split is null")
+		ok = false
+	case !s.Valid():
+		b.problem(row, id.Value, "split is %q, want train, validation or test", split.Value)
+		ok = false
+	}
+	at, known := b.index[id.Value]
+	if !known {
+		at = len(b.clients)
+		b.index[id.Value] = at
+		b.clients = append(b.clients, Client{ID: id.Value, Split: s})
+		b.firstRow, b.lastRow = append(b.firstRow, row), append(b.lastRow, row)
+		b.dates, b.labels = append(b.dates, nil), append(b.labels, nil)
+		return at
+	}
+	if ok && b.clients[at].Split.Valid() && b.clients[at].Split != s {
+		b.problem(row, id.Value, "split is %q, but row %d puts the client in %q", split.Value, b.firstRow[at], b.clients[at].Split)
+	}
+	if row > b.lastRow[at]+1 {
+		b.problems = append(b.problems, Problem{Row: row, Client: id.Value, Warning: true,
+			Message: fmt.Sprintf("the client's rows are not together: the one before is row %d", b.lastRow[at])})
+	}
+	b.lastRow[at] = row
+	return at
+}
+
+// text adds one text. name says which ("text", "texts[3]").
+func (b *builder) text(row int64, at int, name string, text, date, label parquetio.Cell) {
+	id := ""
+	if at >= 0 {
+		id = b.clients[at].ID
+	}
+	switch {
+	case text.Null:
+		b.problem(row, id, "%s is null", name)
+		return
+	case !utf8.ValidString(text.Value):
+		b.problem(row, id, "%s is not UTF-8: %s", name, badBytes(text.Value))
+		return
+	case strings.TrimSpace(text.Value) == "":
+		b.problem(row, id, "%s is blank (%q)", name, text.Value)
+		return
+	}
+	if at >= 0 {
+		b.clients[at].Texts = append(b.clients[at].Texts, text.Value)
+		b.dates[at] = append(b.dates[at], date.Value)
+		b.labels[at] = append(b.labels[at], label.Value)
+	}
+}
+
+// attributes checks a row's date and label.
+func (b *builder) attributes(row int64, at int, date, label parquetio.Cell) {
+	id := ""
+	if at >= 0 {
+		id = b.clients[at].ID
+	}
+	if date.Value != "" && !validDate(date.Value) {
+		b.problem(row, id, "date is %q, want YYYY-MM-DD", date.Value)
+	}
+	if !utf8.ValidString(label.Value) {
+		b.problem(row, id, "label %q is not UTF-8", label.Value)
+	}
+}
+
+func (b *builder) finish() []Client {
+	for i := range b.clients {
+		c := &b.clients[i]
+		c.Date, c.Dates = shared(b.dates[i])
+		c.Label, c.Labels = shared(b.labels[i])
+	}
+	return b.clients
+}
+
+// shared returns the value that all have, or "" and the values where they differ.
+func shared(values []string) (string, []string) {
+	for _, v := range values {
+		if v != values[0] {
+			return "", values
+		}
+	}
+	if len(values) == 0 {
+		return "", nil
+	}
+	return values[0], nil
+}
+
+func validDate(s string) bool {
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
+}
+
+// badBytes shows the first ill-formed bytes of s and where they are.
+func badBytes(s string) string {
+	for i, r := range s {
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+				return fmt.Sprintf("byte %d is 0x%02x", i, s[i])
+			}
+		}
+	}
+	return ""
+}

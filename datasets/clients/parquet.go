@@ -1,0 +1,207 @@
+package clients
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/internal/atomicfile"
+	"popri/internal/parquetio"
+)
+
+// Keys of the Parquet file's own metadata.
+const (
+	nameKey = "popri.name"
+	unitKey = "popri.unit"
+)
+
+// Read reads a client file in either layout. Rows of a client that are not neighbours are brought together; clients
+// stand in the order of their first rows. Every row must be sound: an error names the bad ones (see [Check]), the
+// file, and wraps parquetio.ErrFormat.
+func Read(path string) (*Population, error) {
+	p, problems, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	bad := slices.DeleteFunc(problems, func(p Problem) bool { return p.Warning })
+	if len(bad) > 0 {
+		return nil, &InvalidError{path, bad}
+	}
+	return p, nil
+}
+
+func load(path string) (*Population, []Problem, error) {
+	f, err := parquetio.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("clients: %w", err)
+	}
+	defer f.Close()
+	b := newBuilder()
+	if err := readRows(f, path, b); err != nil {
+		return nil, b.problems, fmt.Errorf("clients: %w", err)
+	}
+	p := &Population{Name: f.Metadata(nameKey), Unit: f.Metadata(unitKey), Clients: b.finish()}
+	p.Name = cmp.Or(p.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	p.Unit = cmp.Or(p.Unit, "a client is one client_id of "+filepath.Base(path))
+	return p, b.problems, nil
+}
+
+func readRows(f *parquetio.File, path string, b *builder) error {
+	lists := f.Has("texts")
+	if lists && f.Has("text") {
+		return fmt.Errorf("%s: %w: it has both a column text and a column texts, want one", path, parquetio.ErrFormat)
+	}
+	ids, err := f.Strings("client_id")
+	if err != nil {
+		return err
+	}
+	splits, err := f.Strings("split")
+	if err != nil {
+		return err
+	}
+	dates, err := optional(f, "date")
+	if err != nil {
+		return err
+	}
+	labels, err := optional(f, "label")
+	if err != nil {
+		return err
+	}
+	var texts []parquetio.Cell
+	var perClient [][]parquetio.Cell
+	if lists {
+		perClient, err = f.Lists("texts")
+	} else {
+		texts, err = f.Strings("text")
+	}
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return fmt.Errorf("%s: %w: it holds no rows", path, parquetio.ErrFormat)
+	}
+	for i := range ids {
+		row := int64(i)
+		at := b.client(row, ids[i], splits[i])
+		b.attributes(row, at, dates[i], labels[i])
+		if !lists {
+			b.text(row, at, "text", texts[i], dates[i], labels[i])
+			continue
+		}
+		if len(perClient[i]) == 0 {
+			b.problem(row, ids[i].Value, "texts is empty")
+		}
+		for j, t := range perClient[i] {
+			b.text(row, at, fmt.Sprintf("texts[%d]", j), t, dates[i], labels[i])
+		}
+	}
+	return nil
+}
+
+// optional reads a column that need not be there: every cell is null then.
+func optional(f *parquetio.File, name string) ([]parquetio.Cell, error) {
+	if f.Has(name) {
+		return f.Strings(name)
+	}
+	cells := make([]parquetio.Cell, f.Rows())
+	for i := range cells {
+		cells[i].Null = true
+	}
+	return cells, nil
+}
+
+// row is the schema of one row for each (client, text).
+type row struct {
+	Client string  `parquet:"client_id,dict"`
+	Split  string  `parquet:"split,dict"`
+	Date   *string `parquet:"date,optional,dict"`
+	Label  *string `parquet:"label,optional,dict"`
+	Text   string  `parquet:"text"`
+}
+
+// Write writes a population with one row per (client, text), clients sorted by the bytes of their IDs, zstd, page
+// checksums, row groups of 10 000 rows. It replaces the file at once or leaves it as it was. A population that [Read]
+// would refuse is refused.
+func Write(path string, p *Population) error {
+	sorted := slices.Clone(p.Clients)
+	slices.SortStableFunc(sorted, func(a, b Client) int { return strings.Compare(a.ID, b.ID) })
+	b := newBuilder()
+	var rows []row
+	for i, c := range sorted {
+		if i > 0 && sorted[i-1].ID == c.ID {
+			b.problem(-1, c.ID, "the client is there twice")
+		}
+		if len(c.Texts) == 0 {
+			b.problem(-1, c.ID, "the client has no texts")
+		}
+		if c.Dates != nil && len(c.Dates) != len(c.Texts) || c.Labels != nil && len(c.Labels) != len(c.Texts) {
+			b.problem(-1, c.ID, "%d texts with %d dates and %d labels", len(c.Texts), len(c.Dates), len(c.Labels))
+			continue
+		}
+		for j, t := range c.Texts {
+			r := row{Client: c.ID, Split: string(c.Split), Date: nullable(at(c.Date, c.Dates, j)), Label: nullable(at(c.Label, c.Labels, j)), Text: t}
+			number := int64(len(rows))
+			place := b.client(number, parquetio.Cell{Value: c.ID}, parquetio.Cell{Value: r.Split})
+			date, label := parquetio.Cell{Value: at(c.Date, c.Dates, j)}, parquetio.Cell{Value: at(c.Label, c.Labels, j)}
+			b.attributes(number, place, date, label)
+			b.text(number, place, "text", parquetio.Cell{Value: t}, date, label)
+			rows = append(rows, r)
+		}
+	}
+	if len(rows) == 0 {
+		b.problem(-1, "", "there are no clients to write")
+	}
+	if len(b.problems) > 0 {
+		return &InvalidError{path, b.problems}
+	}
+	err := atomicfile.Write(path, func(w io.Writer) error {
+		return parquetio.Write(w, rows, parquetio.Metadata{nameKey: p.Name, unitKey: p.Unit})
+	})
+	if err != nil {
+		return fmt.Errorf("clients: %w", err)
+	}
+	return nil
+}
+
+func at(all string, each []string, i int) string {
+	if each != nil {
+		return each[i]
+	}
+	return all
+}
+
+func nullable(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Information is what [Info] tells about a file. Rows counts texts.
+type Information struct {
+	Counts
+	Splits map[Split]Counts `json:"splits"`
+	Name   string           `json:"name"`
+	Unit   string           `json:"unit"`
+}
+
+// Info reads a client file and counts what is in it.
+func Info(path string) (Information, error) {
+	p, err := Read(path)
+	if err != nil {
+		return Information{}, err
+	}
+	return p.Info(), nil
+}
+
+// Info counts what is in the population.
+func (p *Population) Info() Information {
+	info := Information{Counts: Count(p.Clients), Splits: map[Split]Counts{}, Name: p.Name, Unit: p.Unit}
+	for _, s := range Splits {
+		info.Splits[s] = Count(p.Split(s))
+	}
+	return info
+}

@@ -1,0 +1,121 @@
+package datasets
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"popri/internal/parquetio"
+)
+
+// ReadPublic reads public texts from a file, by its extension:
+//
+//	.parquet   columns text and, optionally, source
+//	.jsonl     one object a line with text and, optionally, source
+//	.txt       one text a line
+//
+// White space inside a text becomes single spaces; blank lines of .txt and .jsonl are passed over. A null, blank or
+// ill-formed text is an error that names the file and the row or line and wraps parquetio.ErrFormat.
+func ReadPublic(path string) ([]Text, error) {
+	var texts []Text
+	var err error
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".parquet":
+		texts, err = readParquet(path)
+	case ".jsonl":
+		texts, err = readLines(path, parseJSONLine)
+	case ".txt":
+		texts, err = readLines(path, func(line string) (Text, error) { return clean(line, "") })
+	default:
+		return nil, fmt.Errorf("datasets: %s: %w: extension %q, want .parquet, .jsonl or .txt", path, parquetio.ErrFormat, ext)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("datasets: %w", err)
+	}
+	if len(texts) == 0 {
+		return nil, fmt.Errorf("datasets: %s: %w: it holds no texts", path, parquetio.ErrFormat)
+	}
+	return texts, nil
+}
+
+func readParquet(path string) ([]Text, error) {
+	f, err := parquetio.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	cells, err := f.Strings("text")
+	if err != nil {
+		return nil, err
+	}
+	sources := make([]parquetio.Cell, len(cells))
+	if f.Has("source") {
+		if sources, err = f.Strings("source"); err != nil {
+			return nil, err
+		}
+	}
+	texts := make([]Text, len(cells))
+	for i, c := range cells {
+		if c.Null {
+			return nil, fmt.Errorf("%s: %w: row %d: text is null", path, parquetio.ErrFormat, i)
+		}
+		if texts[i], err = clean(c.Value, sources[i].Value); err != nil {
+			return nil, fmt.Errorf("%s: %w: row %d: %v", path, parquetio.ErrFormat, i, err)
+		}
+	}
+	return texts, nil
+}
+
+func readLines(path string, parse func(string) (Text, error)) ([]Text, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	content = bytes.TrimPrefix(content, []byte("\ufeff"))
+	var texts []Text
+	number := 0
+	for line := range strings.Lines(string(content)) {
+		number++
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		t, err := parse(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: line %d: %v", path, parquetio.ErrFormat, number, err)
+		}
+		texts = append(texts, t)
+	}
+	return texts, nil
+}
+
+func parseJSONLine(line string) (Text, error) {
+	var object struct {
+		Text   *string `json:"text"`
+		Source string  `json:"source"`
+	}
+	if !utf8.ValidString(line) { // json would replace the bytes in silence
+		return Text{}, fmt.Errorf("not UTF-8")
+	}
+	if err := json.Unmarshal([]byte(line), &object); err != nil {
+		return Text{}, err
+	}
+	if object.Text == nil {
+		return Text{}, fmt.Errorf("the object has no text")
+	}
+	return clean(*object.Text, object.Source)
+}
+
+func clean(text, source string) (Text, error) {
+	if !utf8.ValidString(text) || !utf8.ValidString(source) {
+		return Text{}, fmt.Errorf("text or source is not UTF-8: %.40q", text)
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return Text{}, fmt.Errorf("text is blank")
+	}
+	return Text{Text: text, Source: source}, nil
+}

@@ -1,0 +1,81 @@
+package datasets
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"popri/internal/parquetio"
+)
+
+func TestReadPublic(t *testing.T) {
+	type row struct {
+		Text   *string `parquet:"text,optional"`
+		Source string  `parquet:"source"`
+	}
+	type bare struct {
+		Text string `parquet:"text"`
+	}
+	ptr := func(s string) *string { return &s }
+	dir := t.TempDir()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	table := func(write func(*bytes.Buffer) error) []byte {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	for _, c := range []struct {
+		name    string
+		content []byte
+		want    []Text
+		fault   string
+	}{
+		{"a.txt", []byte("\ufeffone  line\r\n\n two\n"), []Text{{"one line", ""}, {"two", ""}}, ""},
+		{"b.jsonl", []byte(`{"text": "a\nb", "source": "s", "other": 1}` + "\n\n" + `{"text": "c"}`), []Text{{"a b", "s"}, {"c", ""}}, ""},
+		{"c.parquet", table(func(b *bytes.Buffer) error {
+			return parquetio.Write(b, []row{{ptr("x  y"), "s"}, {ptr("z"), ""}}, nil)
+		}), []Text{{"x y", "s"}, {"z", ""}}, ""},
+		{"d.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{{"x"}}, nil) }), []Text{{"x", ""}}, ""},
+		{"e.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []row{{ptr("x"), "s"}, {nil, "s"}}, nil) }), nil, "row 1: text is null"},
+		{"f.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{{"\xff"}}, nil) }), nil, "row 0: text or source is not UTF-8"},
+		{"g.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{}, nil) }), nil, "no texts"},
+		{"h.parquet", []byte("no"), nil, "too few"},
+		{"i.txt", []byte("a\nb\xff\n"), nil, "line 2: text or source is not UTF-8"},
+		{"j.txt", []byte("\n"), nil, "no texts"},
+		{"k.jsonl", []byte("{\"text\": \"a\"}\n{\"source\": \"a\"}\n"), nil, "line 2: the object has no text"},
+		{"l.jsonl", []byte(`{"text": " "}`), nil, "line 1: text is blank"},
+		{"m.jsonl", []byte("{"), nil, "line 1:"},
+		{"n.jsonl", []byte("{\"text\": \"\xff\"}"), nil, "line 1: not UTF-8"},
+		{"o.csv", []byte("a"), nil, `extension ".csv"`},
+	} {
+		path := file(c.name, c.content)
+		got, err := ReadPublic(path)
+		if c.fault == "" {
+			if err != nil || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%s: %q, %v, want %q", c.name, got, err, c.want)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), c.fault) || !strings.Contains(err.Error(), path) || !errors.Is(err, parquetio.ErrFormat) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.fault)
+		}
+	}
+}
+
+func TestPublicHash(t *testing.T) {
+	a := Public{Prompts: []Text{{"a", "s"}}, Generator: []Text{{"b", "s"}}}
+	b := Public{Prompts: []Text{{"a", "s"}, {"b", "s"}}}
+	if a.Hash() == b.Hash() || a.Hash() != (&Public{Name: "n", Prompts: a.Prompts, Generator: a.Generator}).Hash() {
+		t.Error("the hash does not tell the parts apart, or depends on the name")
+	}
+}

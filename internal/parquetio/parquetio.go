@@ -1,0 +1,330 @@
+// Package parquetio reads columns of strings from Parquet files that may be damaged or hostile, and writes rows.
+//
+// Parquet-go's struct reader turns missing columns and nulls into empty strings and numbers into text without a word.
+// This package looks at the file's own schema, keeps nulls apart from empty strings, and turns whatever goes wrong in
+// the library, panics included, into an error that names the file, the column and the place.
+package parquetio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// ErrFormat marks errors that lie in a file's content: not Parquet, damaged, or not of the wanted schema.
+var ErrFormat = errors.New("bad file")
+
+// Cell is one string of a column.
+type Cell struct {
+	Value string // not checked for UTF-8
+	Null  bool
+}
+
+// File is an open Parquet file.
+type File struct {
+	path    string
+	handle  *os.File
+	parquet *parquet.File
+}
+
+// Open opens a Parquet file and reads its schema.
+func Open(path string) (f *File, err error) {
+	handle, err := os.Open(path)
+	if err != nil {
+		return nil, err // names the path
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			f, err = nil, fmt.Errorf("%s: %w: damaged metadata: %v", path, ErrFormat, r)
+		}
+		if err != nil {
+			handle.Close()
+		}
+	}()
+	info, err := handle.Stat()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: %w: it is a directory", path, ErrFormat)
+	case info.Size() == 0:
+		return nil, fmt.Errorf("%s: %w: the file is empty (0 bytes)", path, ErrFormat)
+	}
+	if err := checkFrame(handle, info.Size()); err != nil {
+		return nil, fmt.Errorf("%s: %w: %v", path, ErrFormat, err)
+	}
+	opened, err := parquet.OpenFile(handle, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: not readable as Parquet: %v", path, ErrFormat, err)
+	}
+	f = &File{path, handle, opened}
+	if err := f.checkExtents(info.Size()); err != nil {
+		return nil, fmt.Errorf("%s: %w: %v", path, ErrFormat, err)
+	}
+	return f, nil
+}
+
+// checkFrame looks at the magic bytes and at the footer's length before the library trusts either.
+func checkFrame(r io.ReaderAt, size int64) error {
+	const magic = "PAR1"
+	var head, tail [8]byte
+	if size < 12 {
+		return fmt.Errorf("%d bytes are too few for a Parquet file", size)
+	}
+	if _, err := r.ReadAt(head[:], 0); err != nil {
+		return err
+	}
+	if _, err := r.ReadAt(tail[:], size-8); err != nil {
+		return err
+	}
+	if string(head[:4]) != magic {
+		return fmt.Errorf("not a Parquet file: it starts with %q, want %q", head[:4], magic)
+	}
+	if string(tail[4:]) != magic {
+		return fmt.Errorf("the file is cut off: it ends with %q, want %q", tail[4:], magic)
+	}
+	footer := int64(tail[0]) | int64(tail[1])<<8 | int64(tail[2])<<16 | int64(tail[3])<<24
+	if footer > size-12 {
+		return fmt.Errorf("the footer claims %d bytes of a file of %d", footer, size)
+	}
+	return nil
+}
+
+// checkExtents refuses metadata that point outside the file.
+func (f *File) checkExtents(size int64) error {
+	var rows int64
+	for i, group := range f.parquet.Metadata().RowGroups {
+		if group.NumRows < 0 {
+			return fmt.Errorf("row group %d claims %d rows", i, group.NumRows)
+		}
+		rows += group.NumRows
+		for j, chunk := range group.Columns {
+			m := chunk.MetaData
+			if m.DataPageOffset < 0 || m.TotalCompressedSize < 0 || m.DataPageOffset > size || m.TotalCompressedSize > size || m.NumValues < 0 {
+				return fmt.Errorf("row group %d, column %d: %d bytes at %d lie outside a file of %d bytes", i, j,
+					m.TotalCompressedSize, m.DataPageOffset, size)
+			}
+		}
+	}
+	if total := f.parquet.NumRows(); rows != total {
+		return fmt.Errorf("the footer claims %d rows, its row groups %d", total, rows)
+	}
+	return nil
+}
+
+// Close releases the file.
+func (f *File) Close() error { return f.handle.Close() }
+
+// Rows returns the number of rows.
+func (f *File) Rows() int64 { return f.parquet.NumRows() }
+
+// Metadata returns the value of a key of the file's own metadata, "" if it is not there.
+func (f *File) Metadata(key string) string {
+	value, _ := f.parquet.Lookup(key)
+	return value
+}
+
+// Columns returns the names of the top-level columns.
+func (f *File) Columns() []string {
+	var names []string
+	for _, c := range f.parquet.Root().Columns() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// Has reports whether there is a top-level column of this name.
+func (f *File) Has(name string) bool { return slices.Contains(f.Columns(), name) }
+
+// Strings reads a column of strings, one for each row.
+func (f *File) Strings(name string) ([]Cell, error) {
+	leaf, err := f.leaf(name, false)
+	if err != nil {
+		return nil, err
+	}
+	cells := make([]Cell, 0, min(f.Rows(), 1<<20))
+	err = f.each(leaf, func(v parquet.Value, value string) error {
+		cells = append(cells, Cell{value, v.DefinitionLevel() < leaf.maxDefinition})
+		return nil
+	})
+	if err == nil && int64(len(cells)) != f.Rows() {
+		err = fmt.Errorf("%s: %w: column %s holds %d values for %d rows", f.path, ErrFormat, name, len(cells), f.Rows())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cells, nil
+}
+
+// Lists reads a column of lists of strings, one list for each row. A null list is an empty one.
+func (f *File) Lists(name string) ([][]Cell, error) {
+	leaf, err := f.leaf(name, true)
+	if err != nil {
+		return nil, err
+	}
+	lists := make([][]Cell, 0, min(f.Rows(), 1<<20))
+	err = f.each(leaf, func(v parquet.Value, value string) error {
+		if v.RepetitionLevel() == 0 {
+			lists = append(lists, nil)
+		} else if len(lists) == 0 {
+			return errors.New("it starts inside a list")
+		}
+		if v.DefinitionLevel() >= leaf.listDefinition {
+			last := &lists[len(lists)-1]
+			*last = append(*last, Cell{value, v.DefinitionLevel() < leaf.maxDefinition})
+		}
+		return nil
+	})
+	if err == nil && int64(len(lists)) != f.Rows() {
+		err = fmt.Errorf("%s: %w: column %s holds %d lists for %d rows", f.path, ErrFormat, name, len(lists), f.Rows())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lists, nil
+}
+
+// leaf is a column of byte arrays and what its levels mean.
+type leaf struct {
+	name           string
+	index          int
+	maxDefinition  int // the level of a value that is there
+	listDefinition int // the level from which a list has an element
+}
+
+func (f *File) leaf(name string, list bool) (leaf, error) {
+	wrong := func(format string, args ...any) (leaf, error) {
+		return leaf{}, fmt.Errorf("%s: %w: column %s %s", f.path, ErrFormat, name, fmt.Sprintf(format, args...))
+	}
+	column := f.parquet.Root().Column(name)
+	if column == nil {
+		return wrong("is missing; the file has %s", strings.Join(f.Columns(), ", "))
+	}
+	l := leaf{name: name}
+	repeated := 0
+	for c := column; ; c = c.Columns()[0] {
+		if c.Optional() {
+			l.maxDefinition++
+		}
+		if c.Repeated() {
+			l.maxDefinition++
+			l.listDefinition = l.maxDefinition
+			repeated++
+		}
+		if c.Leaf() {
+			l.index = c.Index()
+			if kind := c.Type().Kind(); kind != parquet.ByteArray {
+				return wrong("holds %s, want strings", c.Type())
+			}
+			if t := c.Type().LogicalType(); t != nil {
+				switch t.Value.(type) {
+				case nil, *format.StringType, *format.EnumType:
+				default:
+					return wrong("holds %s, want strings", c.Type())
+				}
+			}
+			break
+		}
+		if len(c.Columns()) != 1 {
+			return wrong("is a group of %d columns, want strings", len(c.Columns()))
+		}
+	}
+	switch {
+	case list && repeated != 1:
+		return wrong("is not a list of strings")
+	case !list && repeated != 0:
+		return wrong("is a list, want one string a row")
+	}
+	return l, nil
+}
+
+// each calls do with every value of a column, in order, its bytes copied into a string.
+func (f *File) each(l leaf, do func(v parquet.Value, value string) error) (err error) {
+	seen := int64(0)
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w: column %s, after %d values: damaged: %v", f.path, ErrFormat, l.name, seen, err)
+		}
+	}()
+	values := make([]parquet.Value, 256)
+	previous := "" // neighbours are often equal: clients, splits, labels
+	for _, group := range f.parquet.RowGroups() {
+		pages := group.ColumnChunks()[l.index].Pages()
+		err := func() error {
+			defer pages.Close()
+			for {
+				page, err := pages.ReadPage()
+				if err == io.EOF {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				reader := page.Values()
+				for {
+					n, err := reader.ReadValues(values)
+					for _, v := range values[:n] {
+						if b := v.ByteArray(); string(b) != previous {
+							previous = string(b)
+						}
+						if err := do(v, previous); err != nil {
+							return err
+						}
+						seen++
+					}
+					if err == io.EOF {
+						break
+					}
+					if err != nil {
+						return err
+					}
+					if n == 0 {
+						return io.ErrNoProgress
+					}
+				}
+				parquet.Release(page)
+			}
+		}()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Metadata holds keys and values of a file's own metadata.
+type Metadata map[string]string
+
+// Write writes rows to w: zstd, page checksums, row groups of 10 000 rows.
+func Write[Row any](w io.Writer, rows []Row, metadata Metadata) error {
+	options := []parquet.WriterOption{parquet.Compression(&zstd.Codec{Level: zstd.SpeedBetterCompression}), parquet.CreatedBy("popri", "1", "")}
+	keys := make([]string, 0, len(metadata))
+	for k := range metadata {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		options = append(options, parquet.KeyValueMetadata(k, metadata[k]))
+	}
+	out := parquet.NewGenericWriter[Row](w, options...)
+	for group := range slices.Chunk(rows, 10_000) {
+		if _, err := out.Write(group); err != nil {
+			return err
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
