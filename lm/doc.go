@@ -1,0 +1,13 @@
+// Package lm holds the language models: decoders read from a Hugging Face directory, their forward pass for training
+// and scoring, and sampling.
+//
+// A decoder is a list of blocks built of shared parts (norm, attention, mlp), and one small file an architecture
+// says which parts and which tensors of the checkpoint they take:
+//
+//	x = embed(ids) (+ positions)
+//	x = x + attention(norm(x))
+//	x = x + mlp(norm(x))          for each block
+//	logits = norm(x) · headᵀ
+//
+// Shapes are written with B sequences, T tokens, H hidden size, N heads of D = H/N, V vocabulary.
+package lm

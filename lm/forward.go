@@ -1,0 +1,113 @@
+package lm
+
+import (
+	"fmt"
+	"math"
+
+	"popri/tensor"
+)
+
+// Input is one batch for the forward pass.
+type Input struct {
+	IDs       tensor.Tensor // int64 [B, T]
+	Positions tensor.Tensor // int64 [B, T]; none means 0…T-1
+	Mask      tensor.Tensor // bool [B, 1, T, T] or [1, 1, T, T], true where a row may look at a column; none means causal
+}
+
+// hidden as a masked score. Minus infinity would turn rows of pure padding into NaN.
+const blocked = -1e30
+
+// Hidden runs the decoder and returns the final norm's output [B, T, H] in the model's compute type.
+func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor {
+	return m.forward(s, in, adapter, nil)
+}
+
+// forward also hands each block's keys and values [B, N, T, D] to each, where not nil.
+func (m *Model) forward(s *tensor.Scope, in Input, adapter Adapter, each func(layer int, k, v tensor.Tensor)) tensor.Tensor {
+	t := in.IDs.Size(1)
+	x := m.embed(s, in)
+	mask := m.scoreMask(s, in, t)
+	scale := m.scale()
+	for i, b := range m.blocks {
+		q, k, v := b.attn.project(s, b.attnNorm.apply(s, x), m.Config.Heads, adapter)
+		if each != nil {
+			each(i, k, v)
+		}
+		scores := s.Add(s.MulScalar(s.MatMul(q, s.Transpose(k, 2, 3)), scale), mask)
+		y := s.MatMul(s.Softmax(scores, -1), v) // [B, N, T, D]
+		y = s.Reshape(s.Transpose(y, 1, 2), -1, t, int64(m.Config.Hidden))
+		x = s.Add(x, b.attn.output(s, y, adapter))
+		x = s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), adapter))
+	}
+	return m.norm.apply(s, x)
+}
+
+func (m *Model) scale() float64 {
+	if !m.Config.ScaleAttn {
+		return 1
+	}
+	return 1 / math.Sqrt(float64(m.Config.HeadDim()))
+}
+
+func (m *Model) embed(s *tensor.Scope, in Input) tensor.Tensor {
+	t := in.IDs.Size(1)
+	x := s.Embedding(m.tok, in.IDs)
+	if m.pos.Defined() {
+		if in.Positions.Defined() {
+			x = s.Add(x, s.Embedding(m.pos, in.Positions))
+		} else {
+			x = s.Add(x, s.Narrow(m.pos, 0, 0, t))
+		}
+	}
+	return s.To(x, m.Compute)
+}
+
+// scoreMask is added to the attention scores: 0 where a row may look, blocked elsewhere.
+func (m *Model) scoreMask(s *tensor.Scope, in Input, t int64) tensor.Tensor {
+	if in.Mask.Defined() {
+		zero := s.Zeros(m.Compute, 1)
+		return s.Where(in.Mask, zero, s.Full(m.Compute, blocked, 1))
+	}
+	allowed := s.Tril(s.Full(tensor.Float32, 1, t, t), 0)
+	return s.To(s.MulScalar(s.AddScalar(allowed, -1), -blocked), m.Compute)
+}
+
+// Logits maps hidden states [..., H] to float32 logits [..., V].
+func (m *Model) Logits(s *tensor.Scope, hidden tensor.Tensor) tensor.Tensor {
+	return s.To(s.Linear(hidden, s.To(m.head, hidden.DType()), tensor.Tensor{}), tensor.Float32)
+}
+
+// LogProbs returns the float32 log-probability of targets [n] under the rows of hidden [n, H], in nats.
+func (m *Model) LogProbs(s *tensor.Scope, hidden, targets tensor.Tensor) tensor.Tensor {
+	logits := m.Logits(s, hidden)
+	picked := s.Gather(logits, 1, s.Unsqueeze(targets, 1))
+	return s.Sub(s.Select(picked, 1, 0), s.LogSumExp(logits, 1))
+}
+
+// CheckTokens returns an error that names the first id outside the vocabulary, or a sequence longer than the context.
+func (m *Model) CheckTokens(ids []int32) error {
+	if len(ids) > m.Config.Context {
+		return fmt.Errorf("lm: a sequence of %d tokens is longer than the context of %d", len(ids), m.Config.Context)
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= m.Config.Vocab {
+			return fmt.Errorf("lm: token %d at position %d is outside the vocabulary of %d", id, i, m.Config.Vocab)
+		}
+	}
+	return nil
+}
+
+// PaddedInput lays sequences out as right-padded rows. A row's padding comes after its tokens, so the causal mask hides it.
+func PaddedInput(s *tensor.Scope, rows [][]int32) Input {
+	width := 1
+	for _, r := range rows {
+		width = max(width, len(r))
+	}
+	flat := make([]int64, len(rows)*width)
+	for i, r := range rows {
+		for j, id := range r {
+			flat[i*width+j] = int64(id)
+		}
+	}
+	return Input{IDs: s.FromInt64(flat, int64(len(rows)), int64(width))}
+}

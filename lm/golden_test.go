@@ -1,0 +1,220 @@
+package lm
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"popri/internal/golden"
+	"popri/safetensors"
+	"popri/tensor"
+)
+
+func readJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// cases gives access to the tensors of one cases.safetensors.
+type cases struct {
+	t *testing.T
+	f *safetensors.File
+}
+
+func openCases(t *testing.T, path string) cases {
+	t.Helper()
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return cases{t, f}
+}
+
+func (c cases) has(name string) bool { _, ok := c.f.Tensor(name); return ok }
+
+func (c cases) load(s *tensor.Scope, name string) tensor.Tensor {
+	c.t.Helper()
+	x, ok := c.f.Tensor(name)
+	if !ok {
+		c.t.Fatalf("no tensor %s", name)
+	}
+	types := map[safetensors.DType]tensor.DType{safetensors.F32: tensor.Float32, safetensors.I64: tensor.Int64, safetensors.U8: tensor.Uint8}
+	return s.FromBytes(types[x.DType], x.Data, x.Shape...)
+}
+
+func columns(s *tensor.Scope, x tensor.Tensor, at []int64) tensor.Tensor {
+	if len(at) == 0 {
+		return x
+	}
+	return s.IndexSelect(x, 1, s.FromInt64(at, int64(len(at))))
+}
+
+// maskFor is the attention mask of a padded batch: causal, and blind to padding.
+func maskFor(s *tensor.Scope, attention tensor.Tensor) tensor.Tensor {
+	shape := attention.Shape()
+	b, n := shape[0], shape[1]
+	a := s.Int64s(attention)
+	m := make([]bool, b*n*n)
+	for i := range b {
+		for r := range n {
+			for c := range r + 1 {
+				m[(i*n+r)*n+c] = a[i*n+c] == 1
+			}
+		}
+	}
+	return s.FromBools(m, b, 1, n, n)
+}
+
+func compare(t *testing.T, s *tensor.Scope, what string, got, want tensor.Tensor, mask []int64, width int, tolerance float64) {
+	t.Helper()
+	g, w := s.Float32s(got), s.Float32s(want)
+	if len(g) != len(w) {
+		t.Errorf("%s: %v values, want %v", what, got.Shape(), want.Shape())
+		return
+	}
+	for i := range g {
+		if mask != nil && mask[i/width] == 0 {
+			continue
+		}
+		if d := math.Abs(float64(g[i] - w[i])); !(d <= tolerance) {
+			t.Errorf("%s: element %d is %v, want %v", what, i, g[i], w[i])
+			return
+		}
+	}
+}
+
+func TestGoldenModels(t *testing.T) {
+	root := filepath.Join(golden.Root(t), "models")
+	var index struct {
+		Models []struct{ Folder, Cases string }
+	}
+	readJSON(t, filepath.Join(root, "index.json"), &index)
+	for _, entry := range index.Models {
+		t.Run(entry.Folder, func(t *testing.T) {
+			dir := filepath.Join(root, entry.Folder)
+			var head struct {
+				Type string `json:"model_type"`
+			}
+			readJSON(t, filepath.Join(dir, "config.json"), &head)
+			if _, ok := architectures[head.Type]; !ok && golden.Unbuilt(t, "models/"+entry.Folder) {
+				return
+			}
+			m, err := Load(dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Free()
+			var list struct {
+				Cases []struct {
+					Name                  string
+					Shape                 []int64
+					Loss                  *float64
+					LogitsAt              []int64 `json:"logits_at"`
+					Prompt, First, Second int64
+				}
+				Greedy []struct{ Prompt, Continuation []int32 }
+			}
+			readJSON(t, filepath.Join(root, entry.Cases, "cases.json"), &list)
+			c := openCases(t, filepath.Join(root, entry.Cases, "cases.safetensors"))
+			checked := 0
+			for _, k := range list.Cases {
+				err := tensor.Run(func(s *tensor.Scope) error {
+					p := k.Name + "/"
+					in := Input{IDs: c.load(s, p+"input_ids"), Positions: c.load(s, p+"position_ids")}
+					n := k.Shape[1]
+					var real []int64
+					if c.has(p + "attention_mask_4d") {
+						in.Mask = s.To(c.load(s, p+"attention_mask_4d"), tensor.Bool)
+					} else {
+						mask := c.load(s, p+"attention_mask")
+						real = s.Int64s(mask)
+						in.Mask = maskFor(s, mask)
+					}
+					hidden := m.Hidden(s, in, nil)
+					logits := m.Logits(s, hidden)
+					seen := real
+					if len(k.LogitsAt) > 0 && real != nil {
+						seen = s.Int64s(columns(s, c.load(s, p+"attention_mask"), k.LogitsAt))
+					}
+					compare(t, s, k.Name+" logits", columns(s, logits, k.LogitsAt), c.load(s, p+"logits"), seen, m.Config.Vocab, 1e-4)
+					if c.has(p + "logprobs") {
+						ids := in.IDs
+						flat := s.Reshape(s.Narrow(hidden, 1, 0, n-1), -1, int64(m.Config.Hidden))
+						next := s.Reshape(s.Narrow(ids, 1, 1, n-1), -1)
+						got := s.View(m.LogProbs(s, flat, next), k.Shape[0], n-1)
+						want := s.Narrow(c.load(s, p+"logprobs"), 1, 1, n-1)
+						both := make([]int64, 0, len(real))
+						for i := range real {
+							if col := int64(i) % n; col > 0 {
+								both = append(both, real[i]*real[i-1])
+							}
+						}
+						compare(t, s, k.Name+" log-probabilities", got, want, both, 1, 5e-5)
+						if k.Loss != nil {
+							labels := s.Int64s(c.load(s, p+"labels"))
+							lp := s.Float32s(got)
+							sum, count := 0.0, 0
+							for i, label := range labels {
+								if row, col := int64(i)/n, int64(i)%n; col > 0 && label != -100 {
+									sum -= float64(lp[row*(n-1)+col-1])
+									count++
+								}
+							}
+							if got := sum / float64(count); math.Abs(got-*k.Loss) > 1e-5 {
+								t.Errorf("%s: loss %v, want %v", k.Name, got, *k.Loss)
+							}
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checked++
+			}
+			for i, g := range list.Greedy {
+				got, err := m.Generate(t.Context(), [][]int32{g.Prompt}, 1, SampleOptions{MaxNewTokens: len(g.Continuation), IgnoreEOS: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for j, id := range got[0][0].IDs {
+					if id != g.Continuation[j] {
+						t.Errorf("greedy %d: token %d is %d, want %d", i, j, id, g.Continuation[j])
+						break
+					}
+				}
+				checked++
+			}
+			if len(list.Greedy) > 0 {
+				var prompts [][]int32
+				for _, g := range list.Greedy {
+					prompts = append(prompts, g.Prompt)
+				}
+				got, err := m.Generate(t.Context(), prompts, 2, SampleOptions{MaxNewTokens: len(list.Greedy[0].Continuation), IgnoreEOS: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, g := range list.Greedy {
+					for j := range got[i] {
+						for k, id := range got[i][j].IDs {
+							if id != g.Continuation[k] {
+								t.Errorf("greedy %d in a batch, sample %d: token %d is %d, want %d", i, j, k, id, g.Continuation[k])
+								break
+							}
+						}
+					}
+				}
+			}
+			golden.Checked(t, "models/"+entry.Folder, checked)
+		})
+	}
+}
