@@ -1,0 +1,48 @@
+package embedding
+
+import "fmt"
+
+// Matrix holds one vector a row, in row-major order.
+type Matrix struct {
+	Rows, Dim int
+	Data      []float32 // Rows·Dim values
+}
+
+// NewMatrix returns a matrix of zeros.
+func NewMatrix(rows, dim int) Matrix { return Matrix{rows, dim, make([]float32, rows*dim)} }
+
+// Row returns row i; it shares m's memory.
+func (m Matrix) Row(i int) []float32 { return m.Data[i*m.Dim : (i+1)*m.Dim : (i+1)*m.Dim] }
+
+// Slice returns rows from (included) to to (excluded); it shares m's memory.
+func (m Matrix) Slice(from, to int) Matrix {
+	return Matrix{to - from, m.Dim, m.Data[from*m.Dim : to*m.Dim : to*m.Dim]}
+}
+
+// Check returns an error if the sizes do not fit together.
+func (m Matrix) Check() error {
+	if m.Rows < 0 || m.Dim < 1 || len(m.Data) != m.Rows*m.Dim {
+		return fmt.Errorf("embedding: matrix of %d×%d with %d values", m.Rows, m.Dim, len(m.Data))
+	}
+	return nil
+}
+
+// Encoder turns texts into vectors. Implementations are safe for concurrent use.
+type Encoder interface {
+	// Name says which encoder this is, for people: "hashing-256".
+	Name() string
+	// Dim is the length of the vectors.
+	Dim() int
+	// Encode returns one row for each text: of unit length, or all zeros where the encoder finds nothing in the text
+	// (as Hashing does in a blank one), which then is unlike everything. A row depends on its text alone, not on the
+	// rest of the batch.
+	Encode(texts []string) (Matrix, error)
+}
+
+// Key identifies an encoder with its weights and settings, for cache keys: its Hash where it has one.
+func Key(e Encoder) string {
+	if h, ok := e.(interface{ Hash() string }); ok {
+		return e.Name() + "-" + h.Hash()
+	}
+	return fmt.Sprintf("%s-%d", e.Name(), e.Dim())
+}

@@ -1,0 +1,365 @@
+package embedding
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	bucketBits = 18 // document frequencies: 2^18 buckets, 1 MB; twice as many change no ranking that was looked at
+	gramMin    = 3  // shortest and longest character n-gram, in bytes, markers of the word's ends included
+	gramMax    = 5
+	sparsity   = 8 // entries of a feature's projection: 4 is faster and noisier, 16 slower and hardly better
+)
+
+// HashingConfig sets a [Hashing] encoder up. The zero value means the defaults.
+type HashingConfig struct {
+	// Dim is the length of the vectors; default 256. The random projection disturbs a cosine by about 1/√Dim, so
+	// fewer blur what is alike; more cost time and, in private scoring, keep more of the noise.
+	Dim int
+	// GramWeight scales character n-grams against whole words (weight 1) and pairs of words; default 0.5. They are
+	// many, so 1 would let spelling outweigh words; 0 means the default, a negative value leaves them out.
+	GramWeight float32
+	// Uncentered keeps vectors as they are. By default the mean of the public texts is taken off, since what all texts
+	// share tells nothing.
+	Uncentered bool
+	// Seed chooses the projection; default 0.
+	Seed uint64
+}
+
+// Hashing is an encoder without trained weights. Make one with [FitHashing].
+type Hashing struct {
+	config HashingConfig
+	idf    []float32 // one for each bucket
+	mean   []float32 // of the public vectors; nil if not centred
+	hash   string
+	pool   sync.Pool // *scratch
+}
+
+// FitHashing counts in public texts how common each feature is, and takes their mean. It must never see private
+// text, since the result is public.
+func FitHashing(public []string, config HashingConfig) (*Hashing, error) {
+	if config.Dim == 0 {
+		config.Dim = 256
+	}
+	if config.GramWeight == 0 {
+		config.GramWeight = 0.5
+	}
+	if config.Dim < 8 || config.Dim > 1<<14 {
+		return nil, fmt.Errorf("embedding: hashing encoder of %d dimensions, want 8 to %d", config.Dim, 1<<14)
+	}
+	if len(public) == 0 {
+		return nil, fmt.Errorf("embedding: the hashing encoder needs public texts to weigh features by, got none")
+	}
+	h := &Hashing{config: config, idf: make([]float32, 1<<bucketBits)}
+	h.pool.New = func() any { return newScratch() }
+	h.countDocuments(public)
+	if !config.Uncentered {
+		mean, err := h.publicMean(public)
+		if err != nil {
+			return nil, err
+		}
+		h.mean = mean
+	}
+	h.hash = h.fingerprint()
+	return h, nil
+}
+
+// Name implements [Encoder].
+func (h *Hashing) Name() string { return fmt.Sprintf("hashing-%d", h.config.Dim) }
+
+// Dim implements [Encoder].
+func (h *Hashing) Dim() int { return h.config.Dim }
+
+// Hash identifies settings and fitted weights: hex, 32 digits.
+func (h *Hashing) Hash() string { return h.hash }
+
+// Encode implements [Encoder]. A text without a letter, digit or sign gives zeros.
+func (h *Hashing) Encode(texts []string) (Matrix, error) {
+	m := NewMatrix(len(texts), h.config.Dim)
+	parallel(len(texts), func(from, to int) {
+		s := h.pool.Get().(*scratch)
+		defer h.pool.Put(s)
+		for i := from; i < to; i++ {
+			row := m.Row(i)
+			if h.raw(texts[i], s, row) && h.mean != nil {
+				for j, v := range h.mean {
+					row[j] -= v
+				}
+				normalize(row)
+			}
+		}
+	})
+	return m, nil
+}
+
+// countDocuments sets the smoothed inverse document frequencies ln((1+n)/(1+df)) + 1.
+func (h *Hashing) countDocuments(texts []string) {
+	counts := make([]atomic.Uint32, len(h.idf))
+	parallel(len(texts), func(from, to int) {
+		s := h.pool.Get().(*scratch)
+		defer h.pool.Put(s)
+		for _, t := range texts[from:to] {
+			s.features(t, h.config.GramWeight)
+			for _, f := range s.found {
+				counts[bucket(f.hash)].Add(1)
+			}
+		}
+	})
+	for i := range h.idf {
+		h.idf[i] = float32(math.Log(float64(1+len(texts))/float64(1+counts[i].Load())) + 1)
+	}
+}
+
+// publicMean adds in fixed blocks, so that the result does not depend on how work falls to threads.
+func (h *Hashing) publicMean(texts []string) ([]float32, error) {
+	const block = 512
+	plain := &Hashing{config: h.config, idf: h.idf}
+	plain.pool.New = h.pool.New
+	sum := make([]float64, h.config.Dim)
+	n := 0
+	for from := 0; from < len(texts); from += 16 * block {
+		m, err := plain.Encode(texts[from:min(len(texts), from+16*block)])
+		if err != nil {
+			return nil, err
+		}
+		for i := range m.Rows {
+			row := m.Row(i)
+			n++
+			for j, v := range row {
+				sum[j] += float64(v)
+			}
+		}
+	}
+	mean := make([]float32, h.config.Dim)
+	for j := range mean {
+		mean[j] = float32(sum[j] / float64(n))
+	}
+	return mean, nil
+}
+
+func (h *Hashing) fingerprint() string {
+	d := sha256.New()
+	fmt.Fprintf(d, "hashing 1 %+v %d %d %d %d\n", h.config, bucketBits, gramMin, gramMax, sparsity)
+	_ = binary.Write(d, binary.LittleEndian, h.idf) // a hash takes everything
+	_ = binary.Write(d, binary.LittleEndian, h.mean)
+	return hex.EncodeToString(d.Sum(nil)[:16])
+}
+
+// raw writes the unit vector before centring into row and reports whether text has any feature.
+func (h *Hashing) raw(text string, s *scratch, row []float32) bool {
+	s.features(text, h.config.GramWeight)
+	dim := uint64(h.config.Dim)
+	for _, f := range s.found {
+		weight := f.weight * h.idf[bucket(f.hash)] * logCount(f.count)
+		x := f.hash ^ h.config.Seed*0x9e3779b97f4a7c15
+		for range sparsity / 4 {
+			x = mix(x + 0x9e3779b97f4a7c15)
+			for r, k := x, 0; k < 4; r, k = r>>16, k+1 {
+				at := (r & 0x7fff) * dim >> 15
+				// The sign bit of the entry is moved onto the weight, sparing a branch that no processor could foresee.
+				row[at] += math.Float32frombits(math.Float32bits(weight) ^ uint32(r>>15&1)<<31)
+			}
+		}
+	}
+	return len(s.found) > 0 && normalize(row)
+}
+
+func logCount(n uint32) float32 {
+	if n == 1 {
+		return 1
+	}
+	return 1 + float32(math.Log(float64(n)))
+}
+
+// normalize scales v to unit length; a vector of zeros stays and gives false.
+func normalize(v []float32) bool {
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	if sum == 0 {
+		return false
+	}
+	scale := float32(1 / math.Sqrt(sum))
+	for i := range v {
+		v[i] *= scale
+	}
+	return true
+}
+
+func bucket(hash uint64) uint64 { return hash >> (64 - bucketBits) }
+
+// mix is the finaliser of splitmix64: every output bit depends on every input bit.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// feature is something found in a text, and how often.
+type feature struct {
+	hash   uint64
+	count  uint32
+	weight float32
+}
+
+// scratch collects a text's features in a small open-addressing table that is emptied by counting up its epoch.
+type scratch struct {
+	found []feature
+	table []slot
+	epoch uint32
+	word  []byte
+}
+
+type slot struct {
+	hash  uint64
+	epoch uint32
+	at    uint32
+}
+
+func newScratch() *scratch { return &scratch{table: make([]slot, 1<<12)} }
+
+// features fills found with the features of text in the order of their first occurrence: words in lower case (runs of
+// letters and digits), runs of other signs, pairs of neighbours, and n-grams of the bytes of each word with its ends
+// marked.
+func (s *scratch) features(text string, gramWeight float32) {
+	s.found = s.found[:0]
+	s.epoch++
+	if s.epoch == 0 {
+		clear(s.table)
+		s.epoch = 1
+	}
+	previous := uint64(0)
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if space(r) {
+			i += size
+			continue
+		}
+		inside := wordRune(r)
+		s.word = append(s.word[:0], '<')
+		hash := uint64(len("word"))
+		for i < len(text) {
+			r, size = utf8.DecodeRuneInString(text[i:])
+			if space(r) || wordRune(r) != inside {
+				break
+			}
+			start := len(s.word)
+			if r < utf8.RuneSelf {
+				if 'A' <= r && r <= 'Z' {
+					r += 'a' - 'A'
+				}
+				s.word = append(s.word, byte(r))
+			} else {
+				s.word = utf8.AppendRune(s.word, unicode.ToLower(r))
+			}
+			for _, b := range s.word[start:] {
+				hash = bits.RotateLeft64(hash^uint64(b), 23) * 0x9e3779b97f4a7c15
+			}
+			i += size
+		}
+		s.word = append(s.word, '>')
+		hash = mix(hash)
+		s.add(hash, 1)
+		if previous != 0 {
+			s.add(mix(previous*3+hash), 1)
+		}
+		previous = hash
+		if inside && gramWeight > 0 {
+			s.grams(gramWeight)
+		}
+	}
+}
+
+// grams adds the n-grams of the word: up to seven bytes fit one integer beside their number.
+func (s *scratch) grams(weight float32) {
+	for from := range s.word {
+		gram := uint64(0)
+		for n := 1; n <= gramMax && from+n <= len(s.word); n++ {
+			gram = gram<<8 | uint64(s.word[from+n-1])
+			if n >= gramMin {
+				s.add(mix(gram|uint64(n)<<56), weight)
+			}
+		}
+	}
+}
+
+func (s *scratch) add(hash uint64, weight float32) {
+	mask := uint64(len(s.table) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		entry := &s.table[i]
+		if entry.epoch != s.epoch {
+			*entry = slot{hash, s.epoch, uint32(len(s.found))}
+			s.found = append(s.found, feature{hash, 1, weight})
+			if len(s.found)*2 > len(s.table) {
+				s.grow()
+			}
+			return
+		}
+		if entry.hash == hash {
+			s.found[entry.at].count++
+			return
+		}
+	}
+}
+
+func (s *scratch) grow() {
+	s.table = make([]slot, 2*len(s.table))
+	s.epoch = 1
+	mask := uint64(len(s.table) - 1)
+	for at, f := range s.found {
+		i := f.hash & mask
+		for s.table[i].epoch == s.epoch {
+			i = (i + 1) & mask
+		}
+		s.table[i] = slot{f.hash, s.epoch, uint32(at)}
+	}
+}
+
+func wordRune(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+}
+
+func space(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r <= ' ' || r == 0x7f
+	}
+	return unicode.IsSpace(r)
+}
+
+// parallel calls do for ranges that cover 0…n−1, on all processors.
+func parallel(n int, do func(from, to int)) {
+	const grain = 64
+	workers := min(runtime.GOMAXPROCS(0), (n+grain-1)/grain)
+	if workers <= 1 {
+		do(0, n)
+		return
+	}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for {
+				from := int(next.Add(grain)) - grain
+				if from >= n {
+					return
+				}
+				do(from, min(n, from+grain))
+			}
+		})
+	}
+	group.Wait()
+}
