@@ -1,0 +1,253 @@
+package configs
+
+import (
+	"bytes"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Config holds every setting of a run. [Default] gives the values of the preset "demo"; where a field's comment names a
+// default, it is that one.
+type Config struct {
+	// Seed starts every stream of random numbers but the privacy noise: prompts, sampling, initial adapters, order of
+	// the pairs, the bootstrap. Default 1; 0 is a seed like any other.
+	Seed uint64 `yaml:"seed"`
+
+	Data       Data       `yaml:"data"`
+	Model      Model      `yaml:"model"`
+	Generate   Generate   `yaml:"generate"`
+	Scoring    Scoring    `yaml:"scoring"`
+	Fed        Fed        `yaml:"fed"`
+	Privacy    Privacy    `yaml:"privacy"`
+	LoRA       LoRA       `yaml:"lora"`
+	DPO        DPO        `yaml:"dpo"`
+	Trainer    Trainer    `yaml:"trainer"`
+	Synthetic  Synthetic  `yaml:"synthetic"`
+	Downstream Downstream `yaml:"downstream"`
+
+	// Provenance is what a run adds to its own config.yaml: versions and hashes of program, model and data. It is read
+	// back, so that the file of one run configures another, and has no effect.
+	Provenance map[string]string `yaml:"provenance,omitempty"`
+}
+
+// Data says where the texts come from.
+type Data struct {
+	// Private is the clients' text: "godoc" for the doc comments of the Go toolchain, or the path of a Parquet file with
+	// client_id, split and text. Default "godoc"; "" is refused.
+	Private string `yaml:"private"`
+	// Public is the text that anybody may see, from which prompts are made: "godoc", or the path of a Parquet, JSON
+	// lines or plain text file. Default "godoc"; "" is refused.
+	Public string `yaml:"public"`
+	// MaxTokens is the length in tokens to which private and public texts are cut. Default 64, the paper's span. Longer
+	// texts cost embedding and training time in proportion; below 8 there is hardly a sentence left to compare.
+	MaxTokens int `yaml:"max_tokens"`
+}
+
+// Model says which language model writes.
+type Model struct {
+	// Path is "embedded" for the small GPT that comes with the program, or a Hugging Face folder (config.json,
+	// safetensors, tokenizer.json). Default "embedded"; "" is refused.
+	Path string `yaml:"path"`
+	// DType is the type in which the model computes: float32, or bfloat16, which is faster where the processor has it
+	// and rounds more; log-probabilities are float32 in both. Default float32.
+	DType string `yaml:"dtype"`
+	// Threads is how many threads a tensor operation uses; 0, the default, takes one for every processor. More than
+	// there are processors makes them wait for each other.
+	Threads int `yaml:"threads"`
+}
+
+// Generate says how candidates are written in each round.
+type Generate struct {
+	// Prompts is K, the prompts of a round. Default 200. The noise that the projection leaves grows as 1/√(K·J), so
+	// fewer are noisier; more cost time in proportion.
+	Prompts int `yaml:"prompts"`
+	// Samples is J, the candidates of each prompt, of which the best and the one of rank dpo.rejected_rank become a pair.
+	// Default 10; below 2 there is no pair.
+	Samples int `yaml:"samples"`
+	// Examples is how many public texts stand in a prompt. Default 2, what fits the embedded model's context; 0 prompts
+	// with the header alone. More leave less room for the answer.
+	Examples int `yaml:"examples"`
+	// TemplateHeader is the prompt's first line; "", the default, leaves it out.
+	TemplateHeader string `yaml:"template_header"`
+	// TemplateItem is the line before each text, in which {i} is its number from 1; the sample ends where it occurs
+	// again. "", the default, separates texts by the model's end-of-text token, as the embedded model was trained.
+	TemplateItem string `yaml:"template_item"`
+	// Temperature divides the logits. Default 1, the model's own distribution; lower makes the J samples alike, so that
+	// ranking them says little, and far higher makes them noise. Above 0.
+	Temperature float64 `yaml:"temperature"`
+	// TopP keeps the likeliest tokens that together have this probability. Default 1, all; above 0.
+	TopP float64 `yaml:"top_p"`
+	// TopK keeps that many likeliest tokens; 0, the default, keeps all.
+	TopK int `yaml:"top_k"`
+	// MaxNewTokens bounds a sample in tokens. Default 64; the time of a round is proportional to it.
+	MaxNewTokens int `yaml:"max_new_tokens"`
+	// MinNewTokens is the shortest sample in tokens: before it, end of text is not drawn. Default 8, since shorter ones
+	// embed badly; 0 allows empty samples.
+	MinNewTokens int `yaml:"min_new_tokens"`
+	// BatchTokens bounds the tokens whose keys and values are held at once, and with it the memory: they take
+	// 2 · layers · width values each. Default 65536, 128 MiB for the embedded model. Smaller saves memory and is slower,
+	// much larger is no faster.
+	BatchTokens int `yaml:"batch_tokens"`
+}
+
+// Scoring says what a client computes and how the noised sum is read.
+type Scoring struct {
+	// Encoder turns texts into vectors: "hashing" needs no weights. Default "hashing".
+	Encoder string `yaml:"encoder"`
+	// Dim is the length of the vectors. Default 256. Fewer confuse texts, more let the projection keep more noise (its
+	// share is √((dim+1)/(K·J))) and cost the clients time.
+	Dim int `yaml:"dim"`
+	// Normalize is done to each client's K·J scores before clipping: "none" as in the paper, or "standardize" as in its
+	// published code, which gives every client the same weight. Default "standardize".
+	Normalize string `yaml:"normalize"`
+	// ClipNorm is the largest L2 norm of a client's vector: the sensitivity, to which the noise is proportional. Default
+	// 1; it only sets the scale, unless normalize is "none" and vectors are shorter than it, when it adds noise for nothing.
+	ClipNorm float64 `yaml:"clip_norm"`
+	// Denoise takes noise out of the released sum afterwards, which costs no privacy: "project" onto the space in which
+	// the true sum lies, or "none" as in the paper. Default "project".
+	Denoise string `yaml:"denoise"`
+	// LengthRegression removes from the released scores what the samples' lengths explain, so that texts do not shrink
+	// from round to round. Default true.
+	LengthRegression bool `yaml:"length_regression"`
+}
+
+// Fed says which clients take part.
+type Fed struct {
+	// ClientsPerRound is the size of a round's cohort; 0, the default, is all, and the only value for "full".
+	ClientsPerRound int `yaml:"clients_per_round"`
+	// Sampling is how a cohort is drawn, which decides how the privacy is accounted: "full" takes every client in every
+	// round. Default "full".
+	Sampling string `yaml:"sampling"`
+}
+
+// Privacy states the guarantee: (ε, δ)-differential privacy for the addition or removal of one client over all rounds.
+type Privacy struct {
+	// Epsilon is the budget for all rounds together. Default 7, the larger one of the paper, which also reports 1.
+	// Above 0.
+	Epsilon float64 `yaml:"epsilon"`
+	// Delta is the probability that the guarantee may fail by. Default 1e-4. It must be below 1/clients, or publishing a
+	// client's whole text would satisfy it; that is checked when the clients are known.
+	Delta float64 `yaml:"delta"`
+	// NoiseMultiplier is σ, the noise's standard deviation in units of scoring.clip_norm; 0, the default, takes the
+	// smallest that keeps trainer.rounds rounds within the budget. A value that is set does not loosen the budget: a
+	// round that would pass it does not start.
+	NoiseMultiplier float64 `yaml:"noise_multiplier"`
+	// InsecureSeededNoise draws the noise from the seed instead of from the system's generator, so that tests can repeat
+	// a run. Who knows the seed can take the noise out: no privacy is left, and every report says so. Default false.
+	InsecureSeededNoise bool `yaml:"insecure_seeded_noise"`
+	// UnsafeDiagnostics writes figures that use the clients' texts without noise, for experiments on public data. They
+	// are not covered by the guarantee, and every report says so. Default false.
+	UnsafeDiagnostics bool `yaml:"unsafe_diagnostics"`
+}
+
+// LoRA says what of the model is trained.
+type LoRA struct {
+	// Rank is the rank of each update. Default 8; the paper's 4 suffices for a large model. The adapters' size is
+	// proportional to it.
+	Rank int `yaml:"rank"`
+	// Alpha scales an update by alpha/rank. Default 16; it acts as a factor on the learning rate.
+	Alpha float64 `yaml:"alpha"`
+	// Targets are the names of the linear layers that get an update (c_attn, q_proj, …); empty, the default, is all
+	// projections of attention and MLP.
+	Targets []string `yaml:"targets"`
+	// RSLoRA scales by alpha/√rank instead, which keeps the size of updates independent of the rank. Default false.
+	RSLoRA bool `yaml:"rslora"`
+}
+
+// DPO says how the model learns from pairs.
+type DPO struct {
+	// Loss is the preference loss: "sigmoid". Default "sigmoid".
+	Loss string `yaml:"loss"`
+	// Beta is the weight of staying close to the reference: the larger, the less the model moves for a pair that it
+	// gets right already. Default 0.1; above 0.
+	Beta float64 `yaml:"beta"`
+	// RejectedRank is ℓ, the rank of the rejected sample among a prompt's J, from 2 to generate.samples. Default 5 of 10,
+	// best in the paper: the last ones differ by being odd rather than by being unlike the clients.
+	RejectedRank int `yaml:"rejected_rank"`
+	// LearningRate is the highest rate of AdamW. Default 6e-4, found for the embedded model with rank 8; large models
+	// need about a thousandth. Twice as much overshoots: texts degenerate.
+	LearningRate float64 `yaml:"learning_rate"`
+	// MinLearningRate is where the schedule ends. Default 0.
+	MinLearningRate float64 `yaml:"min_learning_rate"`
+	// Schedule is "constant", "linear" or "cosine", over all steps of all rounds. Default "cosine".
+	Schedule string `yaml:"schedule"`
+	// WarmupSteps is over how many first steps the rate rises from 0. Default 5; 0 for none.
+	WarmupSteps int `yaml:"warmup_steps"`
+	// BatchPairs is how many pairs make a step. Default 20; fewer make steps noisier.
+	BatchPairs int `yaml:"batch_pairs"`
+	// MicroPairs is how many pairs are computed at once, and with it the memory; 0, the default, is all of a step. The
+	// result does not depend on it beyond rounding.
+	MicroPairs int `yaml:"micro_pairs"`
+	// Epochs is how often a round's pairs are gone through. Default 1; a second one overshot in the demo.
+	Epochs int `yaml:"epochs"`
+	// MaxGradNorm bounds the gradient's L2 norm; 0 leaves it as it is. Default 1.
+	MaxGradNorm float64 `yaml:"max_grad_norm"`
+	// WeightDecay is AdamW's decoupled decay of the adapters. Default 0: they are small already.
+	WeightDecay float64 `yaml:"weight_decay"`
+	// AdamBeta1 and AdamBeta2 are the decay rates of the moments, from 0 to below 1. Defaults 0.9 and 0.999.
+	AdamBeta1 float64 `yaml:"adam_beta1"`
+	AdamBeta2 float64 `yaml:"adam_beta2"`
+	// AdamEps keeps the division finite. Default 1e-8; above 0.
+	AdamEps float64 `yaml:"adam_eps"`
+}
+
+// Trainer says how long and which round counts.
+type Trainer struct {
+	// Rounds is T, how often the clients are asked. Default 3; the noise of a round grows as √T.
+	Rounds int `yaml:"rounds"`
+	// Select says whose adapters write the synthetic set: those of the "last" round; "noisy_score", the round whose
+	// samples the noised scores like best; or "fid_validation", the nearest to the validation clients' texts, which
+	// are then not protected, as in the paper. Default "last".
+	Select string `yaml:"select"`
+}
+
+// Synthetic says what the run produces.
+type Synthetic struct {
+	// Texts is the size of the synthetic set. Default 12000; it costs no privacy, only time.
+	Texts int `yaml:"texts"`
+	// Temperature and TopP are as in generate. Defaults 0.8, at which text is more correct and less varied, and 1.
+	Temperature float64 `yaml:"temperature"`
+	TopP        float64 `yaml:"top_p"`
+	// MaxNewTokens bounds a text in tokens. Default 64.
+	MaxNewTokens int `yaml:"max_new_tokens"`
+}
+
+// Downstream says how the synthetic set is judged: a small model is trained on it and tested on the private test
+// clients.
+type Downstream struct {
+	// Model is "embedded" for the small model that comes with the program, or a Hugging Face folder, trained on public
+	// text: the ε = 0 point. Default "embedded"; "" is refused.
+	Model string `yaml:"model"`
+	// Steps is how many steps it is fine-tuned. Default 600, the same for every training set that is compared.
+	Steps int `yaml:"steps"`
+	// Batch is how many texts make a step. Default 32.
+	Batch int `yaml:"batch"`
+	// Length is to how many tokens texts are cut in training and test. Default 64.
+	Length int `yaml:"length"`
+	// LearningRate is the highest rate of AdamW. Default 5e-4.
+	LearningRate float64 `yaml:"learning_rate"`
+	// WeightDecay is AdamW's decoupled decay. Default 0.01.
+	WeightDecay float64 `yaml:"weight_decay"`
+	// WarmupSteps is over how many first steps the rate rises from 0. Default 30.
+	WarmupSteps int `yaml:"warmup_steps"`
+	// EvalEvery is after how many steps the validation loss is measured, by which the best step is chosen. Default 100.
+	EvalEvery int `yaml:"eval_every"`
+	// Bootstrap is how many resamples of the test clients give the confidence intervals. Default 1000; below 100 their
+	// ends are unsteady. 0 leaves intervals out.
+	Bootstrap int `yaml:"bootstrap"`
+}
+
+// YAML returns every key with its value, in the order of the types above.
+func (c Config) YAML() []byte {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if c.LoRA.Targets == nil {
+		c.LoRA.Targets = []string{} // prints [] instead of null, which could not be loaded
+	}
+	// Encoding plain fields cannot fail, nor can writing to memory.
+	if err := encoder.Encode(c); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,295 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func problems(t *testing.T, err error) []Problem {
+	t.Helper()
+	invalid, ok := errors.AsType[*Invalid](err)
+	if !ok {
+		t.Fatalf("error %v is not *Invalid", err)
+	}
+	return invalid.Problems
+}
+
+func TestDefaultIsValidAndNamesEveryKey(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := presetFiles.ReadFile("presets/demo.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loader{}
+	values := l.parseYAML("demo", content, true)
+	for _, k := range Keys() {
+		if _, ok := values.values[k.Name]; !ok {
+			t.Errorf("the preset demo does not set %s", k.Name)
+		}
+	}
+}
+
+// Every preset loads; those that need a user's data and models say so and nothing else, besides parts that are not
+// there yet, which are named with what there is.
+func TestPresets(t *testing.T) {
+	needed := map[string]bool{"data.private": true, "data.public": true, "model.path": true, "downstream.model": true}
+	for _, name := range Presets() {
+		c, err := Load(LoadOptions{Preset: name})
+		if name == DefaultPreset {
+			if err != nil || !reflect.DeepEqual(*c, Default()) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		required := 0
+		for _, p := range problems(t, err) {
+			switch {
+			case needed[p.Key] && strings.Contains(p.Text, "is required"):
+				required++
+			case strings.Contains(p.Text, "available: "):
+			default:
+				t.Errorf("%s: %v", name, p)
+			}
+		}
+		if required != len(needed) {
+			t.Errorf("%s: %v", name, err)
+		}
+		c, err = Load(LoadOptions{Preset: name, Set: []string{
+			"data.private=a.parquet", "data.public=b.parquet", "model.path=m", "downstream.model=d", "scoring.encoder=hashing"}})
+		if err != nil {
+			t.Errorf("%s with data and models: %v", name, err)
+		} else if c.Scoring.Denoise != "none" || c.Scoring.LengthRegression {
+			t.Errorf("%s does what the paper does not: %+v", name, c.Scoring)
+		}
+	}
+	_, err := Load(LoadOptions{Preset: "papers"})
+	if p := problems(t, err); len(p) != 1 || !strings.Contains(p[0].String(), "paper-biorxiv") {
+		t.Errorf("unknown preset: %v", err)
+	}
+}
+
+func TestYAMLRoundTrips(t *testing.T) {
+	c := Default()
+	c.Seed = 1<<64 - 1
+	c.DPO.AdamEps = 1e-300
+	c.Privacy.Epsilon = 0.1 + 0.2
+	c.Data.Private = "yes: # \"no\"\n1"
+	c.Generate.TemplateHeader = "  12"
+	c.LoRA.Targets = []string{"null", "1", "c_attn, x"}
+	c.Provenance = map[string]string{"Model SHA-256": "00", "libtorch": "2.1.2"}
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, c.YAML(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(LoadOptions{File: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(*got, c) {
+		t.Errorf("got  %+v\nwant %+v", *got, c)
+	}
+	if string(got.YAML()) != string(c.YAML()) {
+		t.Error("printed again it differs")
+	}
+	for _, k := range Keys() {
+		if !strings.Contains(string(c.YAML()), k.Name[strings.LastIndexByte(k.Name, '.')+1:]+":") {
+			t.Errorf("%s is not printed", k.Name)
+		}
+	}
+}
+
+func TestGoodFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/good/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		c, err := Load(LoadOptions{File: file})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if filepath.Base(file) == "own-data.yaml" {
+			want := Default()
+			want.Seed = 1<<64 - 1
+			want.Data.Private, want.Data.Public = "clients.parquet", "c4.jsonl"
+			want.Model.Path, want.Model.DType = "/models/gpt2", "bfloat16"
+			want.LoRA.Targets = []string{"c_attn", "c_proj"}
+			want.DPO.Beta, want.DPO.LearningRate, want.Trainer.Rounds, want.Privacy.Epsilon = 1, 1e-6, 20, 0.5
+			want.Provenance = map[string]string{"program": "popri v1"}
+			if !reflect.DeepEqual(*c, want) {
+				t.Errorf("%s:\ngot  %+v\nwant %+v", file, *c, want)
+			}
+		}
+	}
+}
+
+// Every file of testdata/bad says in its first lines what the error must contain.
+func TestBadFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Load(LoadOptions{File: file})
+		problems(t, err)
+		wants := 0
+		for line := range strings.Lines(string(content)) {
+			if want, ok := strings.CutPrefix(strings.TrimSpace(line), "# want: "); ok {
+				wants++
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: the error lacks %q:\n%v", file, want, err)
+				}
+			}
+		}
+		if wants == 0 {
+			t.Errorf("%s does not say what it wants", file)
+		}
+	}
+	if _, err := Load(LoadOptions{File: "testdata/none.yaml"}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+	if _, err := Load(LoadOptions{File: "testdata"}); len(problems(t, err)) != 1 {
+		t.Errorf("directory: %v", err)
+	}
+}
+
+func TestLaterLayersWin(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("seed: 2\ndpo: {beta: 2, epochs: 2, loss: sigmoid}\nlora: {targets: [a]}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("POPRI_DPO_BETA", "3")
+	t.Setenv("POPRI_SEED", "3")
+	t.Setenv("POPRI_LORA_TARGETS", "b, c")
+	t.Setenv("POPRI_SCORING_LENGTH_REGRESSION", "false")
+	t.Setenv("POPRI_DPO_EPOCHS", "")
+	t.Setenv("POPRI_GOLDEN", "elsewhere")
+	opt := LoadOptions{File: file, Env: true, Set: []string{"seed=4", "seed=5", "model.path=a=b"}}
+	c, err := Load(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Seed, want.DPO.Beta, want.DPO.Epochs, want.Model.Path = 5, 3, 2, "a=b"
+	want.LoRA.Targets, want.Scoring.LengthRegression = []string{"b", "c"}, false
+	if !reflect.DeepEqual(*c, want) {
+		t.Errorf("got  %+v\nwant %+v", *c, want)
+	}
+	opt.Env = false
+	if c, err = Load(opt); err != nil || c.DPO.Beta != 2 || !c.Scoring.LengthRegression {
+		t.Errorf("without the environment: %+v %v", c, err)
+	}
+}
+
+func TestMistakesInFlagsAndEnvironmentAreNamed(t *testing.T) {
+	t.Setenv("POPRI_DPO_BETTA", "3")
+	t.Setenv("POPRI_DPO_EPOCHS", "two")
+	t.Setenv("POPRI_PRIVACY_EPSILON", "-3")
+	_, err := Load(LoadOptions{Env: true, Set: []string{"dpo.beta", "=1", "trainer.round=3", "dpo.beta=x", "seed=-1", "lora.targets=[a, [b]]", "dpo=1", "privacy.delta=2"}})
+	for _, want := range []string{
+		"POPRI_DPO_BETTA: dpo.betta: unknown key; did you mean dpo.beta?",
+		`POPRI_DPO_EPOCHS: dpo.epochs: is the text "two"`,
+		"POPRI_PRIVACY_EPSILON: privacy.epsilon: is -3",
+		`--set: "dpo.beta" is not of the form key=value`,
+		`--set: "=1" is not`,
+		"--set: trainer.round: unknown key; did you mean trainer.rounds?",
+		`--set: dpo.beta: is the text "x", must be a number`,
+		"--set: seed: is -1, which is out of range",
+		"--set: lora.targets: holds a list",
+		"--set: dpo: is a section",
+		"--set: privacy.delta: is 2",
+	} {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("the error lacks %q:\n%v", want, err)
+		}
+	}
+}
+
+func TestSetAndGet(t *testing.T) {
+	c := Default()
+	for name, text := range map[string]string{"seed": "7", "dpo.beta": "0.5", "model.path": "x", "lora.rslora": "true", "lora.targets": "a,b"} {
+		if err := c.Set(name, text); err != nil {
+			t.Error(err)
+		}
+	}
+	if c.Seed != 7 || c.DPO.Beta != 0.5 || c.Model.Path != "x" || !c.LoRA.RSLoRA || len(c.LoRA.Targets) != 2 {
+		t.Errorf("%+v", c)
+	}
+	if v, ok := c.Get("dpo.beta"); !ok || v != 0.5 {
+		t.Errorf("dpo.beta is %v %v", v, ok)
+	}
+	if _, ok := c.Get("dpo"); ok {
+		t.Error("a section has a value")
+	}
+	if err := c.Set("dpo.betas", "1"); len(problems(t, err)) != 1 {
+		t.Error(err)
+	}
+	if err := c.Set("dpo.beta", "big"); len(problems(t, err)) != 1 || c.DPO.Beta != 0.5 {
+		t.Error(err)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml", "presets/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(content, "dpo.beta=0.3")
+		}
+	}
+	f.Add([]byte("a: &a [*a]"), "")
+	f.Add([]byte("dpo: &x {beta: *x}\n<<: *x"), "lora.targets=[a, b]")
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, content []byte, set string) {
+		path := filepath.Join(dir, fmt.Sprint(os.Getpid()))
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(LoadOptions{File: path, Set: []string{set}})
+		if err != nil {
+			problems(t, err)
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("loaded and not valid: %v", err)
+		}
+		if err := os.WriteFile(path, c.YAML(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Load(LoadOptions{File: path})
+		if err != nil {
+			t.Fatalf("printed, it does not load: %v\n%s", err, c.YAML())
+		}
+		if !reflect.DeepEqual(again, c) {
+			t.Fatalf("printed and loaded it differs:\n%+v\n%+v", again, c)
+		}
+	})
+}
+
+func ExampleLoad() {
+	_, err := Load(LoadOptions{Preset: "demo", Set: []string{"dpo.betta=0.1", "generate.samples=1"}})
+	fmt.Println(err)
+	// Output:
+	// configuration: 2 problems:
+	//   --set: dpo.betta: unknown key; did you mean dpo.beta?
+	//   --set: generate.samples: is 1, must be 2 to 65536
+}

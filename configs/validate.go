@@ -1,0 +1,174 @@
+package configs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What the settings with names can be. Later names are refused with the list of those that there are.
+var (
+	dtypes      = []string{"float32", "bfloat16"}
+	encoders    = []string{"hashing"}
+	normalizers = []string{"none", "standardize"}
+	denoisers   = []string{"none", "project"}
+	samplings   = []string{"full"}
+	losses      = []string{"sigmoid"}
+	schedules   = []string{"constant", "linear", "cosine"}
+	selections  = []string{"last", "noisy_score", "fid_validation"}
+)
+
+// Upper bounds far past every use, so that products of two stay within 64 bits.
+const (
+	maxCount     = 1 << 30
+	maxTokens    = 1 << 20
+	maxDimension = 1 << 16
+)
+
+// Validate checks every value and returns an [*Invalid] with all that are impossible, or nil. What depends on the data
+// (delta against the number of clients, lengths against the model's context) is checked where the data are known.
+func (c Config) Validate() error {
+	v := &validator{}
+
+	v.text("data.private", c.Data.Private, `"godoc" or the path of a Parquet file of clients`)
+	v.text("data.public", c.Data.Public, `"godoc" or the path of a file of public texts`)
+	v.count("data.max_tokens", c.Data.MaxTokens, 8, maxTokens)
+
+	v.text("model.path", c.Model.Path, `"embedded" or a model folder`)
+	v.oneOf("model.dtype", c.Model.DType, dtypes)
+	v.count("model.threads", c.Model.Threads, 0, 1024)
+
+	v.count("generate.prompts", c.Generate.Prompts, 1, maxCount)
+	v.count("generate.samples", c.Generate.Samples, 2, 1<<16)
+	v.count("generate.examples", c.Generate.Examples, 0, 1000)
+	v.above("generate.temperature", c.Generate.Temperature, 0, 100)
+	v.above("generate.top_p", c.Generate.TopP, 0, 1)
+	v.count("generate.top_k", c.Generate.TopK, 0, maxCount)
+	v.count("generate.max_new_tokens", c.Generate.MaxNewTokens, 1, maxTokens)
+	v.count("generate.min_new_tokens", c.Generate.MinNewTokens, 0, maxTokens)
+	if c.Generate.MinNewTokens > c.Generate.MaxNewTokens {
+		v.add("generate.min_new_tokens", "is %d, must be at most generate.max_new_tokens, which is %d", c.Generate.MinNewTokens, c.Generate.MaxNewTokens)
+	}
+	v.count("generate.batch_tokens", c.Generate.BatchTokens, 1, maxCount)
+	if strings.Contains(c.Generate.TemplateItem, "\n") {
+		v.add("generate.template_item", "is %q, must be one line", c.Generate.TemplateItem)
+	}
+
+	v.oneOf("scoring.encoder", c.Scoring.Encoder, encoders)
+	v.count("scoring.dim", c.Scoring.Dim, 2, maxDimension)
+	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)
+	v.above("scoring.clip_norm", c.Scoring.ClipNorm, 0, 1e6)
+	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
+
+	v.oneOf("fed.sampling", c.Fed.Sampling, samplings)
+	v.count("fed.clients_per_round", c.Fed.ClientsPerRound, 0, maxCount)
+	if c.Fed.Sampling == "full" && c.Fed.ClientsPerRound > 0 {
+		v.add("fed.clients_per_round", "is %d, must be 0 (all clients) where fed.sampling is \"full\"", c.Fed.ClientsPerRound)
+	}
+
+	v.above("privacy.epsilon", c.Privacy.Epsilon, 0, 1e4)
+	if d := c.Privacy.Delta; !(d > 0 && d < 1) {
+		v.add("privacy.delta", "is %v, must be above 0 and below 1 (and below 1/clients)", d)
+	}
+	v.between("privacy.noise_multiplier", c.Privacy.NoiseMultiplier, 0, 1e6)
+
+	v.count("lora.rank", c.LoRA.Rank, 1, 4096)
+	v.above("lora.alpha", c.LoRA.Alpha, 0, 1e6)
+	for i, target := range c.LoRA.Targets {
+		if target == "" || slices.Contains(c.LoRA.Targets[:i], target) {
+			v.add("lora.targets", "holds %q empty or twice", target)
+		}
+	}
+
+	v.oneOf("dpo.loss", c.DPO.Loss, losses)
+	v.above("dpo.beta", c.DPO.Beta, 0, 1e3)
+	v.count("dpo.rejected_rank", c.DPO.RejectedRank, 2, maxCount)
+	if c.DPO.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {
+		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", c.DPO.RejectedRank, c.Generate.Samples)
+	}
+	v.above("dpo.learning_rate", c.DPO.LearningRate, 0, 10)
+	v.between("dpo.min_learning_rate", c.DPO.MinLearningRate, 0, 10)
+	if c.DPO.MinLearningRate > c.DPO.LearningRate {
+		v.add("dpo.min_learning_rate", "is %v, must be at most dpo.learning_rate, which is %v", c.DPO.MinLearningRate, c.DPO.LearningRate)
+	}
+	v.oneOf("dpo.schedule", c.DPO.Schedule, schedules)
+	v.count("dpo.warmup_steps", c.DPO.WarmupSteps, 0, maxCount)
+	v.count("dpo.batch_pairs", c.DPO.BatchPairs, 1, maxCount)
+	v.count("dpo.micro_pairs", c.DPO.MicroPairs, 0, maxCount)
+	if c.DPO.MicroPairs > c.DPO.BatchPairs {
+		v.add("dpo.micro_pairs", "is %d, must be at most dpo.batch_pairs, which is %d", c.DPO.MicroPairs, c.DPO.BatchPairs)
+	}
+	v.count("dpo.epochs", c.DPO.Epochs, 1, 1000)
+	v.between("dpo.max_grad_norm", c.DPO.MaxGradNorm, 0, 1e6)
+	v.between("dpo.weight_decay", c.DPO.WeightDecay, 0, 10)
+	for key, beta := range map[string]float64{"dpo.adam_beta1": c.DPO.AdamBeta1, "dpo.adam_beta2": c.DPO.AdamBeta2} {
+		if !(beta >= 0 && beta < 1) {
+			v.add(key, "is %v, must be at least 0 and below 1", beta)
+		}
+	}
+	v.above("dpo.adam_eps", c.DPO.AdamEps, 0, 1)
+
+	v.count("trainer.rounds", c.Trainer.Rounds, 1, 1<<20)
+	v.oneOf("trainer.select", c.Trainer.Select, selections)
+
+	v.count("synthetic.texts", c.Synthetic.Texts, 1, maxCount)
+	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
+	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
+	v.count("synthetic.max_new_tokens", c.Synthetic.MaxNewTokens, 1, maxTokens)
+
+	v.text("downstream.model", c.Downstream.Model, `"embedded" or a model folder`)
+	v.count("downstream.steps", c.Downstream.Steps, 1, maxCount)
+	v.count("downstream.batch", c.Downstream.Batch, 1, maxCount)
+	v.count("downstream.length", c.Downstream.Length, 2, maxTokens)
+	v.above("downstream.learning_rate", c.Downstream.LearningRate, 0, 10)
+	v.between("downstream.weight_decay", c.Downstream.WeightDecay, 0, 10)
+	v.count("downstream.warmup_steps", c.Downstream.WarmupSteps, 0, maxCount)
+	v.count("downstream.eval_every", c.Downstream.EvalEvery, 1, maxCount)
+	v.count("downstream.bootstrap", c.Downstream.Bootstrap, 0, 1<<20)
+
+	if len(v.problems) == 0 {
+		return nil
+	}
+	sortProblems(v.problems)
+	return &Invalid{v.problems}
+}
+
+type validator struct {
+	problems []Problem
+}
+
+func (v *validator) add(key, format string, args ...any) {
+	v.problems = append(v.problems, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+func (v *validator) text(key, value, meaning string) {
+	if strings.TrimSpace(value) == "" {
+		v.add(key, "is not set: it is required, %s", meaning)
+	}
+}
+
+func (v *validator) oneOf(key, value string, allowed []string) {
+	if !slices.Contains(allowed, value) {
+		v.add(key, "is %q, available: %s", value, strings.Join(allowed, ", "))
+	}
+}
+
+func (v *validator) count(key string, value, low, high int) {
+	if value < low || value > high {
+		v.add(key, "is %d, must be %d to %d", value, low, high)
+	}
+}
+
+// above wants low < value <= high, which NaN is not.
+func (v *validator) above(key string, value, low, high float64) {
+	if !(value > low && value <= high) {
+		v.add(key, "is %v, must be above %v and at most %v", value, low, high)
+	}
+}
+
+// between wants low <= value <= high, which NaN is not.
+func (v *validator) between(key string, value, low, high float64) {
+	if !(value >= low && value <= high) {
+		v.add(key, "is %v, must be %v to %v", value, low, high)
+	}
+}
