@@ -41,7 +41,7 @@ func fit(t testing.TB, config embedding.HashingConfig) *embedding.Hashing {
 }
 
 func TestHashing(t *testing.T) {
-	for _, config := range []embedding.HashingConfig{{}, {Dim: 100, Seed: 3}, {Uncentered: true}, {Dim: 512, GramWeight: 1}} {
+	for _, config := range []embedding.HashingConfig{{}, {Dim: 100, Seed: 3}, {Uncentered: true}, {Dim: 512, GramWeight: 0.5}, {GramWeight: -1}} {
 		t.Run(fmt.Sprintf("%+v", config), func(t *testing.T) { embeddingtest.Run(t, fit(t, config), 0) })
 	}
 }
