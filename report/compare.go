@@ -1,0 +1,181 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+)
+
+// Compare puts one page at path that shows several runs side by side: guarantees, results, curves over each other, and
+// the settings in which they differ. Runs without a title are numbered.
+func Compare(path string, runs []Report) error {
+	p, err := newComparison(runs)
+	if err != nil {
+		return fmt.Errorf("report: %s: %w", path, err)
+	}
+	return writePage(path, "compare", p)
+}
+
+type comparison struct {
+	Style                     template.CSS
+	Title                     string
+	Runs                      []runLegend
+	Warnings                  []string
+	Privacy                   matrix
+	Accuracy, Gap, Perplexity matrix
+	Curves                    []figure
+	Settings                  matrix
+}
+
+type runLegend struct {
+	Title, Note string
+	Variable    template.CSS
+}
+
+// matrix is a table with a column for every run.
+type matrix struct {
+	Head []string
+	Rows []matrixRow
+}
+
+type matrixRow struct {
+	Name  string
+	Cells []cell
+}
+
+type cell struct {
+	Text, Note string
+	Best       bool
+}
+
+func newComparison(runs []Report) (*comparison, error) {
+	p := &comparison{Style: template.CSS(styleSheet), Title: fmt.Sprintf("%d runs", len(runs))}
+	if len(runs) == 1 {
+		p.Title = "1 run"
+	}
+	var titles []string
+	for i, r := range runs {
+		title := r.Title
+		if title == "" {
+			title = fmt.Sprintf("Run %d", i+1)
+		}
+		titles = append(titles, title)
+		legend := runLegend{Title: title, Note: r.Subtitle, Variable: template.CSS("var(" + seriesVariable(i) + ")")}
+		if r.Interrupted != "" {
+			legend.Note = "interrupted " + r.Interrupted
+		}
+		p.Runs = append(p.Runs, legend)
+		for _, w := range r.Privacy.warnings() {
+			p.Warnings = append(p.Warnings, title+": "+w)
+		}
+	}
+
+	// Facts, results and settings are matched by name; the order is that of their first appearance.
+	p.Privacy = collect(titles, runs, func(r Report, add func(name string, c cell)) {
+		for _, f := range r.Privacy.facts() {
+			add(f.Name, cell{Text: f.Value})
+		}
+	})
+	names := map[string]string{}
+	for _, r := range runs {
+		for _, row := range r.Results {
+			if names[row.Key] == "" {
+				names[row.Key] = row.Name
+			}
+		}
+	}
+	figures := func(get func(Result) (*float64, string, string)) matrix {
+		return collect(titles, runs, func(r Report, add func(string, cell)) {
+			for _, row := range r.Results {
+				if v, text, note := get(row); v != nil {
+					add(names[row.Key], cell{Text: text, Note: note})
+				}
+			}
+		})
+	}
+	p.Accuracy = figures(func(r Result) (*float64, string, string) {
+		return r.Accuracy, percent(value(r.Accuracy), 2), interval(r.AccuracyCI, 2, 100)
+	})
+	p.Gap = figures(func(r Result) (*float64, string, string) {
+		return r.GapClosed, percent(value(r.GapClosed), 0), interval(r.GapClosedCI, 0, 100)
+	})
+	p.Perplexity = figures(func(r Result) (*float64, string, string) {
+		return r.Perplexity, fixed(value(r.Perplexity), 2), interval(r.PerplexityCI, 2, 1)
+	})
+	markBest(&p.Accuracy, runs, names)
+
+	for _, c := range curves() {
+		// One line a run and plot: the first of the plot's figures.
+		var lines []series
+		for i, r := range runs {
+			lines = append(lines, takeSeries(titles[i], r.Rounds, c.lines[0].get, i))
+		}
+		title := c.title
+		if len(c.lines) > 1 {
+			title += ", " + c.lines[0].name
+		}
+		fig, ok, err := drawPlot(title, lines, plotOptions{width: curveWidth, height: curveHeight, xLabel: "round", percent: c.percent})
+		if err != nil {
+			return nil, fmt.Errorf("curve %q: %w", c.title, err)
+		}
+		if ok {
+			fig.Note = c.note
+			p.Curves = append(p.Curves, fig)
+		}
+	}
+
+	all := collect(titles, runs, func(r Report, add func(string, cell)) {
+		for _, s := range r.Settings {
+			add(s.Key, cell{Text: s.Value})
+		}
+	})
+	p.Settings.Head = titles
+	for _, row := range all.Rows {
+		if slices.ContainsFunc(row.Cells, func(c cell) bool { return c.Text != row.Cells[0].Text }) {
+			p.Settings.Rows = append(p.Settings.Rows, row)
+		}
+	}
+	return p, nil
+}
+
+// collect builds a matrix of what visit adds for every run.
+func collect(titles []string, runs []Report, visit func(r Report, add func(name string, c cell))) matrix {
+	m := matrix{Head: titles}
+	for column, r := range runs {
+		visit(r, func(name string, c cell) {
+			i := slices.IndexFunc(m.Rows, func(row matrixRow) bool { return row.Name == name })
+			if i < 0 {
+				empty := slices.Repeat([]cell{{Text: missing}}, len(runs))
+				m.Rows = append(m.Rows, matrixRow{name, empty})
+				i = len(m.Rows) - 1
+			}
+			m.Rows[i].Cells[column] = c
+		})
+	}
+	return m
+}
+
+// markBest marks the highest accuracy of each row of the table; equal ones all.
+func markBest(m *matrix, runs []Report, names map[string]string) {
+	if len(runs) < 2 {
+		return
+	}
+	for i := range m.Rows {
+		values := make([]float64, len(runs))
+		best, found := 0.0, 0
+		for j, r := range runs {
+			for _, row := range r.Results {
+				if names[row.Key] == m.Rows[i].Name {
+					values[j] = value(row.Accuracy)
+				}
+			}
+			if finite(values[j]) && m.Rows[i].Cells[j].Text != missing {
+				found++
+				best = max(best, values[j])
+			}
+		}
+		for j := range values {
+			m.Rows[i].Cells[j].Best = found > 1 && values[j] == best && best > 0
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"sync"
+	"time"
+)
+
+// Events appends events to a file, one JSON object a line: "time" (UTC), "event" (its name) and its fields. Its
+// methods may be called concurrently.
+type Events struct {
+	mu   sync.Mutex
+	file *os.File
+	now  func() time.Time
+}
+
+// OpenEvents opens the log at path to append to it, or makes it. A last line without an end, which a killed process
+// leaves, is removed, so that every line stays an object.
+func OpenEvents(path string) (*Events, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	if err := seekToWholeLines(file); err != nil {
+		return nil, errors.Join(fmt.Errorf("report: %s: %w", path, err), file.Close())
+	}
+	return &Events{file: file, now: time.Now}, nil
+}
+
+// seekToWholeLines cuts what follows the last line end and moves there.
+func seekToWholeLines(file *os.File) error {
+	end, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, 64<<10)
+	for start := end; start > 0; {
+		n := min(start, int64(len(block)))
+		start -= n
+		if _, err := file.ReadAt(block[:n], start); err != nil {
+			return err
+		}
+		if i := bytes.LastIndexByte(block[:n], '\n'); i >= 0 {
+			end = start + int64(i) + 1
+			_, err := file.Seek(end, io.SeekStart)
+			return errors.Join(file.Truncate(end), err)
+		}
+	}
+	_, err = file.Seek(0, io.SeekStart)
+	return errors.Join(file.Truncate(0), err)
+}
+
+// Write appends one event in one system call. Fields named "time" and "event" are refused; numbers that JSON does not
+// have (NaN, infinities) are written as text.
+func (e *Events) Write(event string, fields map[string]any) error {
+	line := make(map[string]any, len(fields)+2)
+	for name, v := range fields {
+		if name == "time" || name == "event" {
+			return fmt.Errorf("report: event %q: a field cannot be named %q", event, name)
+		}
+		line[name] = encodable(v)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	line["time"], line["event"] = e.now().UTC().Format(time.RFC3339Nano), event
+	encoded, err := json.Marshal(line)
+	if err != nil {
+		return fmt.Errorf("report: event %q: %w", event, err)
+	}
+	if _, err := e.file.Write(append(encoded, '\n')); err != nil {
+		return fmt.Errorf("report: event %q: %w", event, err)
+	}
+	return nil
+}
+
+// Close flushes the log to the disk and closes it.
+func (e *Events) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := errors.Join(e.file.Sync(), e.file.Close()); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// encodable replaces the numbers that JSON lacks, inside lists and maps too.
+func encodable(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Sprint(v)
+		}
+	case float32:
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return fmt.Sprint(v)
+		}
+	case []float64:
+		return encodableList(v)
+	case []float32:
+		return encodableList(v)
+	case []any:
+		return encodableList(v)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, inner := range v {
+			out[name] = encodable(inner)
+		}
+		return out
+	case map[string]float64:
+		out := make(map[string]any, len(v))
+		for name, inner := range v {
+			out[name] = encodable(inner)
+		}
+		return out
+	}
+	return v
+}
+
+func encodableList[T any](list []T) []any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		out[i] = encodable(v)
+	}
+	return out
+}
+
+// Event is a line of the log.
+type Event struct {
+	Time   time.Time
+	Name   string
+	Fields map[string]any
+}
+
+// ReadEvents goes through the log at path. A last line without an end is what a killed process, or one that is just
+// writing, leaves: it is passed over. Any other line that is no event ends the iteration with an error that names it.
+func ReadEvents(path string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		file, err := os.Open(path)
+		if err != nil {
+			yield(Event{}, fmt.Errorf("report: %w", err))
+			return
+		}
+		defer file.Close()
+		reader := bufio.NewReader(file)
+		for number := 1; ; number++ {
+			line, err := reader.ReadBytes('\n')
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			var event Event
+			if err == nil {
+				event, err = parseEvent(line)
+			}
+			if err != nil {
+				yield(Event{}, fmt.Errorf("report: %s line %d: %w", path, number, err))
+				return
+			}
+			if !yield(event, nil) {
+				return
+			}
+		}
+	}
+}
+
+func parseEvent(line []byte) (e Event, err error) {
+	if err := json.Unmarshal(line, &e.Fields); err != nil {
+		return e, err
+	}
+	name, ok := e.Fields["event"].(string)
+	if !ok {
+		return e, errors.New(`no "event"`)
+	}
+	text, _ := e.Fields["time"].(string)
+	if e.Time, err = time.Parse(time.RFC3339Nano, text); err != nil {
+		return e, fmt.Errorf("time: %w", err)
+	}
+	e.Name = name
+	delete(e.Fields, "event")
+	delete(e.Fields, "time")
+	return e, nil
+}

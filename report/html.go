@@ -1,0 +1,586 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+
+	"popri/internal/atomicfile"
+)
+
+//go:embed page.html
+var pageSource string
+
+//go:embed style.css
+var styleSheet string
+
+var pages = template.Must(template.New("page").Parse(pageSource))
+
+// Write puts the page of a run at path in one step; an old page stays until then.
+func Write(path string, r Report) error {
+	p, err := newPage(r)
+	if err != nil {
+		return fmt.Errorf("report: %s: %w", path, err)
+	}
+	return writePage(path, "run", p)
+}
+
+func writePage(path, name string, data any) error {
+	err := atomicfile.Write(path, func(w io.Writer) error { return pages.ExecuteTemplate(w, name, data) })
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// page is what the template shows: words and numbers as they stand on the screen.
+type page struct {
+	Style     template.CSS
+	Report    Report
+	Status    string
+	Finished  string
+	Tiles     []tile
+	Warnings  []string
+	Statement []string
+	Facts     []fact
+	Results   []resultRow
+	Axis      []axisMark
+	HasGap    bool
+	HasTrack  bool
+	Curves    []figure
+	RoundHead []string
+	Rounds    []roundRow
+	SampleRow [][]string
+	Ablations []ablationView
+	Stages    []stageRow
+	Total     string
+	Sections  []settingSection
+}
+
+type tile struct{ Label, Value, Note string }
+
+type fact struct{ Name, Value string }
+
+// resultRow is a row of the table of results. Left, Right and Dot are per cent of the track's width.
+type resultRow struct {
+	Name, Note                        string
+	Accuracy, AccuracyCI              string
+	Perplexity, PerplexityCI          string
+	Gap, GapCI                        string
+	Main, Reference, HasDot, HasRange bool
+	Dot, Left, Width                  template.CSS
+	TrackLabel                        string
+}
+
+type axisMark struct {
+	Position template.CSS
+	Label    string
+}
+
+type roundRow struct {
+	Cells    []string
+	Selected bool
+}
+
+type ablationView struct {
+	Figure figure
+	HasFig bool
+	Key    string
+	Note   string
+	Metric string
+	Rows   []ablationRow
+}
+
+type ablationRow struct {
+	Value, Mean, SD, Range string
+	Seeds                  int
+	Default, Best          bool
+}
+
+type stageRow struct {
+	Name, Time, Share string
+	Width             template.CSS
+}
+
+type settingSection struct {
+	Name     string
+	Changed  int
+	Settings []settingRow
+}
+
+type settingRow struct {
+	Key, Value, Default string
+	Changed             bool
+}
+
+func newPage(r Report) (*page, error) {
+	p := &page{Style: template.CSS(styleSheet), Report: r, Status: "complete"}
+	if r.Interrupted != "" {
+		p.Status = "interrupted " + r.Interrupted
+	}
+	if r.Title == "" {
+		p.Report.Title = "POPri run"
+	}
+	if !r.Finished.IsZero() {
+		p.Finished = r.Finished.Format("2 January 2006, 15:04 MST")
+	}
+	p.Warnings = r.Privacy.warnings()
+	p.Statement = r.Privacy.statement()
+	p.Facts = r.Privacy.facts()
+	p.results(r.Results)
+	if err := p.rounds(r.Rounds, r.Privacy.Epsilon); err != nil {
+		return nil, err
+	}
+	p.samples(r.Samples)
+	for _, a := range r.Ablations {
+		view, err := newAblation(a)
+		if err != nil {
+			return nil, fmt.Errorf("ablation over %s: %w", a.Key, err)
+		}
+		p.Ablations = append(p.Ablations, view)
+	}
+	p.stages(r.Stages)
+	p.settings(r.Settings)
+	p.tiles(r)
+	return p, nil
+}
+
+// tiles are the figures that a reader wants first.
+func (p *page) tiles(r Report) {
+	add := func(label, value, note string) { p.Tiles = append(p.Tiles, tile{label, value, note}) }
+	if r.Privacy.Epsilon > 0 {
+		add("Privacy budget", "ε = "+significant(r.Privacy.Epsilon, 3), "δ = "+significant(r.Privacy.Delta, 2))
+	}
+	for _, row := range r.Results {
+		if row.Key != KeyPOPri {
+			continue
+		}
+		if row.GapClosed != nil {
+			note := "of the way from public to private data"
+			if ci := interval(row.GapClosedCI, 0, 100); ci != "" {
+				note = ci + thinSpace + "% · from public to private data"
+			}
+			add("Gap closed", percent(*row.GapClosed, 0), note)
+		}
+		if row.Accuracy != nil {
+			note := "next-token accuracy"
+			if i := slices.IndexFunc(r.Results, func(o Result) bool { return o.Key == KeyPublic && o.Accuracy != nil }); i >= 0 {
+				note = percent(*r.Results[i].Accuracy, 1) + " without the clients"
+			}
+			add("Accuracy", percent(*row.Accuracy, 1), note)
+		}
+	}
+	if r.Privacy.Clients > 0 {
+		add("Clients", count(r.Privacy.Clients), "whose text never left them")
+	}
+	if r.Privacy.Planned > 0 || r.Privacy.Rounds > 0 {
+		note := "one noised sum each"
+		if r.Privacy.Rounds < r.Privacy.Planned {
+			note = fmt.Sprintf("of %d planned", r.Privacy.Planned)
+		}
+		add("Rounds", count(r.Privacy.Rounds), note)
+	}
+	if p.Total != "" {
+		add("Time", p.Total, "all stages")
+	}
+}
+
+func (v Privacy) warnings() (list []string) {
+	if v.InsecureSeededNoise {
+		list = append(list, "The privacy noise came from the seed (privacy.insecure_seeded_noise). Whoever knows the seed can subtract it: this run protects nobody and is good for tests only.")
+	}
+	if v.UnsafeDiagnostics {
+		list = append(list, "Figures that use the clients' texts without noise were written (privacy.unsafe_diagnostics). They are not covered by the guarantee.")
+	}
+	if v.ValidationUnguarded {
+		list = append(list, "The round was chosen by its distance to the validation clients' texts, without noise (trainer.select: fid_validation). Validation clients are not protected by the guarantee; training clients are.")
+	}
+	if v.Clients > 0 && v.Delta >= 1/float64(v.Clients) {
+		list = append(list, fmt.Sprintf("δ = %s is not below 1/clients = %s: publishing one client's whole text would satisfy it.", significant(v.Delta, 2), significant(1/float64(v.Clients), 2)))
+	}
+	return append(list, v.FurtherWarnings...)
+}
+
+// statement says in words what the numbers promise.
+func (v Privacy) statement() (list []string) {
+	if !(v.Epsilon > 0) {
+		return nil
+	}
+	unit := "one client"
+	if v.Unit != "" {
+		unit = "one client (" + v.Unit + ")"
+	}
+	relation := v.Relation
+	if relation == "" {
+		relation = "adding or removing one client"
+	}
+	spent := v.Spent
+	if !(spent > 0) {
+		spent = v.Epsilon
+	}
+	factor := math.Exp(spent)
+	list = append(list, fmt.Sprintf(
+		"Everything that this run published – the adapters, the synthetic texts, the noised sums – is (ε = %s, δ = %s)-differentially private for %s. "+
+			"Whatever anybody concludes from it, they would conclude at most e^ε ≈ %s times as likely, and at least 1/%s times as likely, had %s never taken part; "+
+			"up to a probability of δ = %s that this fails.",
+		significant(spent, 3), significant(v.Delta, 2), relation, significant(factor, 3), significant(factor, 3), unit, significant(v.Delta, 2)))
+	if v.Clients > 0 && v.Delta > 0 && v.Delta < 1/float64(v.Clients) {
+		list = append(list, fmt.Sprintf("With %s clients, δ is %s times smaller than 1/clients.", count(v.Clients), significant(1/(v.Delta*float64(v.Clients)), 2)))
+	}
+	if v.Denoise == "project" {
+		list = append(list, "After release, noise was taken out of each sum by projecting it onto the space in which the true sum lies. That uses nothing but what was released, so it costs no privacy.")
+	}
+	return list
+}
+
+func (v Privacy) facts() (list []fact) {
+	add := func(name, value string) { list = append(list, fact{name, value}) }
+	if v.Epsilon > 0 {
+		add("Budget", "ε = "+significant(v.Epsilon, 4)+", δ = "+significant(v.Delta, 3))
+	}
+	if v.Spent > 0 {
+		add("Spent", "ε = "+significant(v.Spent, 4))
+	}
+	if v.NoiseMultiplier > 0 {
+		add("Noise multiplier σ", significant(v.NoiseMultiplier, 4))
+	}
+	if v.ClipNorm > 0 {
+		add("Clip norm", significant(v.ClipNorm, 4))
+	}
+	if v.Unit != "" {
+		add("Privacy unit", v.Unit)
+	}
+	if v.Relation != "" {
+		add("Neighbours differ by", v.Relation)
+	}
+	if v.Clients > 0 {
+		add("Clients", count(v.Clients))
+	}
+	if v.Planned > 0 {
+		add("Rounds", fmt.Sprintf("%d of %d", v.Rounds, v.Planned))
+	} else if v.Rounds > 0 {
+		add("Rounds", count(v.Rounds))
+	}
+	if v.Accountant != "" {
+		add("Accountant", v.Accountant)
+	}
+	if v.Denoise != "" {
+		add("Denoising after release", v.Denoise)
+	}
+	return list
+}
+
+// results fills the table and the track, a scale of accuracy that all rows share.
+func (p *page) results(results []Result) {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, r := range results {
+		for _, v := range []float64{value(r.Accuracy), ciEnd(r.AccuracyCI, false), ciEnd(r.AccuracyCI, true)} {
+			if finite(v) {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+	}
+	p.HasTrack = high > low
+	margin := (high - low) * 0.06
+	low, high = low-margin, high+margin
+	place := func(v float64) float64 { return 100 * (v - low) / (high - low) }
+	css := func(v float64) template.CSS { return template.CSS(fmt.Sprintf("%.2f%%", v)) }
+	for _, r := range results {
+		row := resultRow{
+			Name: r.Name, Note: r.Note, Main: r.Key == KeyPOPri, Reference: r.Key == KeyPublic || r.Key == KeyPrivate,
+			Accuracy: percent(value(r.Accuracy), 2), AccuracyCI: interval(r.AccuracyCI, 2, 100),
+			Perplexity: fixed(value(r.Perplexity), 2), PerplexityCI: interval(r.PerplexityCI, 2, 1),
+			Gap: percent(value(r.GapClosed), 0), GapCI: interval(r.GapClosedCI, 0, 100),
+		}
+		p.HasGap = p.HasGap || r.GapClosed != nil
+		if v := value(r.Accuracy); p.HasTrack && finite(v) {
+			row.HasDot, row.Dot = true, css(place(v))
+			row.TrackLabel = r.Name + ": " + row.Accuracy
+			if r.AccuracyCI != nil && finite(r.AccuracyCI.Low) && finite(r.AccuracyCI.High) {
+				row.HasRange = true
+				row.Left, row.Width = css(place(r.AccuracyCI.Low)), css(max(0, place(r.AccuracyCI.High)-place(r.AccuracyCI.Low)))
+			}
+			if row.Reference {
+				label := "ε = 0"
+				if r.Key == KeyPrivate {
+					label = "ε = ∞"
+				}
+				p.Axis = append(p.Axis, axisMark{css(place(v)), label})
+			}
+		}
+		p.Results = append(p.Results, row)
+	}
+}
+
+func ciEnd(i *Interval, high bool) float64 {
+	switch {
+	case i == nil:
+		return math.NaN()
+	case high:
+		return i.High
+	}
+	return i.Low
+}
+
+// roundColumn is a figure of every round: a column of the table.
+type roundColumn struct {
+	head   string
+	get    func(Round) *float64
+	format func(float64) string
+}
+
+func roundColumns() []roundColumn {
+	digits := func(n int) func(float64) string { return func(v float64) string { return fixed(v, n) } }
+	return []roundColumn{
+		{"Score chosen", func(r Round) *float64 { return r.Chosen }, digits(4)},
+		{"Score rejected", func(r Round) *float64 { return r.Rejected }, digits(4)},
+		{"DPO loss", func(r Round) *float64 { return r.Loss }, digits(4)},
+		{"DPO margin", func(r Round) *float64 { return r.Margin }, digits(3)},
+		{"DPO accuracy", func(r Round) *float64 { return r.Accuracy }, func(v float64) string { return percent(v, 1) }},
+		{"FID", func(r Round) *float64 { return r.FID }, digits(4)},
+		{"Tokens a text", func(r Round) *float64 { return r.Tokens }, digits(1)},
+		{"ε spent", func(r Round) *float64 { return r.Epsilon }, digits(3)},
+	}
+}
+
+const (
+	curveWidth  = 300
+	curveHeight = 170
+)
+
+// curve is one of the small plots of the rounds.
+type curve struct {
+	title, note string
+	percent     bool
+	lines       []struct {
+		name string
+		get  func(Round) *float64
+	}
+}
+
+func curves() []curve {
+	type line = struct {
+		name string
+		get  func(Round) *float64
+	}
+	return []curve{
+		{"Score of the pairs", "mean noised score of the chosen and the rejected samples", false, []line{
+			{"chosen", func(r Round) *float64 { return r.Chosen }}, {"rejected", func(r Round) *float64 { return r.Rejected }}}},
+		{"Distance to the clients' domain", "Fréchet distance of the samples' embeddings; lower is nearer", false, []line{
+			{"FID", func(r Round) *float64 { return r.FID }}}},
+		{"Preference accuracy", "share of pairs whose chosen side the tuned model prefers", true, []line{
+			{"accuracy", func(r Round) *float64 { return r.Accuracy }}}},
+		{"DPO loss", "mean over the round; ln 2 ≈ 0.693 is no preference", false, []line{
+			{"loss", func(r Round) *float64 { return r.Loss }}}},
+		{"Reward margin", "chosen minus rejected, after the round", false, []line{
+			{"margin", func(r Round) *float64 { return r.Margin }}}},
+		{"Privacy spent", "ε up to each round, and the budget", false, []line{
+			{"spent", func(r Round) *float64 { return r.Epsilon }}}},
+	}
+}
+
+// takeSeries draws a figure of the rounds out of a list.
+func takeSeries(name string, rounds []Round, get func(Round) *float64, index int) series {
+	s := series{name: name, index: index}
+	for _, r := range rounds {
+		s.x = append(s.x, float64(r.Round))
+		s.y = append(s.y, value(get(r)))
+	}
+	return s
+}
+
+func (p *page) rounds(rounds []Round, budget float64) error {
+	if len(rounds) == 0 {
+		return nil
+	}
+	for _, c := range curves() {
+		var lines []series
+		for i, l := range c.lines {
+			lines = append(lines, takeSeries(l.name, rounds, l.get, i))
+		}
+		known := slices.ContainsFunc(lines, func(s series) bool { return slices.ContainsFunc(s.y, finite) })
+		isPrivacy := c.title == "Privacy spent"
+		if isPrivacy && known && budget > 0 && finite(budget) {
+			last := rounds[len(rounds)-1].Round
+			lines = append(lines, series{name: "budget", index: 1, dashed: true,
+				x: []float64{float64(rounds[0].Round), float64(last)}, y: []float64{budget, budget}})
+		}
+		if !known {
+			continue
+		}
+		fig, ok, err := drawPlot(c.title, lines, plotOptions{width: curveWidth, height: curveHeight, xLabel: "round", percent: c.percent, fromZero: isPrivacy})
+		if err != nil {
+			return fmt.Errorf("curve %q: %w", c.title, err)
+		}
+		if ok {
+			fig.Note = c.note
+			p.Curves = append(p.Curves, fig)
+		}
+	}
+	p.RoundHead = []string{"Round"}
+	var shown []roundColumn
+	for _, c := range roundColumns() {
+		if slices.ContainsFunc(rounds, func(r Round) bool { return c.get(r) != nil }) {
+			shown = append(shown, c)
+			p.RoundHead = append(p.RoundHead, c.head)
+		}
+	}
+	p.RoundHead = append(p.RoundHead, "Pairs", "Time")
+	for _, r := range rounds {
+		row := roundRow{Cells: []string{count(r.Round)}, Selected: r.Selected}
+		for _, c := range shown {
+			row.Cells = append(row.Cells, c.format(value(c.get(r))))
+		}
+		row.Cells = append(row.Cells, count(r.Pairs), duration(r.Seconds))
+		p.Rounds = append(p.Rounds, row)
+	}
+	return nil
+}
+
+// samples turns columns into rows, so that texts that belong together stand side by side.
+func (p *page) samples(s Samples) {
+	rows := 0
+	for _, c := range s.Columns {
+		rows = max(rows, len(c.Texts))
+	}
+	for i := range rows {
+		var row []string
+		for _, c := range s.Columns {
+			text := ""
+			if i < len(c.Texts) {
+				text = c.Texts[i]
+			}
+			row = append(row, text)
+		}
+		p.SampleRow = append(p.SampleRow, row)
+	}
+}
+
+func newAblation(a Ablation) (ablationView, error) {
+	view := ablationView{Key: a.Key, Note: a.Note, Metric: a.Metric}
+	asShare := a.Metric == ""
+	if asShare {
+		view.Metric = "accuracy on private test clients"
+	}
+	show := func(v float64) string {
+		if asShare {
+			return percent(v, 2)
+		}
+		return significant(v, 4)
+	}
+	means := series{name: "mean over seeds"}
+	seeds := series{name: "one seed", index: 1, points: true}
+	opt := plotOptions{width: 460, height: 240, xLabel: a.Key, percent: asShare}
+	best := math.Inf(-1)
+	for i, point := range a.Points {
+		row := ablationRow{Value: point.Value, Seeds: len(point.Figures), Default: point.Default, Mean: missing, SD: missing, Range: missing}
+		mean, sd, low, high := spread(point.Figures)
+		opt.ticks = append(opt.ticks, plot.Tick{Value: float64(i), Label: clean(shorten(point.Value, 16))})
+		means.x, means.y = append(means.x, float64(i)), append(means.y, mean)
+		if finite(mean) {
+			row.Mean = show(mean)
+			best = max(best, mean)
+			if len(point.Figures) > 1 && finite(sd) {
+				row.SD, row.Range = show(sd), show(low)+" – "+show(high)
+				opt.whiskers = append(opt.whiskers, whisker{float64(i), mean, mean - sd, mean + sd})
+			}
+		}
+		for _, v := range point.Figures {
+			seeds.x, seeds.y = append(seeds.x, float64(i)), append(seeds.y, v)
+		}
+		view.Rows = append(view.Rows, row)
+	}
+	for i := range view.Rows {
+		view.Rows[i].Best = finite(means.y[i]) && means.y[i] == best
+	}
+	lines := []series{means}
+	if len(seeds.y) > len(means.y) {
+		lines = append(lines, seeds)
+	}
+	// A little room at both sides keeps the first and the last whisker off the edge.
+	if n := len(opt.ticks); n > 0 {
+		opt.ticks = append(opt.ticks, plot.Tick{Value: -0.4}, plot.Tick{Value: float64(n) - 0.6})
+	}
+	fig, ok, err := drawPlot(a.Key+": "+view.Metric, lines, opt)
+	if err != nil {
+		return view, err
+	}
+	view.Figure, view.HasFig = fig, ok
+	return view, nil
+}
+
+// spread returns mean, standard deviation (n−1), lowest and highest of the finite figures; NaN of none.
+func spread(figures []float64) (mean, sd, low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	n := 0.0
+	for _, v := range figures {
+		if finite(v) {
+			mean += v
+			n++
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	mean /= n // NaN of none
+	for _, v := range figures {
+		if finite(v) {
+			sd += (v - mean) * (v - mean)
+		}
+	}
+	if n > 1 {
+		sd = math.Sqrt(sd / (n - 1))
+	}
+	return mean, sd, low, high
+}
+
+func shorten(text string, limit int) string {
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return text
+}
+
+func (p *page) stages(stages []Stage) {
+	total, longest := 0.0, 0.0
+	for _, s := range stages {
+		if finite(s.Seconds) {
+			total += s.Seconds
+			longest = max(longest, s.Seconds)
+		}
+	}
+	if total <= 0 {
+		return
+	}
+	p.Total = duration(total)
+	for _, s := range stages {
+		row := stageRow{Name: s.Name, Time: duration(s.Seconds), Share: percent(s.Seconds/total, 0), Width: "0%"}
+		if finite(s.Seconds) && s.Seconds > 0 {
+			row.Width = template.CSS(fmt.Sprintf("%.2f%%", 100*s.Seconds/longest))
+		}
+		p.Stages = append(p.Stages, row)
+	}
+}
+
+func (p *page) settings(settings []Setting) {
+	for _, s := range settings {
+		section, key, found := strings.Cut(s.Key, ".")
+		if !found {
+			section, key = "general", s.Key
+		}
+		i := slices.IndexFunc(p.Sections, func(have settingSection) bool { return have.Name == section })
+		if i < 0 {
+			p.Sections = append(p.Sections, settingSection{Name: section})
+			i = len(p.Sections) - 1
+		}
+		row := settingRow{Key: key, Value: s.Value, Default: s.Default, Changed: s.Value != s.Default}
+		if row.Changed {
+			p.Sections[i].Changed++
+		}
+		p.Sections[i].Settings = append(p.Sections[i].Settings, row)
+	}
+}

@@ -1,0 +1,295 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"image/color"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Plots are drawn in colours that nobody sees: each is replaced by a variable of the page's style sheet, so that one
+// drawing suits light and dark screens. The values only have to differ from each other and from black, which the SVG
+// writer leaves out.
+const (
+	inkColor = iota
+	mutedColor
+	gridColor
+	firstSeries
+)
+
+// seriesColors is how many colours for series the style sheet has.
+const seriesColors = 6
+
+func placeholder(i int) color.Color { return color.RGBA{R: 10, G: 11, B: uint8(20 + i), A: 255} }
+
+func seriesColor(i int) color.Color { return placeholder(firstSeries + i%seriesColors) }
+
+// seriesVariable is the style sheet's name of a series' colour.
+func seriesVariable(i int) string { return fmt.Sprintf("--s%d", i%seriesColors+1) }
+
+var toVariables = func() *strings.Replacer {
+	names := []string{"var(--ink)", "var(--muted)", "var(--grid)"}
+	for i := range seriesColors {
+		names = append(names, "var("+seriesVariable(i)+")")
+	}
+	var pairs []string
+	for i, name := range names {
+		r, g, b, _ := placeholder(i).RGBA()
+		pairs = append(pairs, fmt.Sprintf("#%02X%02X%02X", r>>8, g>>8, b>>8), name)
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// series is one line of a plot. NaN and infinite values are gaps.
+type series struct {
+	name   string
+	x, y   []float64
+	index  int  // of the colour
+	dashed bool // a reference rather than a measurement
+	points bool // points without a line
+}
+
+// whisker is a value with its spread.
+type whisker struct {
+	x, y, low, high float64
+}
+
+// figure is a plot and the words around it.
+type figure struct {
+	Title   string
+	Note    string
+	Legend  []legendEntry
+	Drawing template.HTML
+}
+
+type legendEntry struct {
+	Name     string
+	Variable template.CSS
+	Dashed   bool
+}
+
+// plotOptions are the differences between the page's plots.
+type plotOptions struct {
+	width, height vg.Length
+	ticks         []plot.Tick // of x; none takes whole numbers
+	xLabel        string
+	whiskers      []whisker
+	fromZero      bool
+	percent       bool
+}
+
+// drawPlot draws the series that have a finite value; ok is false where none has.
+func drawPlot(title string, lines []series, opt plotOptions) (fig figure, ok bool, err error) {
+	fig.Title = title
+	p := plot.New()
+	p.BackgroundColor = color.Transparent
+	text := func(size vg.Length, c int) draw.TextStyle {
+		style := p.X.Tick.Label
+		style.Font = font.From(plot.DefaultFont, size)
+		style.Font.Variant = "Sans"
+		style.Color = placeholder(c)
+		return style
+	}
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle = text(10, mutedColor)
+		tick := axis.Tick.Label
+		axis.Tick.Label = text(10, mutedColor)
+		axis.Tick.Label.XAlign, axis.Tick.Label.YAlign = tick.XAlign, tick.YAlign
+		axis.Tick.Length = 0
+		axis.Padding = 4
+	}
+	p.X.Label.Text = clean(opt.xLabel)
+	p.X.LineStyle.Color, p.X.LineStyle.Width = placeholder(gridColor), 1
+	p.Y.LineStyle.Width = 0
+	grid := plotter.NewGrid()
+	grid.Vertical.Width = 0
+	grid.Horizontal.Color, grid.Horizontal.Width = placeholder(gridColor), 0.8
+	p.Add(grid)
+
+	low, high := math.Inf(1), math.Inf(-1)
+	left, right := math.Inf(1), math.Inf(-1)
+	see := func(x, y float64) {
+		low, high = min(low, y), max(high, y)
+		left, right = min(left, x), max(right, x)
+	}
+	for _, w := range opt.whiskers {
+		see(w.x, w.low)
+		see(w.x, w.high)
+		for _, path := range []plotter.XYs{{{X: w.x, Y: w.low}, {X: w.x, Y: w.high}}} {
+			line, err := plotter.NewLine(path)
+			if err != nil {
+				return fig, false, err
+			}
+			line.Color, line.Width = seriesColor(0), 1.4
+			p.Add(line)
+		}
+	}
+	for _, s := range lines {
+		var stretches []plotter.XYs
+		broken := true
+		count := 0
+		for i, y := range s.y {
+			if math.IsNaN(y) || math.IsInf(y, 0) {
+				broken = true
+				continue
+			}
+			if broken {
+				stretches = append(stretches, nil)
+				broken = false
+			}
+			last := len(stretches) - 1
+			stretches[last] = append(stretches[last], plotter.XY{X: s.x[i], Y: y})
+			see(s.x[i], y)
+			count++
+		}
+		if count == 0 {
+			continue
+		}
+		ok = true
+		fig.Legend = append(fig.Legend, legendEntry{s.name, template.CSS("var(" + seriesVariable(s.index) + ")"), s.dashed})
+		for _, stretch := range stretches {
+			if !s.points && len(stretch) > 1 {
+				line, err := plotter.NewLine(stretch)
+				if err != nil {
+					return fig, false, err
+				}
+				line.Color, line.Width = seriesColor(s.index), 1.8
+				if s.dashed {
+					line.Width, line.Dashes = 1.2, []vg.Length{4, 3}
+				}
+				p.Add(line)
+			}
+			if s.dashed {
+				continue
+			}
+			dots, err := plotter.NewScatter(stretch)
+			if err != nil {
+				return fig, false, err
+			}
+			dots.GlyphStyle = draw.GlyphStyle{Color: seriesColor(s.index), Radius: 2.6, Shape: draw.CircleGlyph{}}
+			if s.points {
+				dots.Radius = 1.8
+			}
+			p.Add(dots)
+		}
+	}
+	if !ok {
+		return fig, false, nil
+	}
+	if opt.fromZero {
+		low = min(low, 0)
+	}
+	ticks, low, high := niceTicks(low, high, opt.percent)
+	p.Y.Min, p.Y.Max = low, high
+	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
+	if opt.ticks == nil {
+		opt.ticks = wholeTicks(left, right)
+	}
+	p.X.Tick.Marker = plot.ConstantTicks(opt.ticks)
+	for _, t := range opt.ticks {
+		left, right = min(left, t.Value), max(right, t.Value)
+	}
+	if left == right {
+		left, right = left-0.5, right+0.5
+	}
+	p.X.Min, p.X.Max = left, right
+
+	canvas := vgsvg.New(opt.width, opt.height)
+	p.Draw(draw.Crop(draw.New(canvas), 1, -8, 1, -4))
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return fig, false, err
+	}
+	fig.Drawing = inlineSVG(out.String(), title, opt.width, opt.height)
+	return fig, true, nil
+}
+
+var (
+	svgHead    = regexp.MustCompile(`(?s)^.*?<svg[^>]*>`)
+	fontFamily = regexp.MustCompile(`font-family:[^;"]*;font-variant:[^;"]*;font-weight:[^;"]*;font-style:[^;"]*;?`)
+)
+
+// inlineSVG makes a stand-alone SVG part of a page: it takes the page's fonts and colours and the width that it gets.
+func inlineSVG(svg, title string, width, height vg.Length) template.HTML {
+	head := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`,
+		width.Points(), height.Points(), template.HTMLEscapeString(title))
+	svg = svgHead.ReplaceAllLiteralString(svg, head)
+	svg = fontFamily.ReplaceAllLiteralString(svg, "")
+	// All text in it was escaped by the SVG writer.
+	return template.HTML(toVariables.Replace(svg))
+}
+
+// clean makes a text fit for an SVG label: valid, without control characters.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// niceTicks returns three to six round values that enclose low and high, and the range that they span.
+func niceTicks(low, high float64, percent bool) (ticks []plot.Tick, from, to float64) {
+	if span := high - low; span <= 1e-9*max(math.Abs(low), math.Abs(high)) {
+		half := max(math.Abs(low)*0.05, 1e-3)
+		low, high = low-half, high+half
+	}
+	rough := (high - low) / 4
+	power := math.Pow(10, math.Floor(math.Log10(rough)))
+	step := power
+	for _, factor := range []float64{1, 2, 2.5, 5, 10} {
+		if step = factor * power; step >= rough {
+			break
+		}
+	}
+	first, last := math.Floor(low/step), math.Ceil(high/step)
+	digits := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	if step/power == 2.5 {
+		digits++
+	}
+	label := func(v float64) string {
+		switch {
+		case percent:
+			return strconv.FormatFloat(v*100, 'f', max(0, digits-2), 64) + "\u2009%"
+		case math.Abs(v) >= 1e6 || digits > 6:
+			return strconv.FormatFloat(v, 'g', 4, 64)
+		}
+		return strconv.FormatFloat(v, 'f', digits, 64)
+	}
+	for i := first; i <= last && len(ticks) < 12; i++ {
+		v := i * step
+		if v == 0 {
+			v = 0 // not −0
+		}
+		ticks = append(ticks, plot.Tick{Value: v, Label: strings.Replace(label(v), "-", "−", 1)})
+	}
+	return ticks, first * step, last * step
+}
+
+// wholeTicks returns at most about eight whole numbers between left and right.
+func wholeTicks(left, right float64) []plot.Tick {
+	step := 1.0
+	for _, factor := range []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000} {
+		if step = factor; (right-left)/step <= 8 {
+			break
+		}
+	}
+	var ticks []plot.Tick
+	for v := math.Ceil(left/step) * step; v <= right && len(ticks) < 12; v += step {
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'f', 0, 64)})
+	}
+	return ticks
+}

@@ -1,0 +1,140 @@
+package report
+
+import "time"
+
+// Report is all that a page shows. Zero values and nil pointers mean "not known" and are left out or said to be
+// missing. It can be stored as JSON and shown again.
+type Report struct {
+	Title    string    `json:"title"`
+	Subtitle string    `json:"subtitle,omitempty"`
+	Command  string    `json:"command,omitempty"` // what made the run, to be typed again
+	Finished time.Time `json:"finished,omitzero"`
+	// Interrupted says where the run stopped if it did not end ("after round 2 of 3"); empty for a complete one.
+	Interrupted string `json:"interrupted,omitempty"`
+
+	Privacy   Privacy    `json:"privacy"`
+	Results   []Result   `json:"results,omitempty"`
+	Notes     []string   `json:"notes,omitempty"` // what a reader must know to judge the results, a paragraph each
+	Rounds    []Round    `json:"rounds,omitempty"`
+	Samples   Samples    `json:"samples"`
+	Ablations []Ablation `json:"ablations,omitempty"`
+	Stages    []Stage    `json:"stages,omitempty"`
+	Settings  []Setting  `json:"settings,omitempty"`
+	Versions  []Version  `json:"versions,omitempty"`
+}
+
+// Privacy is the guarantee and what belongs to its statement.
+type Privacy struct {
+	Epsilon float64 `json:"epsilon"` // the budget
+	Delta   float64 `json:"delta"`
+	// Spent is the ε of what was released so far, 0 before the first release.
+	Spent float64 `json:"spent"`
+	// Unit is who is protected, in words that end "… is one client": "eight successive comments of one source file".
+	Unit string `json:"unit,omitempty"`
+	// Relation is which data sets are neighbours; empty is "adding or removing one client".
+	Relation        string  `json:"relation,omitempty"`
+	NoiseMultiplier float64 `json:"noise_multiplier"`
+	ClipNorm        float64 `json:"clip_norm,omitempty"`
+	Rounds          int     `json:"rounds"`  // released so far
+	Planned         int     `json:"planned"` // rounds in all
+	Clients         int     `json:"clients"`
+	Accountant      string  `json:"accountant,omitempty"`
+	Denoise         string  `json:"denoise,omitempty"` // scoring.denoise
+
+	// What takes the guarantee away or leaves somebody out of it. Each gets a warning at the top of the page.
+	InsecureSeededNoise bool     `json:"insecure_seeded_noise,omitempty"`
+	UnsafeDiagnostics   bool     `json:"unsafe_diagnostics,omitempty"`
+	ValidationUnguarded bool     `json:"validation_unguarded,omitempty"`
+	FurtherWarnings     []string `json:"further_warnings,omitempty"`
+}
+
+// Interval is a confidence interval.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// Result is one row of the table that says what the text is good for.
+type Result struct {
+	// Key tells rows of several runs apart. "public" is the ε = 0 point, "private" the ε = ∞ point, "popri" the method.
+	Key  string `json:"key"`
+	Name string `json:"name"`
+	Note string `json:"note,omitempty"`
+	// Accuracy and GapClosed are shares (0.215 is shown as 21.5 %); GapClosed is (accuracy − ε=0) / (ε=∞ − ε=0).
+	Accuracy     *float64  `json:"accuracy,omitempty"`
+	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"`
+	Perplexity   *float64  `json:"perplexity,omitempty"`
+	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
+	GapClosed    *float64  `json:"gap_closed,omitempty"`
+	GapClosedCI  *Interval `json:"gap_closed_ci,omitempty"`
+}
+
+// Keys of results that have a meaning here.
+const (
+	KeyPublic  = "public"
+	KeyPOPri   = "popri"
+	KeyPrivate = "private"
+)
+
+// Round is what a round left behind.
+type Round struct {
+	Round    int      `json:"round"` // from 1
+	Chosen   *float64 `json:"chosen,omitempty"`
+	Rejected *float64 `json:"rejected,omitempty"` // mean noised scores of the pairs' two sides
+	Margin   *float64 `json:"margin,omitempty"`   // mean DPO reward margin after training, natural-log units
+	Loss     *float64 `json:"loss,omitempty"`     // mean DPO loss over the round
+	Accuracy *float64 `json:"accuracy,omitempty"` // share of pairs whose chosen side the trained model prefers
+	FID      *float64 `json:"fid,omitempty"`      // distance to the reference texts' embeddings
+	Tokens   *float64 `json:"tokens,omitempty"`   // mean length of the samples
+	Epsilon  *float64 `json:"epsilon,omitempty"`  // spent up to and with this round
+	Pairs    int      `json:"pairs,omitempty"`
+	Seconds  float64  `json:"seconds,omitempty"`
+	Selected bool     `json:"selected,omitempty"` // the round whose adapters wrote the synthetic set
+}
+
+// Samples holds columns of texts side by side, such as those of the untuned model, of the tuned one and real public
+// ones. Row i of the columns belongs together.
+type Samples struct {
+	Columns []SampleColumn `json:"columns,omitempty"`
+}
+
+// SampleColumn is a heading and its texts.
+type SampleColumn struct {
+	Name  string   `json:"name"`
+	Note  string   `json:"note,omitempty"`
+	Texts []string `json:"texts"`
+}
+
+// Ablation is a setting that was varied.
+type Ablation struct {
+	Key    string          `json:"key"`              // "dpo.rejected_rank"
+	Metric string          `json:"metric,omitempty"` // empty is "accuracy on private test clients"
+	Note   string          `json:"note,omitempty"`
+	Points []AblationPoint `json:"points"`
+}
+
+// AblationPoint is one value of the setting with a figure from every seed.
+type AblationPoint struct {
+	Value   string    `json:"value"`
+	Figures []float64 `json:"figures"`
+	Default bool      `json:"default,omitempty"`
+}
+
+// Stage is how long a part of the run took.
+type Stage struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Setting is one key of the configuration. Default is what it would be otherwise; settings that differ are marked.
+type Setting struct {
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	Default string `json:"default"`
+}
+
+// Version names a part of the program or a file with its version or hash.
+type Version struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
