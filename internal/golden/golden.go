@@ -21,7 +21,6 @@ var NotBuilt = []string{
 	"dpo/loss/[!s]*", "dpo/loss/sigmoid_norm", "dpo/trace-llama/*", "dpo/trace-gpt2/ipo", "dpo/trace-gpt2/cdpo",
 	"embedding/bert-tiny", "embedding/minilm",
 	"models/llama*", "models/qwen2*", "peft/llama*", "peft/qwen2*",
-	"scoring/votes_*",
 	"tokenizers/minilm",
 	"train/llama-*",
 }

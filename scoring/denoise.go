@@ -1,0 +1,162 @@
+package scoring
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// basis holds the directions of the space in which every true sum lies.
+type basis struct {
+	values  []float64   // kept eigenvalues of G, largest first
+	vectors [][]float64 // eigenvectors of G, one for each value
+}
+
+// rankTolerance bounds from below the eigenvalues of G that count, relative to the largest: directions of Ê with less
+// than a millionth of the largest singular value hold rounding errors rather than scores.
+const rankTolerance = 1e-12
+
+func (s *Samples) decompose() *basis {
+	s.spectrum.Do(func() {
+		var eigen mat.EigenSym
+		if !eigen.Factorize(mat.NewSymDense(s.d, s.gram), true) {
+			return // no basis: finite input makes this unreachable, and Rank 0 tells
+		}
+		values := eigen.Values(nil) // smallest first
+		var vectors mat.Dense
+		eigen.VectorsTo(&vectors)
+		top := values[s.d-1]
+		for k := s.d - 1; k >= 0 && values[k] > rankTolerance*top && values[k] > 0; k-- {
+			s.basis.values = append(s.basis.values, values[k])
+			s.basis.vectors = append(s.basis.vectors, mat.Col(nil, k, &vectors))
+		}
+	})
+	return &s.basis
+}
+
+// Rank is the dimension of the space in which every client's vector, and so the true sum, lies: at most d, however
+// many samples there are.
+func (s *Samples) Rank() int { return len(s.decompose().values) }
+
+// Project returns the part of a noised sum that lies in the space of true sums: the orthogonal projection onto the
+// columns of Ê (less their means, where scores are standardised). The true sum stays as it is and white noise keeps
+// Rank/n of its variance, so the result is unbiased with sqrt(Rank/n) of the noise.
+//
+// It solves the least-squares problem through the eigenvectors of G = VᵀV, which scoring has computed anyhow, and
+// refines the solution on the residual, which gives the accuracy of a QR factorisation of V at a fraction of its cost.
+func (s *Samples) Project(noised []float64) ([]float64, error) {
+	return s.filter(noised, func(float64) float64 { return 1 })
+}
+
+// Shrink projects like [Samples.Project] and then pulls each direction towards zero by as much as noise of standard
+// deviation noise (per value of the sum) drowns it: direction k with eigenvalue λ_k is scaled by
+// τ²λ_k/(τ²λ_k + noise²), the best linear estimate where Σ_i w_i m_i points anywhere alike with variance τ² per
+// dimension. τ² is estimated from the noised sum itself, as is its right: this is post-processing. The result is
+// biased towards zero and closer to the true sum on average. Where the sum is not above the noise it is all zeros.
+func (s *Samples) Shrink(noised []float64, noise float64) ([]float64, error) {
+	if !(noise >= 0) || math.IsInf(noise, 1) {
+		return nil, fmt.Errorf("scoring: noise of standard deviation %g", noise)
+	}
+	projected, err := s.Project(noised)
+	if err != nil {
+		return nil, err
+	}
+	b := s.decompose()
+	var trace float64
+	for _, λ := range b.values {
+		trace += λ
+	}
+	if trace == 0 || noise == 0 {
+		return projected, nil
+	}
+	energy := dot(projected, projected) - float64(len(b.values))*noise*noise
+	τ2 := max(0, energy/trace)
+	return s.filter(projected, func(λ float64) float64 { return τ2 * λ / (τ2*λ + noise*noise) })
+}
+
+// filter projects y and scales the direction of each eigenvalue.
+func (s *Samples) filter(y []float64, scale func(λ float64) float64) ([]float64, error) {
+	if len(y) != s.n {
+		return nil, fmt.Errorf("scoring: a sum of %d values for %d samples", len(y), s.n)
+	}
+	for i, v := range y {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("scoring: the sum has value %g for sample %d", v, i)
+		}
+	}
+	b := s.decompose()
+	u := make([]float64, s.d) // the least-squares solution: V u is the projection
+	residual := append([]float64(nil), y...)
+	for range 3 {
+		step := b.solve(s.applyTransposed(residual))
+		for j := range u {
+			u[j] += step[j]
+		}
+		for i, v := range s.apply(u) {
+			residual[i] = y[i] - v
+		}
+	}
+	return s.apply(b.scaled(u, scale)), nil
+}
+
+// solve returns G⁺ b.
+func (b *basis) solve(rhs []float64) []float64 {
+	return b.scaled(rhs, func(λ float64) float64 { return 1 / λ })
+}
+
+// scaled returns Σ_k scale(λ_k)·(v_kᵀ x)·v_k.
+func (b *basis) scaled(x []float64, scale func(float64) float64) []float64 {
+	out := make([]float64, len(x))
+	for k, λ := range b.values {
+		c := dot(b.vectors[k], x) * scale(λ)
+		for j, v := range b.vectors[k] {
+			out[j] += c * v
+		}
+	}
+	return out
+}
+
+// applyTransposed returns Vᵀ y, added in fixed blocks so that the result does not depend on the number of processors.
+func (s *Samples) applyTransposed(y []float64) []float64 {
+	const block = 1024
+	partial := make([][]float64, (s.n+block-1)/block)
+	parallelGrain(len(partial), 1, func(from, to int) {
+		for b := from; b < to; b++ {
+			sum := make([]float64, s.d)
+			for i := b * block; i < min(s.n, (b+1)*block); i++ {
+				c := y[i]
+				for j, v := range s.v[i*s.d : (i+1)*s.d] {
+					sum[j] += c * v
+				}
+			}
+			partial[b] = sum
+		}
+	})
+	out := make([]float64, s.d)
+	for _, p := range partial {
+		for j, v := range p {
+			out[j] += v
+		}
+	}
+	return out
+}
+
+func parallel(n int, do func(from, to int)) { parallelGrain(n, 256, do) }
+
+// parallelGrain calls do for ranges that cover 0…n−1, each a multiple of grain but the last, on all processors.
+func parallelGrain(n, grain int, do func(from, to int)) {
+	workers := min(runtime.GOMAXPROCS(0), (n+grain-1)/grain)
+	if workers <= 1 {
+		do(0, n)
+		return
+	}
+	var group sync.WaitGroup
+	share := ((n+workers-1)/workers + grain - 1) / grain * grain
+	for from := 0; from < n; from += share {
+		group.Go(func() { do(from, min(n, from+share)) })
+	}
+	group.Wait()
+}

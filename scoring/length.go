@@ -1,0 +1,57 @@
+package scoring
+
+import (
+	"fmt"
+	"math"
+)
+
+// LengthRegression takes out of scores what length explains: it fits score = a_p + b·length by least squares, with an
+// intercept a_p for each prompt and one slope b, and returns score − b·(length − mean length) and b. Scores that
+// fall with length would otherwise let preference pairs shorten the texts round by round. perPrompt is J, the number
+// of successive samples of one prompt; only differences within a prompt decide its pairs, so only they are fitted.
+// Lengths that do not vary within prompts give the scores back and b = 0. It is post-processing.
+//
+// To fit log-length, pass logarithms (see [LogLengths]).
+func LengthRegression(scores, lengths []float64, perPrompt int) ([]float64, float64, error) {
+	if len(scores) != len(lengths) {
+		return nil, 0, fmt.Errorf("scoring: %d scores and %d lengths", len(scores), len(lengths))
+	}
+	if perPrompt < 1 || len(scores)%perPrompt != 0 {
+		return nil, 0, fmt.Errorf("scoring: %d scores are not %d a prompt", len(scores), perPrompt)
+	}
+	for i := range scores {
+		if x := scores[i] + lengths[i]; math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, 0, fmt.Errorf("scoring: sample %d has score %g and length %g", i, scores[i], lengths[i])
+		}
+	}
+	var covariance, variance, total float64
+	for at := 0; at < len(scores); at += perPrompt {
+		s, l := scores[at:at+perPrompt], lengths[at:at+perPrompt]
+		meanScore, _ := moments(s)
+		meanLength, _ := moments(l)
+		for i := range s {
+			covariance += (l[i] - meanLength) * (s[i] - meanScore)
+			variance += (l[i] - meanLength) * (l[i] - meanLength)
+			total += l[i]
+		}
+	}
+	slope := 0.0
+	if variance > 0 {
+		slope = covariance / variance
+	}
+	mean := total / float64(max(1, len(lengths)))
+	out := make([]float64, len(scores))
+	for i := range out {
+		out[i] = scores[i] - slope*(lengths[i]-mean)
+	}
+	return out, slope, nil
+}
+
+// LogLengths returns ln(1 + length), for lengths counted in tokens or words.
+func LogLengths(lengths []int) []float64 {
+	out := make([]float64, len(lengths))
+	for i, n := range lengths {
+		out[i] = math.Log1p(float64(n))
+	}
+	return out
+}

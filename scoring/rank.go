@@ -1,0 +1,92 @@
+package scoring
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Duplicates is what ranking does with equal texts.
+type Duplicates string
+
+const (
+	// ByIndex ranks every sample by its own score.
+	ByIndex Duplicates = "index"
+	// SkipDuplicates ranks the first occurrence of each text within a prompt; a prompt with fewer texts than the
+	// rejected rank gives no pair.
+	SkipDuplicates Duplicates = "skip_duplicates"
+	// Published gives every sample the score of the first equal text of all prompts, as looking scores up by text does.
+	Published Duplicates = "published"
+)
+
+// Pair is a preference within one prompt. Chosen and Rejected count from 0 to J−1.
+type Pair struct{ Prompt, Chosen, Rejected int }
+
+// Ranking is what [Rank] finds.
+type Ranking struct {
+	Pairs      []Pair // in the order of prompts; prompts without a pair are left out
+	Skipped    int    // prompts without a pair
+	Duplicates int    // samples whose text stands earlier in the same prompt
+}
+
+// Rank pairs, for each prompt, the sample of rank 1 with the one of rank rejectedRank (2 to J), highest score first,
+// ties to the lower index. Samples of a prompt are perPrompt (J) successive entries of scores. texts decides what is
+// equal; nil means that all differ.
+func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int, duplicates Duplicates) (Ranking, error) {
+	switch {
+	case perPrompt < 2 || len(scores)%perPrompt != 0:
+		return Ranking{}, fmt.Errorf("scoring: %d scores are not %d a prompt, or fewer than 2", len(scores), perPrompt)
+	case rejectedRank < 2 || rejectedRank > perPrompt:
+		return Ranking{}, fmt.Errorf("scoring: rejected rank %d, want 2 to the %d samples of a prompt", rejectedRank, perPrompt)
+	case texts != nil && len(texts) != len(scores):
+		return Ranking{}, fmt.Errorf("scoring: %d scores for %d texts", len(scores), len(texts))
+	case duplicates != ByIndex && duplicates != SkipDuplicates && duplicates != Published:
+		return Ranking{}, fmt.Errorf("scoring: duplicates is %q, want %q, %q or %q", duplicates, ByIndex, SkipDuplicates, Published)
+	}
+	for i, s := range scores {
+		if math.IsNaN(s) || math.IsInf(s, 0) {
+			return Ranking{}, fmt.Errorf("scoring: sample %d of prompt %d has score %g", i%perPrompt, i/perPrompt, s)
+		}
+	}
+	if texts != nil && duplicates == Published {
+		first := map[T]float64{}
+		looked := slices.Clone(scores)
+		for i, t := range texts {
+			if s, ok := first[t]; ok {
+				looked[i] = s
+			} else {
+				first[t] = scores[i]
+			}
+		}
+		scores = looked
+	}
+	var r Ranking
+	order := make([]int, 0, perPrompt)
+	for at := 0; at < len(scores); at += perPrompt {
+		order = order[:0]
+		for i := at; i < at+perPrompt; i++ {
+			repeated := texts != nil && slices.Contains(texts[at:i], texts[i])
+			if repeated {
+				r.Duplicates++
+			}
+			if !repeated || duplicates != SkipDuplicates {
+				order = append(order, i-at)
+			}
+		}
+		if len(order) < rejectedRank {
+			r.Skipped++
+			continue
+		}
+		slices.SortStableFunc(order, func(a, b int) int {
+			switch sa, sb := scores[at+a], scores[at+b]; {
+			case sa > sb:
+				return -1
+			case sa < sb:
+				return 1
+			}
+			return 0
+		})
+		r.Pairs = append(r.Pairs, Pair{at / perPrompt, order[0], order[rejectedRank-1]})
+	}
+	return r, nil
+}

@@ -1,0 +1,115 @@
+package scoring
+
+import (
+	"math"
+
+	"popri/embedding"
+)
+
+// Unit returns m with rows scaled to unit length; rows of zeros stay. Cosines of vectors that an encoder did not
+// normalise need it first.
+func Unit(m embedding.Matrix) embedding.Matrix {
+	out := embedding.NewMatrix(m.Rows, m.Dim)
+	for i := range m.Rows {
+		row := m.Row(i)
+		if scale := inverseLength(row); scale > 0 {
+			for j, v := range row {
+				out.Row(i)[j] = float32(float64(v) * scale)
+			}
+		}
+	}
+	return out
+}
+
+func inverseLength(v []float32) float64 {
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	if sum == 0 {
+		return 0
+	}
+	return 1 / math.Sqrt(sum)
+}
+
+// MeanCosine writes into scores, one for each sample, the mean over texts of the cosine between the sample and the
+// text. Rows of both matrices must be unit vectors (see [Unit]). No texts give zeros. It panics if sizes differ.
+func MeanCosine(scores []float64, samples, texts embedding.Matrix) {
+	if len(scores) != samples.Rows || samples.Dim != texts.Dim {
+		panic("scoring: MeanCosine of unequal sizes")
+	}
+	mean := make([]float64, texts.Dim)
+	meanRow(mean, texts)
+	for i := range scores {
+		var sum float64
+		for j, v := range samples.Row(i) {
+			sum += float64(v) * mean[j]
+		}
+		scores[i] = sum
+	}
+}
+
+func meanRow(mean []float64, texts embedding.Matrix) {
+	clear(mean)
+	if texts.Rows == 0 {
+		return
+	}
+	for i := range texts.Rows {
+		for j, v := range texts.Row(i) {
+			mean[j] += float64(v)
+		}
+	}
+	for j := range mean {
+		mean[j] /= float64(texts.Rows)
+	}
+}
+
+// Standardize subtracts the mean and divides by the population standard deviation, in place. A deviation at rounding
+// level, at most 1e-12·max(1, |mean|), gives zeros and false: such a client prefers nothing.
+func Standardize(v []float64) bool {
+	mean, std := moments(v)
+	if flat(mean, std) {
+		clear(v)
+		return false
+	}
+	for i := range v {
+		v[i] = (v[i] - mean) / std
+	}
+	return true
+}
+
+func flat(mean, std float64) bool { return !(std > 1e-12*max(1, math.Abs(mean))) }
+
+func moments(v []float64) (mean, std float64) {
+	if len(v) == 0 {
+		return 0, 0
+	}
+	for _, x := range v {
+		mean += x
+	}
+	mean /= float64(len(v))
+	var squares float64
+	for _, x := range v {
+		squares += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(squares / float64(len(v)))
+}
+
+// Clip scales v to L2 norm c if it is longer, in place, and returns the norm before.
+func Clip(v []float64, c float64) float64 {
+	norm := length(v)
+	if norm > c {
+		for i := range v {
+			v[i] *= c / norm
+		}
+	}
+	return norm
+}
+
+func length(v []float64) float64 {
+	var sum float64
+	for _, x := range v {
+		sum += x * x
+	}
+	return math.Sqrt(sum)
+}

@@ -1,0 +1,248 @@
+package scoring
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"popri/embedding"
+)
+
+// Normalize is what a client does to its scores before clipping.
+type Normalize string
+
+const (
+	// None clips the mean cosines as they are (the paper).
+	None Normalize = "none"
+	// Standardized subtracts the mean over the samples and divides by the deviation (the published code): every client
+	// then has the same say, whatever the level and spread of its cosines.
+	Standardized Normalize = "standardize"
+)
+
+// Options say how a client makes its vector.
+type Options struct {
+	Normalize Normalize // no default: the caller decides
+	Clip      float64   // C, the L2 norm that no client's vector exceeds; above 0
+}
+
+// Validate returns an error that names the bad value.
+func (o Options) Validate() error {
+	if o.Normalize != None && o.Normalize != Standardized {
+		return fmt.Errorf("scoring: normalize is %q, want %q or %q", o.Normalize, None, Standardized)
+	}
+	if !(o.Clip > 0) || math.IsInf(o.Clip, 1) {
+		return fmt.Errorf("scoring: clip norm is %g, want a number above 0", o.Clip)
+	}
+	return nil
+}
+
+// Means holds the mean text embedding of each client, one a row. It is private data.
+type Means struct {
+	Clients, Dim int
+	Data         []float64 // Clients·Dim values, row-major
+}
+
+// MeanEmbeddings averages each client's rows: client i owns rows offsets[i] to offsets[i+1]. Texts must be unit vectors.
+func MeanEmbeddings(texts embedding.Matrix, offsets []int) (Means, error) {
+	if err := texts.Check(); err != nil {
+		return Means{}, fmt.Errorf("scoring: texts: %w", err)
+	}
+	if len(offsets) < 1 || offsets[0] != 0 || offsets[len(offsets)-1] != texts.Rows {
+		return Means{}, fmt.Errorf("scoring: the clients' offsets must run from 0 to %d texts", texts.Rows)
+	}
+	m := Means{Clients: len(offsets) - 1, Dim: texts.Dim, Data: make([]float64, (len(offsets)-1)*texts.Dim)}
+	for i := range m.Clients {
+		if offsets[i+1] < offsets[i] {
+			return Means{}, fmt.Errorf("scoring: client %d has offsets %d to %d", i, offsets[i], offsets[i+1])
+		}
+		meanRow(m.Row(i), texts.Slice(offsets[i], offsets[i+1]))
+	}
+	return m, nil
+}
+
+// Row returns client i's mean; it shares m's memory.
+func (m Means) Row(i int) []float64 { return m.Data[i*m.Dim : (i+1)*m.Dim] }
+
+// Samples is a round's samples, prepared for scoring by many clients. Its methods are safe for concurrent use.
+type Samples struct {
+	options Options
+	n, d    int
+	given   embedding.Matrix
+	v       []float64 // n×d: Ê, or Ê less its column means where scores are standardised
+	gram    []float64 // d×d: VᵀV
+	trace   float64   // of gram: ‖V‖² in the Frobenius norm, the scale of rounding errors in products with gram
+
+	spectrum sync.Once
+	basis    basis
+}
+
+// Prepare widens and, for standardised scores, centres the samples (unit vectors, one a row), and computes their Gram
+// matrix: O(n·d²).
+func Prepare(samples embedding.Matrix, options Options) (*Samples, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	if err := samples.Check(); err != nil {
+		return nil, fmt.Errorf("scoring: samples: %w", err)
+	}
+	if samples.Rows < 1 {
+		return nil, fmt.Errorf("scoring: there are no samples")
+	}
+	s := &Samples{options: options, n: samples.Rows, d: samples.Dim, given: samples, v: make([]float64, len(samples.Data))}
+	for i, x := range samples.Data {
+		if x != x || math.IsInf(float64(x), 0) {
+			return nil, fmt.Errorf("scoring: sample %d has value %g", i/s.d, x)
+		}
+		s.v[i] = float64(x)
+	}
+	if options.Normalize == Standardized {
+		center(s.v, s.d)
+	}
+	s.gram = make([]float64, s.d*s.d)
+	v := s.general()
+	blas64.Gemm(blas.Trans, blas.NoTrans, 1, v, v, 0, general(s.d, s.d, s.gram))
+	for j := range s.d {
+		s.trace += s.gram[j*s.d+j]
+	}
+	return s, nil
+}
+
+// center subtracts the mean of each column, twice, so that what rounding left of the mean goes too.
+func center(v []float64, d int) {
+	n := len(v) / d
+	mean := make([]float64, d)
+	for range 2 {
+		clear(mean)
+		for i := 0; i < len(v); i += d {
+			for j, x := range v[i : i+d] {
+				mean[j] += x
+			}
+		}
+		for j := range mean {
+			mean[j] /= float64(n)
+		}
+		for i := 0; i < len(v); i += d {
+			for j := range mean {
+				v[i+j] -= mean[j]
+			}
+		}
+	}
+}
+
+func general(rows, cols int, data []float64) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: data}
+}
+
+func (s *Samples) general() blas64.General { return general(s.n, s.d, s.v) }
+
+// Len returns the number of samples n.
+func (s *Samples) Len() int { return s.n }
+
+// Dim returns the length d of the embeddings.
+func (s *Samples) Dim() int { return s.d }
+
+// Options returns how clients make their vectors.
+func (s *Samples) Options() Options { return s.options }
+
+// Contribution computes one client's clipped vector, of norm at most Clip, by the reference path. A client without
+// texts gives zeros.
+func (s *Samples) Contribution(texts embedding.Matrix) []float64 {
+	scores := make([]float64, s.n)
+	MeanCosine(scores, s.given, texts)
+	if s.options.Normalize == Standardized {
+		Standardize(scores)
+	}
+	Clip(scores, s.options.Clip)
+	return scores
+}
+
+// Sum adds the clipped vectors of all clients by the fast path: n values. It is private data until noise is added.
+func (s *Samples) Sum(clients Means) ([]float64, error) {
+	if clients.Dim != s.d {
+		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, s.d)
+	}
+	// Blocks bound the memory for M·G, whatever the number of clients.
+	const block = 2048
+	product := make([]float64, min(block, clients.Clients)*s.d)
+	u := make([]float64, s.d)
+	for from := 0; from < clients.Clients; from += block {
+		rows := min(block, clients.Clients-from)
+		m := general(rows, s.d, clients.Data[from*s.d:(from+rows)*s.d])
+		t := general(rows, s.d, product[:rows*s.d])
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, m, general(s.d, s.d, s.gram), 0, t)
+		for i := range rows {
+			mean := m.Data[i*s.d : (i+1)*s.d]
+			if weight := s.weight(mean, t.Data[i*s.d:(i+1)*s.d]); weight != 0 {
+				for j, x := range mean {
+					u[j] += weight * x
+				}
+			}
+		}
+	}
+	return s.apply(u), nil
+}
+
+// apply returns V u.
+func (s *Samples) apply(u []float64) []float64 {
+	sum := make([]float64, s.n)
+	parallel(s.n, func(from, to int) {
+		for i := from; i < to; i++ {
+			sum[i] = dot(s.v[i*s.d:(i+1)*s.d], u)
+		}
+	})
+	return sum
+}
+
+// weight returns w such that the client's clipped vector is w·V·mean. gm is G·mean.
+func (s *Samples) weight(mean, gm []float64) float64 {
+	squared := dot(mean, gm)
+	var norm, level float64
+	if squared > 1e-5*s.trace*dot(mean, mean) {
+		norm = math.Sqrt(squared)
+	} else {
+		// The product has lost digits: this client's scores are nearly constant, or nearly zero. Its own vector decides.
+		direct := make([]float64, s.n)
+		for i := range direct {
+			direct[i] = dot(s.v[i*s.d:(i+1)*s.d], mean)
+		}
+		norm = length(direct)
+		var sum float64
+		for i := range s.n {
+			for j, x := range s.given.Row(i) {
+				sum += float64(x) * mean[j]
+			}
+		}
+		level = sum / float64(s.n)
+	}
+	if s.options.Normalize == None {
+		if norm > s.options.Clip {
+			return s.options.Clip / norm
+		}
+		return 1
+	}
+	root := math.Sqrt(float64(s.n)) // the norm of every standardised vector
+	if std := norm / root; flat(level, std) {
+		return 0
+	} else {
+		return min(1, s.options.Clip/root) / std
+	}
+}
+
+func dot(a, b []float64) float64 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 float64 // four chains, so that additions need not wait for one another
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		s0 += a[i] * b[i]
+		s1 += a[i+1] * b[i+1]
+		s2 += a[i+2] * b[i+2]
+		s3 += a[i+3] * b[i+3]
+	}
+	for ; i < len(a); i++ {
+		s0 += a[i] * b[i]
+	}
+	return s0 + s1 + s2 + s3
+}
