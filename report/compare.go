@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 )
 
@@ -155,14 +156,14 @@ func collect(titles []string, runs []Report, visit func(r Report, add func(name 
 	return m
 }
 
-// markBest marks the highest accuracy of each row of the table; equal ones all.
+// markBest marks the highest accuracy of each row of the table, unless the runs are level there.
 func markBest(m *matrix, runs []Report, names map[string]string) {
 	if len(runs) < 2 {
 		return
 	}
 	for i := range m.Rows {
 		values := make([]float64, len(runs))
-		best, found := 0.0, 0
+		worst, best, found := math.Inf(1), 0.0, 0
 		for j, r := range runs {
 			for _, row := range r.Results {
 				if names[row.Key] == m.Rows[i].Name {
@@ -171,11 +172,11 @@ func markBest(m *matrix, runs []Report, names map[string]string) {
 			}
 			if finite(values[j]) && m.Rows[i].Cells[j].Text != missing {
 				found++
-				best = max(best, values[j])
+				worst, best = min(worst, values[j]), max(best, values[j])
 			}
 		}
 		for j := range values {
-			m.Rows[i].Cells[j].Best = found > 1 && values[j] == best && best > 0
+			m.Rows[i].Cells[j].Best = found > 1 && worst < best && values[j] == best
 		}
 	}
 }

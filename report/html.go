@@ -225,8 +225,12 @@ func (v Privacy) statement() (list []string) {
 		spent = v.Epsilon
 	}
 	factor := math.Exp(spent)
+	is := "is"
+	if v.InsecureSeededNoise {
+		is = "would, had the noise come from a secret source, be"
+	}
 	list = append(list, fmt.Sprintf(
-		"Everything that this run published – the adapters, the synthetic texts, the noised sums – is (ε = %s, δ = %s)-differentially private for %s. "+
+		"Everything that this run published – the adapters, the synthetic texts, the noised sums – "+is+" (ε = %s, δ = %s)-differentially private for %s. "+
 			"Whatever anybody concludes from it, they would conclude at most e^ε ≈ %s times as likely, and at least 1/%s times as likely, had %s never taken part; "+
 			"up to a probability of δ = %s that this fails.",
 		significant(spent, 3), significant(v.Delta, 2), relation, significant(factor, 3), significant(factor, 3), unit, significant(v.Delta, 2)))

@@ -23,8 +23,7 @@ import (
 // drawing suits light and dark screens. The values only have to differ from each other and from black, which the SVG
 // writer leaves out.
 const (
-	inkColor = iota
-	mutedColor
+	mutedColor = iota
 	gridColor
 	firstSeries
 )
@@ -40,7 +39,7 @@ func seriesColor(i int) color.Color { return placeholder(firstSeries + i%seriesC
 func seriesVariable(i int) string { return fmt.Sprintf("--s%d", i%seriesColors+1) }
 
 var toVariables = func() *strings.Replacer {
-	names := []string{"var(--ink)", "var(--muted)", "var(--grid)"}
+	names := []string{"var(--muted)", "var(--grid)"}
 	for i := range seriesColors {
 		names = append(names, "var("+seriesVariable(i)+")")
 	}
@@ -78,6 +77,7 @@ type legendEntry struct {
 	Name     string
 	Variable template.CSS
 	Dashed   bool
+	Points   bool
 }
 
 // plotOptions are the differences between the page's plots.
@@ -95,24 +95,17 @@ func drawPlot(title string, lines []series, opt plotOptions) (fig figure, ok boo
 	fig.Title = title
 	p := plot.New()
 	p.BackgroundColor = color.Transparent
-	text := func(size vg.Length, c int) draw.TextStyle {
-		style := p.X.Tick.Label
-		style.Font = font.From(plot.DefaultFont, size)
-		style.Font.Variant = "Sans"
-		style.Color = placeholder(c)
-		return style
-	}
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle = text(10, mutedColor)
-		tick := axis.Tick.Label
-		axis.Tick.Label = text(10, mutedColor)
-		axis.Tick.Label.XAlign, axis.Tick.Label.YAlign = tick.XAlign, tick.YAlign
+		for _, style := range []*draw.TextStyle{&axis.Label.TextStyle, &axis.Tick.Label} {
+			style.Font = font.From(plot.DefaultFont, 10)
+			style.Font.Variant = "Sans"
+			style.Color = placeholder(mutedColor)
+		}
 		axis.Tick.Length = 0
 		axis.Padding = 4
+		axis.LineStyle.Width = 0 // the lowest line of the grid is the axis
 	}
 	p.X.Label.Text = clean(opt.xLabel)
-	p.X.LineStyle.Color, p.X.LineStyle.Width = placeholder(gridColor), 1
-	p.Y.LineStyle.Width = 0
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
 	grid.Horizontal.Color, grid.Horizontal.Width = placeholder(gridColor), 0.8
@@ -158,7 +151,7 @@ func drawPlot(title string, lines []series, opt plotOptions) (fig figure, ok boo
 			continue
 		}
 		ok = true
-		fig.Legend = append(fig.Legend, legendEntry{s.name, template.CSS("var(" + seriesVariable(s.index) + ")"), s.dashed})
+		fig.Legend = append(fig.Legend, legendEntry{s.name, template.CSS("var(" + seriesVariable(s.index) + ")"), s.dashed, s.points})
 		for _, stretch := range stretches {
 			if !s.points && len(stretch) > 1 {
 				line, err := plotter.NewLine(stretch)
