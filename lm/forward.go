@@ -33,7 +33,7 @@ func (m *Model) forward(s *tensor.Scope, in Input, adapter Adapter, each func(la
 		if each != nil {
 			each(i, k, v)
 		}
-		scores := s.Add(s.MulScalar(s.MatMul(q, s.Transpose(k, 2, 3)), scale), mask)
+		scores := s.Add(s.MatMul(s.MulScalar(q, scale), s.Transpose(k, 2, 3)), mask)
 		y := s.MatMul(s.Softmax(scores, -1), v) // [B, N, T, D]
 		y = s.Reshape(s.Transpose(y, 1, 2), -1, t, int64(m.Config.Hidden))
 		x = s.Add(x, b.attn.output(s, y, adapter))

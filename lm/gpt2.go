@@ -91,7 +91,8 @@ func (a *fusedAttention) project(s *tensor.Scope, x tensor.Tensor, heads int, ad
 	h := shape[2]
 	all := a.qkv.apply(s, x, adapter)
 	all = s.Permute(s.View(all, shape[0], shape[1], 3, int64(heads), h/int64(heads)), 2, 0, 3, 1, 4)
-	return s.Select(all, 0, 0), s.Select(all, 0, 1), s.Select(all, 0, 2)
+	parts := s.Unbind(all, 0)
+	return parts[0], parts[1], parts[2]
 }
 
 func (a *fusedAttention) fused(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {

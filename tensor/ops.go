@@ -1,5 +1,6 @@
 package tensor
 
+// #include <stdlib.h>
 // #include "torch.h"
 // static char tanh_name[] = "tanh";
 // static char none_name[] = "none";
@@ -439,6 +440,20 @@ func (s *Scope) Select(a Tensor, dim int, i int64) Tensor {
 	var out C.tensor
 	C.atg_select(&out, a.c, C.int64_t(dim), C.int64_t(i))
 	return s.own("Select", out, a)
+}
+
+// Unbind splits dimension dim into its slices.
+func (s *Scope) Unbind(a Tensor, dim int) []Tensor {
+	list := C.atg_unbind(a.c, C.int64_t(dim))
+	if list == nil {
+		s.fail("Unbind", a)
+	}
+	defer C.free(unsafe.Pointer(list))
+	var parts []Tensor
+	for _, c := range unsafe.Slice(list, a.Size(dim)) {
+		parts = append(parts, s.own("Unbind", c, a))
+	}
+	return parts
 }
 
 // Cat joins tensors along dimension dim.

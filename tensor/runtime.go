@@ -4,13 +4,12 @@ package tensor
 // #include "torch.h"
 //
 // // glibc gives large buffers back to the kernel after every operation and faults their pages in again, which costs up
-// // to half the speed on a CPU. One arena, no mmap and a high trim threshold keep them; the threshold bounds what an idle
-// // program may hold.
+// // to half the speed on a CPU. One arena, no mmap and no trimming keep them; Trim gives them back between stages.
 // static void keep_large_buffers(void) {
 // #ifdef __GLIBC__
 //   mallopt(M_ARENA_MAX, 1);
 //   mallopt(M_MMAP_MAX, 0);
-//   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+//   mallopt(M_TRIM_THRESHOLD, -1);
 //   mallopt(M_TOP_PAD, 64 << 20);
 // #endif
 // }

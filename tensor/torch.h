@@ -93,6 +93,7 @@ void atg_to(tensor *, tensor, int);
 void atg_to_dtype(tensor *, tensor, int, int, int);
 void atg_transpose(tensor *, tensor, int64_t, int64_t);
 void atg_tril(tensor *, tensor, int64_t);
+tensor *atg_unbind(tensor, int64_t);
 void atg_unsqueeze(tensor *, tensor, int64_t);
 void atg_view(tensor *, tensor, int64_t *, int);
 void atg_where_self(tensor *, tensor, tensor, tensor);
@@ -102,3 +103,21 @@ void atg_zeros(tensor *, int64_t *, int, int, int);
 void popri_adamw(float *p, const float *g, float *m, float *v, int64_t n, float lr, float b1, float b2, float eps,
                  float wd, float c1, float c2, float scale);
 double popri_sum_squares(const float *x, int64_t n);
+typedef struct {
+  int heads, kv_heads, dim; // query heads share kv_heads keys and values
+  float scale;
+  const float *prefix_k;    // [prefix, kv_heads, dim, prefix_room]
+  const float *prefix_v;    // [prefix, kv_heads, prefix_room, dim]
+  int prefix_room;
+  float *suffix_k;          // [slot, kv_heads, dim, suffix_room]
+  float *suffix_v;          // [slot, kv_heads, suffix_room, dim]
+  int suffix_room;
+} popri_cache;
+void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
+                  const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch);
+void popri_sample(int from, int to, int vocab, const float *logits, float inverse_temperature, const double *u,
+                  int32_t *out, float *scratch);
+void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,
+                    float *normaliser, int32_t *best);
+void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
+                         const float *normaliser, const float *weight);

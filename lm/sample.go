@@ -1,0 +1,371 @@
+package lm
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+
+	"popri/internal/rng"
+	"popri/tensor"
+)
+
+// SampleOptions say how text is drawn. The zero value is greedy decoding of one token; see the fields.
+type SampleOptions struct {
+	Temperature  float64 // softmax temperature; 0 is greedy
+	TopP         float64 // keep the likeliest tokens that hold this share of the probability; 0 or 1 keeps all
+	TopK         int     // keep this many likeliest tokens; 0 keeps all
+	MaxNewTokens int     // most tokens of a sample; 0 means 1
+	MinNewTokens int     // tokens before which no stop token is drawn
+	StopTokens   []int32 // tokens that end a sample besides the model's end of text; they are not part of it
+	IgnoreEOS    bool    // do not end at the model's end of text
+	// Stop, where not nil, is asked after each token whether the sample is complete. It must be a pure function.
+	Stop func(ids []int32) bool
+	// Seed and the sample's place (prompt, index) determine the random numbers of a sample, whatever the batch is.
+	Seed uint64
+	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 512 MB. The batch size follows from it.
+	CacheBytes int64
+	// Progress, where not nil, is told how many samples are finished.
+	Progress func(done, total int)
+}
+
+// Sample is one drawn continuation.
+type Sample struct {
+	IDs    []int32 // the tokens drawn, without the stop token
+	Finish string  // "stop" or "length"
+}
+
+// Generate draws J samples for each prompt; result [prompt][sample]. The J samples share the keys and values of their
+// prompt, and a sample that ends makes room for the next one. Prompts must not be empty and must leave room for
+// MaxNewTokens in the context.
+func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o SampleOptions) ([][]Sample, error) {
+	o.MaxNewTokens = max(1, o.MaxNewTokens)
+	longest := 0
+	for i, p := range prompts {
+		if len(p) == 0 {
+			return nil, fmt.Errorf("lm: prompt %d is empty", i)
+		}
+		if len(p)+o.MaxNewTokens > m.Config.Context {
+			return nil, fmt.Errorf("lm: prompt %d has %d tokens, which leaves no room for %d new ones in the context of %d", i, len(p), o.MaxNewTokens, m.Config.Context)
+		}
+		if err := m.CheckTokens(p); err != nil {
+			return nil, fmt.Errorf("prompt %d: %w", i, err)
+		}
+		longest = max(longest, len(p))
+	}
+	if o.Temperature < 0 || math.IsNaN(o.Temperature) || o.TopP < 0 || o.TopP > 1 || o.TopK < 0 || samples < 1 {
+		return nil, fmt.Errorf("lm: temperature %g, top_p %g, top_k %d, %d samples: out of range", o.Temperature, o.TopP, o.TopK, samples)
+	}
+	if len(prompts) == 0 {
+		return nil, nil
+	}
+	g := &generation{m: m, o: o, prompts: prompts, samples: samples, stop: map[int32]bool{}}
+	for _, id := range o.StopTokens {
+		g.stop[id] = true
+	}
+	if !o.IgnoreEOS {
+		for _, id := range m.Config.EOS {
+			g.stop[id] = true
+		}
+	}
+	g.out = make([][]Sample, len(prompts))
+	for i := range g.out {
+		g.out[i] = make([]Sample, samples)
+	}
+	return g.out, tensor.Run(func(s *tensor.Scope) error { return g.run(ctx, s, longest) })
+}
+
+const (
+	defaultCacheBytes = 512 << 20
+	prefillTokens     = 4096 // padded tokens of one prefill batch
+	maxSlots          = 512
+)
+
+// generation is one call of Generate under way.
+type generation struct {
+	m       *Model
+	o       SampleOptions
+	prompts [][]int32
+	samples int
+	stop    map[int32]bool
+	out     [][]Sample
+	done    int
+
+	layers []*tensor.DecodeCache
+	order  []int // prompts, longest first, so that prefill batches pad little
+	next   int   // next place in order to prefill
+	ready  []*prefix
+	free   []int32 // prefix places
+	slots  []int32 // free slots
+	live   []*sequence
+}
+
+// prefix is a prompt whose keys and values are in the cache.
+type prefix struct {
+	prompt  int
+	place   int32
+	logits  []float32 // after the prompt's last token
+	started int       // samples begun
+	ended   int
+}
+
+type sequence struct {
+	of   *prefix
+	j    int
+	slot int32
+	seed uint64
+	ids  []int32
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+func (g *generation) run(ctx context.Context, s *tensor.Scope, longest int) error {
+	c := g.m.Config
+	room, own := roundUp(longest, 16), roundUp(g.o.MaxNewTokens, 16)
+	budget := g.o.CacheBytes
+	if budget == 0 {
+		budget = defaultCacheBytes
+	}
+	total := len(g.prompts) * g.samples
+	perSlot := int64(c.Layers) * 2 * int64(c.Hidden) * int64(own) * 4
+	slots := int(max(1, min(budget/perSlot, maxSlots, int64(total))))
+	perBatch := max(1, prefillTokens/room)
+	places := min(len(g.prompts), (slots+g.samples-1)/g.samples+1+perBatch)
+	n, d := int64(c.Heads), int64(c.HeadDim())
+	for range c.Layers {
+		g.layers = append(g.layers, &tensor.DecodeCache{
+			Heads: c.Heads, KVHeads: c.Heads, Dim: c.HeadDim(), Scale: float32(g.m.scale()), PrefixRoom: room, SuffixRoom: own,
+			PrefixK: s.Zeros(tensor.Float32, int64(places), n, d, int64(room)), PrefixV: s.Zeros(tensor.Float32, int64(places), n, int64(room), d),
+			SuffixK: s.Zeros(tensor.Float32, int64(slots), n, d, int64(own)), SuffixV: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d)})
+	}
+	for i := places - 1; i >= 0; i-- {
+		g.free = append(g.free, int32(i))
+	}
+	for i := slots - 1; i >= 0; i-- {
+		g.slots = append(g.slots, int32(i))
+	}
+	g.order = make([]int, len(g.prompts))
+	for i := range g.order {
+		g.order[i] = i
+	}
+	sort.SliceStable(g.order, func(a, b int) bool { return len(g.prompts[g.order[a]]) > len(g.prompts[g.order[b]]) })
+
+	for g.done < total {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := g.admit(s, perBatch); err != nil {
+			return err
+		}
+		if len(g.live) == 0 {
+			continue
+		}
+		var err error
+		s.Do(func() { err = g.step(s) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admit fills the free slots with samples that have not begun, prefilling prompts as they are needed. A sample's first
+// token comes from its prompt's logits.
+func (g *generation) admit(s *tensor.Scope, perBatch int) error {
+	for len(g.slots) > 0 {
+		if len(g.ready) == 0 {
+			if g.next == len(g.order) || len(g.free) == 0 {
+				return nil
+			}
+			n := min(perBatch, len(g.free), len(g.order)-g.next)
+			var err error
+			s.Do(func() { err = g.prefill(s, g.order[g.next:g.next+n]) })
+			if err != nil {
+				return err
+			}
+			g.next += n
+		}
+		p := g.ready[0]
+		var begun []*sequence
+		for p.started < g.samples && len(g.slots) > len(begun) {
+			q := &sequence{of: p, j: p.started, slot: g.slots[len(g.slots)-1-len(begun)]}
+			q.seed = rng.Seed(g.o.Seed, strconv.Itoa(p.prompt), strconv.Itoa(q.j))
+			begun = append(begun, q)
+			p.started++
+		}
+		if p.started == g.samples {
+			g.ready = g.ready[1:]
+		}
+		rows := make([]float32, 0, len(begun)*len(p.logits))
+		for range begun {
+			rows = append(rows, p.logits...)
+		}
+		g.slots = g.slots[:len(g.slots)-len(begun)]
+		if err := g.draw(rows, begun); err != nil {
+			return err
+		}
+		for _, q := range begun {
+			if q != nil && q.of != nil {
+				g.live = append(g.live, q)
+			}
+		}
+	}
+	return nil
+}
+
+func (g *generation) prefill(s *tensor.Scope, which []int) error {
+	rows := make([][]int32, len(which))
+	places := make([]int64, len(which))
+	last := make([]int64, len(which))
+	for i, p := range which {
+		rows[i] = g.prompts[p]
+		places[i] = int64(g.free[len(g.free)-1-i])
+	}
+	in := PaddedInput(s, rows)
+	width := in.IDs.Size(1)
+	for i := range which {
+		last[i] = int64(i)*width + int64(len(rows[i])) - 1
+	}
+	at := s.FromInt64(places, int64(len(places)))
+	hidden := g.m.forward(s, in, nil, func(layer int, k, v tensor.Tensor) {
+		c := g.layers[layer]
+		s.IndexCopy_(s.Narrow(c.PrefixK, 3, 0, width), 0, at, s.To(s.Transpose(k, 2, 3), tensor.Float32))
+		s.IndexCopy_(s.Narrow(c.PrefixV, 2, 0, width), 0, at, s.To(v, tensor.Float32))
+	})
+	ends := s.IndexSelect(s.Reshape(hidden, -1, int64(g.m.Config.Hidden)), 0, s.FromInt64(last, int64(len(last))))
+	logits := s.Float32s(g.m.Logits(s, ends))
+	v := g.m.Config.Vocab
+	for i, p := range which {
+		g.ready = append(g.ready, &prefix{prompt: p, place: int32(places[i]), logits: logits[i*v : (i+1)*v]})
+	}
+	g.free = g.free[:len(g.free)-len(which)]
+	return nil
+}
+
+// step feeds the last token of every live sequence and draws the next.
+func (g *generation) step(s *tensor.Scope) error {
+	n := int64(len(g.live))
+	ids, pos := make([]int64, n), make([]int64, n)
+	rows := tensor.Rows{Slot: make([]int32, n), SuffixLen: make([]int32, n), Prefix: make([]int32, n), PrefixLen: make([]int32, n)}
+	for i, q := range g.live {
+		length := len(g.prompts[q.of.prompt])
+		ids[i] = int64(q.ids[len(q.ids)-1])
+		pos[i] = int64(length + len(q.ids) - 1)
+		rows.Slot[i], rows.SuffixLen[i] = q.slot, int32(len(q.ids)-1)
+		rows.Prefix[i], rows.PrefixLen[i] = q.of.place, int32(length)
+	}
+	x := g.m.embed(s, Input{IDs: s.FromInt64(ids, 1, n), Positions: s.FromInt64(pos, 1, n)})
+	for i, b := range g.m.blocks {
+		qkv := s.Contiguous(s.To(b.attn.fused(s, b.attnNorm.apply(s, x), nil), tensor.Float32))
+		y := g.layers[i].Attend(s, qkv, rows)
+		y = s.To(s.View(y, 1, n, int64(g.m.Config.Hidden)), g.m.Compute)
+		x = s.Add(x, b.attn.output(s, y, nil))
+		x = s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), nil))
+	}
+	logits := s.Contiguous(g.m.Logits(s, g.m.norm.apply(s, x)))
+	if err := g.draw(logits.View32(), g.live); err != nil {
+		return err
+	}
+	g.live = slices.DeleteFunc(g.live, func(q *sequence) bool { return q.of == nil })
+	return nil
+}
+
+// draw takes one token for each sequence from its row of logits. A sequence that ends gives its slot back and has no
+// prompt any more.
+func (g *generation) draw(logits []float32, seqs []*sequence) error {
+	v := g.m.Config.Vocab
+	u := make([]float64, len(seqs))
+	for i, q := range seqs {
+		row := logits[i*v : (i+1)*v]
+		if len(q.ids) < g.o.MinNewTokens {
+			for id := range g.stop {
+				row[id] = float32(math.Inf(-1))
+			}
+		}
+		if g.o.Temperature == 0 {
+			u[i] = -1
+			continue
+		}
+		u[i] = uniform(q.seed, len(q.ids))
+		truncate(row, g.o.TopK, g.o.TopP, g.o.Temperature)
+	}
+	for i, id := range tensor.Sample(logits, v, g.o.Temperature, u) {
+		q := seqs[i]
+		if id < 0 {
+			return fmt.Errorf("lm: prompt %d, sample %d, token %d: the model's logits are not finite", q.of.prompt, q.j, len(q.ids))
+		}
+		switch {
+		case g.stop[id]:
+			g.finish(q, "stop")
+			continue
+		default:
+			q.ids = append(q.ids, id)
+		}
+		if g.o.Stop != nil && g.o.Stop(q.ids) {
+			g.finish(q, "stop")
+		} else if len(q.ids) == g.o.MaxNewTokens {
+			g.finish(q, "length")
+		}
+	}
+	return nil
+}
+
+func (g *generation) finish(q *sequence, why string) {
+	g.out[q.of.prompt][q.j] = Sample{IDs: q.ids, Finish: why}
+	g.slots = append(g.slots, q.slot)
+	q.of.ended++
+	if q.of.ended == g.samples {
+		g.free = append(g.free, q.of.place)
+	}
+	q.of = nil
+	g.done++
+	if g.o.Progress != nil {
+		g.o.Progress(g.done, len(g.prompts)*g.samples)
+	}
+}
+
+// uniform is the step-th random number in [0, 1) of a sample: SplitMix64 (Steele, Lea and Flood 2014) as a counter hash.
+func uniform(seed uint64, step int) float64 {
+	z := seed + (uint64(step)+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return float64((z^z>>31)>>11) / (1 << 53)
+}
+
+// truncate sets to minus infinity the logits outside the k likeliest, and those outside the smallest set of the likeliest
+// that holds probability p. Ties at the border go to the lower id.
+func truncate(row []float32, k int, p, temperature float64) {
+	if (k == 0 || k >= len(row)) && (p == 0 || p == 1) {
+		return
+	}
+	ids := make([]int, len(row))
+	for i := range ids {
+		ids[i] = i
+	}
+	sort.SliceStable(ids, func(a, b int) bool { return row[ids[a]] > row[ids[b]] })
+	keep := len(ids)
+	if k > 0 {
+		keep = min(k, keep)
+	}
+	if p > 0 && p < 1 {
+		total, top := 0.0, float64(row[ids[0]])
+		e := make([]float64, keep)
+		for i := range e {
+			e[i] = math.Exp((float64(row[ids[i]]) - top) / temperature)
+			total += e[i]
+		}
+		sum := 0.0
+		for i := range e {
+			sum += e[i]
+			if sum >= p*total {
+				keep = i + 1
+				break
+			}
+		}
+	}
+	for _, id := range ids[keep:] {
+		row[id] = float32(math.Inf(-1))
+	}
+}

@@ -1,0 +1,239 @@
+package lm
+
+import (
+	"fmt"
+	"math"
+
+	"popri/tensor"
+)
+
+// Ignore marks a position whose token is not part of the loss.
+const Ignore = int32(-100)
+
+// Row is one training sequence. Labels[t] is Tokens[t] where the token counts in the loss, or [Ignore]; nil counts all.
+// The first token is never predicted.
+type Row struct {
+	Tokens, Labels []int32
+}
+
+// targets returns the flat positions whose hidden state predicts a counted token, and those tokens.
+func targets(rows []Row, width int) (at []int64, tokens []int32) {
+	for i, r := range rows {
+		for t := 1; t < len(r.Tokens); t++ {
+			if r.Labels == nil || r.Labels[t] != Ignore {
+				at = append(at, int64(i*width+t-1))
+				tokens = append(tokens, r.Tokens[t])
+			}
+		}
+	}
+	return at, tokens
+}
+
+// Scored is the result of a forward pass over rows: the log-probability of every counted token, row after row, and the
+// way back.
+type Scored struct {
+	LogProbs []float32 // nats
+	Best     []int32   // the likeliest token at each, where asked for
+	Row      []int     // the row that each belongs to
+	hidden   tensor.Tensor
+	tokens   []int32
+	m        *Model
+}
+
+// The vocabulary pass runs over this many positions at a time, so that its memory does not grow with the batch.
+const vocabRows = 512
+
+// Score runs the forward pass. Only the positions that predict a counted token reach the vocabulary, a few at a time, and
+// what is vocabulary wide is not kept. Under [tensor.Scope.WithGrad], [Scored.Root] leads back to the parameters.
+func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *Scored {
+	tokens := make([][]int32, len(rows))
+	for i, r := range rows {
+		tokens[i] = r.Tokens
+	}
+	in := PaddedInput(s, tokens)
+	width := int(in.IDs.Size(1))
+	at, next := targets(rows, width)
+	sc := &Scored{m: m, tokens: next, Row: make([]int, len(at))}
+	for i, a := range at {
+		sc.Row[i] = int(a) / width
+	}
+	if len(at) == 0 {
+		return sc
+	}
+	hidden := s.Reshape(m.Hidden(s, in, adapter), -1, int64(m.Config.Hidden))
+	sc.hidden = s.IndexSelect(hidden, 0, s.FromInt64(at, int64(len(at))))
+	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
+		l := tensor.NewLogProbs(logits, next[from:to], best)
+		sc.LogProbs = append(sc.LogProbs, l.Values...)
+		sc.Best = append(sc.Best, l.Best...)
+	})
+	return sc
+}
+
+func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.Tensor)) {
+	s.NoGrad(func() {
+		head := s.Transpose(s.To(s.Detach(sc.m.head), sc.hidden.DType()), 0, 1)
+		for from := 0; from < len(sc.tokens); from += vocabRows {
+			to := min(from+vocabRows, len(sc.tokens))
+			s.Do(func() {
+				h := s.Detach(s.Narrow(sc.hidden, 0, int64(from), int64(to-from)))
+				f(from, to, h, s.Contiguous(s.MatMul(h, head)))
+			})
+		}
+	})
+}
+
+// Root returns a scalar whose gradient with respect to every parameter is that of Σ weights[i]·LogProbs[i]; its value
+// means nothing. The vocabulary's share of the gradient is computed here, chunk by chunk, and joined to the graph of the
+// hidden states through their product with it.
+func (sc *Scored) Root(s *tensor.Scope, weights []float32) tensor.Tensor {
+	m := sc.m
+	trainsHead := m.head.RequiresGrad()
+	dHidden := s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
+	var dHead tensor.Tensor
+	if trainsHead {
+		dHead = s.Zeros(tensor.Float32, m.head.Shape()...)
+	}
+	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
+		tensor.NewLogProbs(logits, sc.tokens[from:to], false).Grad_(weights[from:to])
+		s.Copy_(s.Narrow(dHidden, 0, int64(from), int64(to-from)), s.MatMul(logits, s.To(s.Detach(m.head), logits.DType())))
+		if trainsHead {
+			s.Add_(dHead, s.MatMul(s.Transpose(logits, 0, 1), h))
+		}
+	})
+	root := s.Sum(s.To(s.Mul(sc.hidden, dHidden), tensor.Float32))
+	if trainsHead {
+		root = s.Add(root, s.Sum(s.Mul(m.head, dHead)))
+	}
+	return root
+}
+
+// Trainer updates parameters by AdamW on the mean next-token loss (negative log-likelihood, nats).
+type Trainer struct {
+	Params  []tensor.Tensor // float32 leaves, e.g. from [Model.Trainable]
+	Adam    *tensor.AdamW
+	MaxNorm float64 // gradients are clipped to this global L2 norm; 0 does not clip
+}
+
+// NewTrainer makes a trainer for params with torch.optim.AdamW's arithmetic.
+func NewTrainer(params []tensor.Tensor, beta1, beta2, eps, weightDecay, maxNorm float64) *Trainer {
+	sizes := make([]int, len(params))
+	for i, p := range params {
+		sizes[i] = int(p.NumElements())
+	}
+	return &Trainer{Params: params, Adam: tensor.NewAdamW(beta1, beta2, eps, weightDecay, sizes), MaxNorm: maxNorm}
+}
+
+// Trainable marks all weights of the model as parameters and returns them in the order of [Model.Names].
+func (m *Model) Trainable() ([]tensor.Tensor, error) {
+	var params []tensor.Tensor
+	err := tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range m.Names() {
+			p := m.params[name]
+			if p.DType() != tensor.Float32 {
+				return fmt.Errorf("lm: %s has the type %v, training needs float32 weights", name, p.DType())
+			}
+			s.RequireGrad(p, true)
+			params = append(params, p)
+		}
+		return nil
+	})
+	return params, err
+}
+
+// Apply clips and applies gradients at learning rate lr and returns their norm before the clip. A norm that is not finite
+// changes nothing and is an error.
+func (t *Trainer) Apply(grads []tensor.Tensor, lr float64) (norm float64, err error) {
+	p, g := make([][]float32, len(grads)), make([][]float32, len(grads))
+	for i := range grads {
+		p[i], g[i] = t.Params[i].View32(), grads[i].View32()
+	}
+	norm = tensor.GlobalNorm(g)
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return norm, fmt.Errorf("lm: the gradient's norm is %g", norm)
+	}
+	return norm, t.Adam.Update(p, g, lr, tensor.ClipScale(norm, t.MaxNorm))
+}
+
+// Step does one update on rows and returns the mean loss before it and the gradient norm before clipping.
+func (t *Trainer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row, lr float64) (loss, norm float64, err error) {
+	s.Do(func() {
+		var grads []tensor.Tensor
+		s.WithGrad(func() {
+			sc := m.Score(s, rows, adapter, false)
+			weights := make([]float32, len(sc.LogProbs))
+			for i, lp := range sc.LogProbs {
+				weights[i] = -1 / float32(len(weights))
+				loss -= float64(lp) / float64(len(weights))
+			}
+			grads = s.Backward(sc.Root(s, weights), t.Params)
+		})
+		for i := range grads {
+			grads[i] = s.Contiguous(grads[i])
+		}
+		norm, err = t.Apply(grads, lr)
+	})
+	if err == nil && (math.IsNaN(loss) || math.IsInf(loss, 0)) {
+		err = fmt.Errorf("lm: the loss is %g", loss)
+	}
+	return loss, norm, err
+}
+
+// Evaluate returns the mean negative log-likelihood of the counted tokens (nats) and the share of them that are the
+// likeliest token, in batches of at most the given number of padded tokens.
+func (m *Model) Evaluate(s *tensor.Scope, rows []Row, batchTokens int) (loss, accuracy float64, err error) {
+	each, err := m.EvaluateRows(s, rows, batchTokens)
+	if err != nil {
+		return 0, 0, err
+	}
+	tokens, correct := 0, 0
+	for _, r := range each {
+		loss += r.Loss
+		correct += r.Correct
+		tokens += r.Tokens
+	}
+	if tokens == 0 {
+		return 0, 0, fmt.Errorf("lm: nothing to evaluate: the rows hold no counted token")
+	}
+	return loss / float64(tokens), float64(correct) / float64(tokens), nil
+}
+
+// RowScore is the evaluation of one row.
+type RowScore struct {
+	Loss            float64 // summed negative log-likelihood, nats
+	Tokens, Correct int
+}
+
+// EvaluateRows scores each row by itself.
+func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, batchTokens int) ([]RowScore, error) {
+	out := make([]RowScore, len(rows))
+	for from := 0; from < len(rows); {
+		to, width := from, 1
+		for to < len(rows) {
+			w := max(width, len(rows[to].Tokens))
+			if to > from && w*(to-from+1) > batchTokens {
+				break
+			}
+			width, to = w, to+1
+		}
+		batch := rows[from:to]
+		s.Do(func() {
+			sc := m.Score(s, batch, nil, true)
+			for i, lp := range sc.LogProbs {
+				r := &out[from+sc.Row[i]]
+				r.Loss -= float64(lp)
+				r.Tokens++
+				if sc.Best[i] == sc.tokens[i] {
+					r.Correct++
+				}
+			}
+		})
+		from = to
+	}
+	for i, r := range out {
+		if math.IsNaN(r.Loss) || math.IsInf(r.Loss, 0) {
+			return nil, fmt.Errorf("lm: row %d has the loss %g", i, r.Loss)
+		}
+	}
+	return out, nil
+}

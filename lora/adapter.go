@@ -1,0 +1,156 @@
+package lora
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"popri/lm"
+	"popri/tensor"
+)
+
+// Config says which projections are adapted and how.
+type Config struct {
+	Rank     int
+	Alpha    float64
+	RSLoRA   bool     // scale by alpha/√r instead of alpha/r
+	Targets  []string // module names, or their ends after a dot; empty means every projection of the model
+	patterns patterns
+	base     string // base_model_name_or_path of an imported adapter
+}
+
+// Pair is the adapter of one projection.
+type Pair struct {
+	A, B  tensor.Tensor // float32 [r, in], [out, r]
+	Rank  int
+	Alpha float64
+	Scale float64
+	inOut bool
+}
+
+// Adapter implements [lm.Adapter]. Free releases it.
+type Adapter struct {
+	Config  Config
+	Modules map[string]*Pair
+}
+
+// New attaches a fresh adapter to the projections of m that the configuration names.
+func New(m *lm.Model, c Config, random *rand.Rand) (*Adapter, error) {
+	if c.Rank < 1 {
+		return nil, fmt.Errorf("lora: rank %d", c.Rank)
+	}
+	if !(c.Alpha > 0) || math.IsInf(c.Alpha, 0) {
+		return nil, fmt.Errorf("lora: alpha %g", c.Alpha)
+	}
+	names, err := c.match(m)
+	if err != nil {
+		return nil, err
+	}
+	a := &Adapter{Config: c, Modules: map[string]*Pair{}}
+	err = tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range names {
+			l := m.Linears()[name]
+			p := c.pair(name, l)
+			// Kaiming-uniform with a = √5 is uniform on ±1/√in, as in PEFT.
+			bound := 1 / math.Sqrt(float64(l.In))
+			data := make([]float32, int64(p.Rank)*l.In)
+			for i := range data {
+				data[i] = float32(bound * (2*random.Float64() - 1))
+			}
+			p.A = s.Keep(s.FromFloat32(data, int64(p.Rank), l.In))
+			p.B = s.Keep(s.Zeros(tensor.Float32, l.Out, int64(p.Rank)))
+			a.Modules[name] = p
+		}
+		return nil
+	})
+	if err != nil {
+		a.Free()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (c Config) pair(name string, l *lm.Linear) *Pair {
+	p := &Pair{Rank: c.Rank, Alpha: c.Alpha, inOut: l.InOut}
+	if r, ok := c.patterns.rank.lookup(name); ok {
+		p.Rank = int(r)
+	}
+	if x, ok := c.patterns.alpha.lookup(name); ok {
+		p.Alpha = x
+	}
+	p.Scale = p.Alpha / float64(p.Rank)
+	if c.RSLoRA {
+		p.Scale = p.Alpha / math.Sqrt(float64(p.Rank))
+	}
+	return p
+}
+
+// Names returns the adapted modules, sorted.
+func (a *Adapter) Names() []string {
+	names := make([]string, 0, len(a.Modules))
+	for name := range a.Modules {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Apply adds s·B·(A·x) to y. The product runs in x's type.
+func (a *Adapter) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor {
+	p := a.Modules[module]
+	if p == nil {
+		return y
+	}
+	low := s.Linear(x, s.To(p.A, x.DType()), tensor.Tensor{})
+	up := s.Linear(low, s.To(s.MulScalar(p.B, p.Scale), x.DType()), tensor.Tensor{})
+	return s.Add(y, up)
+}
+
+// Trainable marks the adapter's matrices as parameters and returns them: A and B of each module, sorted by module.
+func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
+	var params []tensor.Tensor
+	err := tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range a.Names() {
+			p := a.Modules[name]
+			s.RequireGrad(p.A, true)
+			s.RequireGrad(p.B, true)
+			params = append(params, p.A, p.B)
+		}
+		return nil
+	})
+	return params, err
+}
+
+// Merge returns a copy of m whose weights are W + s·B·A, for sampling at the speed of the plain model.
+func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
+	for name, p := range a.Modules {
+		l := m.Linears()[name]
+		if l == nil {
+			return nil, fmt.Errorf("lora: the model has no projection %s", name)
+		}
+		if p.A.Size(1) != l.In || p.B.Size(0) != l.Out {
+			return nil, fmt.Errorf("lora: %s maps %d to %d values, the adapter %d to %d", name, l.In, l.Out, p.A.Size(1), p.B.Size(0))
+		}
+	}
+	return m.Copy(o, func(s *tensor.Scope, l *lm.Linear, w tensor.Tensor) tensor.Tensor {
+		p := a.Modules[l.Name]
+		if p == nil {
+			return tensor.Tensor{}
+		}
+		delta := s.MulScalar(s.MatMul(p.B, p.A), p.Scale) // [out, in]
+		if l.InOut {
+			delta = s.Transpose(delta, 0, 1)
+		}
+		return s.Add(w, delta)
+	})
+}
+
+// Free releases the matrices.
+func (a *Adapter) Free() {
+	for _, p := range a.Modules {
+		p.A.Free()
+		p.B.Free()
+	}
+	a.Modules = nil
+}

@@ -1,0 +1,214 @@
+package lora
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"popri/internal/atomicfile"
+	"popri/lm"
+	"popri/safetensors"
+	"popri/tensor"
+)
+
+const (
+	configFile  = "adapter_config.json"
+	weightsFile = "adapter_model.safetensors"
+	namePrefix  = "base_model.model."
+)
+
+// peftConfig is the part of adapter_config.json that is represented, and the part that must be off.
+type peftConfig struct {
+	Type         string             `json:"peft_type"`
+	Task         string             `json:"task_type"`
+	Base         string             `json:"base_model_name_or_path"`
+	Rank         int                `json:"r"`
+	Alpha        float64            `json:"lora_alpha"`
+	Dropout      float64            `json:"lora_dropout"`
+	RSLoRA       bool               `json:"use_rslora"`
+	FanInFanOut  bool               `json:"fan_in_fan_out"`
+	Bias         string             `json:"bias"`
+	Targets      json.RawMessage    `json:"target_modules"`
+	RankPattern  map[string]float64 `json:"rank_pattern"`
+	AlphaPattern map[string]float64 `json:"alpha_pattern"`
+	Inference    bool               `json:"inference_mode"`
+	Init         any                `json:"init_lora_weights"`
+}
+
+// Settings of PEFT that change the arithmetic and that are not represented here: each is refused unless it is off.
+var refusedSettings = []string{"use_dora", "use_qalora", "use_bdlora", "lora_bias", "modules_to_save", "trainable_token_indices", "target_parameters", "layer_replication", "layers_to_transform", "exclude_modules", "alora_invocation_tokens", "arrow_config", "monteclora_config", "velora_config", "kasa_config"}
+
+// Load reads an adapter for m from a folder in PEFT's format. What cannot be represented is refused by name.
+func Load(dir string, m *lm.Model) (*Adapter, error) {
+	path := filepath.Join(dir, configFile)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("lora: %w", err)
+	}
+	c, err := parseConfig(raw)
+	if err != nil {
+		return nil, fmt.Errorf("lora: %s: %w", path, err)
+	}
+	names, err := c.match(m)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%s)", err, path)
+	}
+	file := filepath.Join(dir, weightsFile)
+	f, err := safetensors.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("lora: %w", err)
+	}
+	defer f.Close()
+	left := map[string]bool{}
+	for _, name := range f.Names() {
+		left[name] = true
+	}
+	a := &Adapter{Config: c, Modules: map[string]*Pair{}}
+	err = tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range names {
+			l := m.Linears()[name]
+			p := c.pair(name, l)
+			take := func(kind string, shape ...int64) (tensor.Tensor, error) {
+				key := namePrefix + name + ".lora_" + kind + ".weight"
+				t, ok := f.Tensor(key)
+				if !ok {
+					return tensor.Tensor{}, fmt.Errorf("lora: %s: tensor %s is missing", file, key)
+				}
+				if !slices.Equal(t.Shape, shape) {
+					return tensor.Tensor{}, fmt.Errorf("lora: %s: tensor %s has shape %v, the model and rank %d make it %v", file, key, t.Shape, p.Rank, shape)
+				}
+				if err := t.CheckFinite(); err != nil {
+					return tensor.Tensor{}, fmt.Errorf("lora: %s: %w", file, err)
+				}
+				data, err := t.Float32s()
+				if err != nil {
+					return tensor.Tensor{}, fmt.Errorf("lora: %s: %w", file, err)
+				}
+				delete(left, key)
+				return s.Keep(s.FromFloat32(data, shape...)), nil
+			}
+			a.Modules[name] = p
+			var err error
+			if p.A, err = take("A", int64(p.Rank), l.In); err != nil {
+				return err
+			}
+			if p.B, err = take("B", l.Out, int64(p.Rank)); err != nil {
+				return err
+			}
+		}
+		for name := range left {
+			return fmt.Errorf("lora: %s: tensor %s belongs to no targeted projection", file, name)
+		}
+		return nil
+	})
+	if err != nil {
+		a.Free()
+		return nil, err
+	}
+	return a, nil
+}
+
+func parseConfig(raw []byte) (Config, error) {
+	var f peftConfig
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return Config{}, err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return Config{}, err
+	}
+	if f.Type != "LORA" {
+		return Config{}, fmt.Errorf("peft_type %q is not supported (LORA)", f.Type)
+	}
+	for _, name := range refusedSettings {
+		if v, ok := all[name]; ok && !off(v) {
+			return Config{}, fmt.Errorf("%s: %s cannot be represented", name, v)
+		}
+	}
+	if f.Bias != "" && f.Bias != "none" {
+		return Config{}, fmt.Errorf("bias: %q cannot be represented", f.Bias)
+	}
+	if f.Rank < 1 {
+		return Config{}, fmt.Errorf("r is %d", f.Rank)
+	}
+	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, base: f.Base}
+	var err error
+	if c.patterns.rank, err = newPatterns(f.RankPattern); err != nil {
+		return Config{}, fmt.Errorf("rank_pattern: %w", err)
+	}
+	if c.patterns.alpha, err = newPatterns(f.AlphaPattern); err != nil {
+		return Config{}, fmt.Errorf("alpha_pattern: %w", err)
+	}
+	for _, p := range c.patterns.rank {
+		if p.value < 1 || p.value != float64(int(p.value)) {
+			return Config{}, fmt.Errorf("rank_pattern: %s: %g is no rank", p.key, p.value)
+		}
+	}
+	var one string
+	if json.Unmarshal(f.Targets, &one) == nil && one != "" {
+		if one == "all-linear" {
+			return c, nil
+		}
+		if c.patterns.targets, err = regexp.Compile(`^(?:` + one + `)$`); err != nil {
+			return Config{}, fmt.Errorf("target_modules: %q is not a regular expression: %w", one, err)
+		}
+		c.Targets = []string{one}
+	} else if err := json.Unmarshal(f.Targets, &c.Targets); err != nil || len(c.Targets) == 0 {
+		return Config{}, fmt.Errorf("target_modules: %s is neither a list of names nor a regular expression", f.Targets)
+	}
+	return c, nil
+}
+
+func off(v json.RawMessage) bool {
+	switch strings.TrimSpace(string(v)) {
+	case "null", "false", "[]", "{}", `""`:
+		return true
+	}
+	return false
+}
+
+// Save writes the adapter in PEFT's format: adapter_model.safetensors in float32 and adapter_config.json.
+func (a *Adapter) Save(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("lora: %w", err)
+	}
+	var tensors []safetensors.Tensor
+	fan := false
+	err := tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range a.Names() {
+			p := a.Modules[name]
+			fan = fan || p.inOut
+			tensors = append(tensors,
+				safetensors.FromFloat32(namePrefix+name+".lora_A.weight", p.A.Shape(), s.Float32s(p.A)),
+				safetensors.FromFloat32(namePrefix+name+".lora_B.weight", p.B.Shape(), s.Float32s(p.B)))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := safetensors.Write(filepath.Join(dir, weightsFile), tensors, map[string]string{"format": "pt"}); err != nil {
+		return fmt.Errorf("lora: %w", err)
+	}
+	var targets any = a.Config.Targets
+	if a.Config.patterns.targets != nil {
+		targets = a.Config.Targets[0]
+	} else if len(a.Config.Targets) == 0 {
+		targets = a.Names()
+	}
+	rawTargets, err := json.Marshal(targets)
+	if err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.base, Rank: a.Config.Rank, Alpha: a.Config.Alpha,
+		RSLoRA: a.Config.RSLoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets, RankPattern: a.Config.patterns.rank.values(),
+		AlphaPattern: a.Config.patterns.alpha.values(), Inference: true, Init: true}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, configFile), append(b, '\n'))
+}

@@ -1,0 +1,113 @@
+package pretrain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"popri/internal/rng"
+	"popri/lm"
+	"popri/optim"
+	"popri/tensor"
+	"popri/tokenizer"
+)
+
+// Options are the size of the model and of its training.
+type Options struct {
+	Layers, Width, Heads, Context int
+	Batch                         int // rows of Context tokens in a step
+	Steps                         int
+	LearningRate, MinLearningRate float64
+	Warmup                        int // steps
+	WeightDecay                   float64
+	Seed                          uint64
+	Compute                       tensor.DType // type of activations; weights and optimizer are float32
+	// Save, where not nil, is called with the model every SaveEvery steps.
+	Save      func(*lm.Model, Stats) error
+	SaveEvery int
+}
+
+// Stats describe a training under way or done.
+type Stats struct {
+	Step, Epoch    int
+	Loss, HeldLoss float64 // nats a token; HeldLoss is the latest measured
+	HeldAccuracy   float64 // share of held-out tokens predicted exactly
+	TokensPerSec   float64
+}
+
+// Run trains a GPT-2 model on the corpus. each, where not nil, is called every 50 steps and at the end.
+func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options, each func(Stats)) (*lm.Model, Stats, error) {
+	if len(c.Train) == 0 || len(c.Held) == 0 {
+		return nil, Stats{}, errors.New("pretrain: the corpus is too small to train on and to hold some out")
+	}
+	schedule := optim.Schedule{Kind: "cosine_with_min_lr", Peak: o.LearningRate, Min: o.MinLearningRate, Warmup: o.Warmup, Total: o.Steps}
+	if err := schedule.Check(); err != nil {
+		return nil, Stats{}, err
+	}
+	normal := rng.New(o.Seed, "pretrain", "init")
+	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: o.Context, Hidden: o.Width, Layers: o.Layers, Heads: o.Heads,
+		Inner: 4 * o.Width, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true, EOS: []int32{c.eot}},
+		lm.Options{Weights: tensor.Float32, Compute: o.Compute}, normal.NormFloat64)
+	if err != nil {
+		return nil, Stats{}, err
+	}
+	params, err := m.Trainable()
+	if err != nil {
+		m.Free()
+		return nil, Stats{}, err
+	}
+	t := lm.NewTrainer(params, 0.9, 0.95, 1e-8, o.WeightDecay, 1)
+	held := c.heldRows(o.Context)
+	var rows []lm.Row
+	var st Stats
+	begun, smooth := time.Now(), 0.0
+	err = tensor.Run(func(s *tensor.Scope) error {
+		for st.Step = 0; st.Step < o.Steps; st.Step++ {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if len(rows) < o.Batch {
+				rows = append(rows, c.epoch(rng.New(o.Seed, "pretrain", "epoch", fmt.Sprint(st.Epoch)), o.Context)...)
+				if len(rows) < o.Batch {
+					return fmt.Errorf("pretrain: the corpus fills %d rows of %d tokens, a batch takes %d", len(rows), o.Context, o.Batch)
+				}
+				st.Epoch++
+			}
+			loss, _, err := t.Step(s, m, nil, rows[:o.Batch], schedule.At(st.Step))
+			if err != nil {
+				return fmt.Errorf("pretrain: step %d: %w", st.Step, err)
+			}
+			rows = rows[o.Batch:]
+			if smooth == 0 {
+				smooth = loss
+			}
+			smooth = 0.98*smooth + 0.02*loss
+			if (st.Step+1)%50 == 0 || st.Step+1 == o.Steps {
+				st.Loss = smooth
+				st.TokensPerSec = float64((st.Step+1)*o.Batch*o.Context) / time.Since(begun).Seconds()
+				if (st.Step+1)%500 == 0 || st.Step+1 == o.Steps {
+					if st.HeldLoss, st.HeldAccuracy, err = m.Evaluate(s, held, 8192); err != nil {
+						return err
+					}
+				}
+				if each != nil {
+					now := st
+					now.Step++
+					each(now)
+				}
+			}
+			if o.Save != nil && o.SaveEvery > 0 && (st.Step+1)%o.SaveEvery == 0 {
+				if err := o.Save(m, st); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		m.Free()
+		return nil, st, err
+	}
+	return m, st, nil
+}

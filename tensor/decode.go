@@ -1,0 +1,86 @@
+package tensor
+
+// #include <stdlib.h>
+// #include "torch.h"
+import "C"
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// DecodeCache is one layer's keys and values while sequences are sampled: one shared part for each prompt and one own
+// part for each slot. Keys are stored with the token as the last dimension, so that scores are computed along it.
+type DecodeCache struct {
+	Heads, KVHeads, Dim int
+	Scale               float32
+	PrefixK, PrefixV    Tensor // float32 [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
+	PrefixRoom          int
+	SuffixK, SuffixV    Tensor // float32 [slots, KVHeads, Dim, SuffixRoom], [slots, KVHeads, SuffixRoom, Dim]
+	SuffixRoom          int
+}
+
+// Rows says, for each row of a decoding step, where its keys and values lie.
+type Rows struct {
+	Slot, SuffixLen, Prefix, PrefixLen []int32
+}
+
+// parallel splits n rows over the threads that [SetThreads] chose. The split does not change any row's result.
+func parallel(n int, f func(from, to int)) {
+	k := min(Threads(), n)
+	if k <= 1 {
+		f(0, n)
+		return
+	}
+	var wg sync.WaitGroup
+	for i := range k {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			f(i*n/k, (i+1)*n/k)
+		}()
+	}
+	wg.Wait()
+}
+
+// Attend does one decoding step of attention. qkv is float32 [R, (Heads+2·KVHeads)·Dim]: each row's query, key and value.
+// The key and value are stored at SuffixLen, and the result [R, Heads·Dim] is the attention over the prompt's part, the
+// row's own part and the new token.
+func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
+	n := len(rows.Slot)
+	out := s.Empty(Float32, int64(n), int64(c.Heads*c.Dim))
+	in, o := qkv.View32(), out.View32()
+	layer := (*C.popri_cache)(C.malloc(C.sizeof_popri_cache))
+	defer C.free(unsafe.Pointer(layer))
+	*layer = C.popri_cache{heads: C.int(c.Heads), kv_heads: C.int(c.KVHeads), dim: C.int(c.Dim), scale: C.float(c.Scale),
+		prefix_k: cfloats(c.PrefixK.View32()), prefix_v: cfloats(c.PrefixV.View32()), prefix_room: C.int(c.PrefixRoom),
+		suffix_k: cfloats(c.SuffixK.View32()), suffix_v: cfloats(c.SuffixV.View32()), suffix_room: C.int(c.SuffixRoom)}
+	parallel(n, func(from, to int) {
+		scratch := make([]float32, 2*(c.PrefixRoom+2*c.SuffixRoom))
+		C.popri_attend(layer, C.int(from), C.int(to), cfloats(in), cfloats(o), cints(rows.Slot), cints(rows.SuffixLen),
+			cints(rows.Prefix), cints(rows.PrefixLen), cfloats(scratch))
+	})
+	return out
+}
+
+// Sample draws one token for each row of float32 logits [R, V] from softmax(logits/temperature), by inverting the
+// cumulative distribution at u[r] in [0, 1); u[r] < 0 takes the maximum. A row whose logits are not usable (NaN, no
+// finite maximum) yields -1.
+func Sample(logits []float32, vocab int, temperature float64, u []float64) []int32 {
+	out := make([]int32, len(u))
+	if len(u) == 0 {
+		return out
+	}
+	k := C.float(1)
+	if temperature > 0 {
+		k = C.float(1 / temperature)
+	}
+	parallel(len(u), func(from, to int) {
+		scratch := make([]float32, vocab)
+		C.popri_sample(C.int(from), C.int(to), C.int(vocab), cfloats(logits), k, (*C.double)(&u[0]), cints(out), cfloats(scratch))
+	})
+	return out
+}
+
+func cfloats(x []float32) *C.float { return (*C.float)(unsafe.Pointer(unsafe.SliceData(x))) }
+func cints(x []int32) *C.int32_t   { return (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(x))) }
