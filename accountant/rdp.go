@@ -1,0 +1,132 @@
+package accountant
+
+import (
+	"fmt"
+	"math"
+)
+
+// RDP bounds (ε, δ) through Rényi divergences (Mironov 2017), with the conversion of Canonne, Kamath and Steinke 2020
+// (proposition 12): for each order α at which the divergence is r,
+//
+//	ε = r + ln(1 − 1/α) − ln(δα)/(α − 1)
+//
+// holds, and the least over the orders is returned. The zero value uses [DefaultOrders] and the bound below.
+type RDP struct {
+	// Orders are the α to try, each above 1; nil means [DefaultOrders]. More never hurt but in time.
+	Orders []float64
+	// NoKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)), which gives ε = 0 where noise is so large that every
+	// order's conversion leaves a floor. Some libraries do not use it.
+	NoKLBound bool
+}
+
+// DefaultOrders are dense where few rounds or little noise put the best order, and reach far enough for small ε.
+var DefaultOrders = defaultOrders()
+
+func defaultOrders() []float64 {
+	var orders []float64
+	for i := 1; i < 100; i++ {
+		orders = append(orders, 1+float64(i)/10)
+	}
+	for i := 11; i < 64; i++ {
+		orders = append(orders, float64(i))
+	}
+	for a := 64.0; a <= 1<<20; a *= 1.05 {
+		orders = append(orders, math.Floor(a))
+	}
+	return orders
+}
+
+// Name implements [Accountant].
+func (RDP) Name() string { return "rdp" }
+
+// Relation implements [Accountant].
+func (RDP) Relation() Relation { return AddOrRemove }
+
+// Epsilon implements [Accountant].
+func (r RDP) Epsilon(events []Event, delta float64) (float64, error) {
+	if err := validDelta(delta); err != nil {
+		return 0, err
+	}
+	orders, divergences, err := r.curve(events)
+	if err != nil {
+		return 0, err
+	}
+	return rdpEpsilon(orders, divergences, delta, !r.NoKLBound), nil
+}
+
+// Delta implements [Accountant].
+func (r RDP) Delta(events []Event, epsilon float64) (float64, error) {
+	if err := validEpsilon(epsilon); err != nil {
+		return 0, err
+	}
+	orders, divergences, err := r.curve(events)
+	if err != nil {
+		return 0, err
+	}
+	return rdpDelta(orders, divergences, epsilon, !r.NoKLBound), nil
+}
+
+// curve adds the divergences of all events at each order.
+func (r RDP) curve(events []Event) (orders, divergences []float64, err error) {
+	orders = r.Orders
+	if orders == nil {
+		orders = DefaultOrders
+	}
+	if len(orders) == 0 {
+		return nil, nil, fmt.Errorf("accountant: rdp without orders")
+	}
+	divergences = make([]float64, len(orders))
+	for _, e := range events {
+		if err := e.validate(); err != nil {
+			return nil, nil, err
+		}
+		if e.Count == 0 {
+			continue
+		}
+		if e.sampled() {
+			return nil, nil, fmt.Errorf("%w: rdp at sampling rate %g", ErrNotApplicable, e.SamplingRate)
+		}
+		for i, a := range orders {
+			if !(a > 1) {
+				return nil, nil, fmt.Errorf("accountant: rdp order %g, want more than 1", a)
+			}
+			divergences[i] += float64(e.Count) * a / (2 * e.Sigma * e.Sigma)
+		}
+	}
+	return orders, divergences, nil
+}
+
+// leastOrder keeps the conversion away from α = 1, where it loses all digits and helps nobody.
+const leastOrder = 1.01
+
+// rdpEpsilon converts a curve; divergences may be +Inf.
+func rdpEpsilon(orders, divergences []float64, delta float64, klBound bool) float64 {
+	best := math.Inf(1)
+	for i, a := range orders {
+		r := divergences[i]
+		if r == 0 || klBound && delta*delta+math.Expm1(-r) > 0 {
+			return 0
+		}
+		if a > leastOrder {
+			best = min(best, r+math.Log1p(-1/a)-math.Log(delta*a)/(a-1))
+		}
+	}
+	return max(0, best)
+}
+
+func rdpDelta(orders, divergences []float64, epsilon float64, klBound bool) float64 {
+	best := 0.0 // of ln δ
+	for i, a := range orders {
+		r := divergences[i]
+		if r == 0 {
+			return 0
+		}
+		if klBound {
+			best = min(best, 0.5*math.Log(-math.Expm1(-r)))
+		}
+		if a > leastOrder {
+			best = min(best, (a-1)*(r-epsilon+math.Log1p(-1/a))-math.Log(a))
+		}
+	}
+	return math.Exp(best)
+}
