@@ -83,6 +83,22 @@ func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.
 	})
 }
 
+// MeanLogits returns the mean over the vocabulary of the raw logits at each counted position: the product of the hidden
+// state with the mean row of the head.
+func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
+	if len(sc.tokens) == 0 {
+		return nil
+	}
+	var out []float64
+	s.NoGrad(func() {
+		s.Do(func() {
+			mean := s.MeanDim(s.To(s.Detach(sc.m.head), tensor.Float32), 0)
+			out = s.Float64s(s.MatMul(s.To(s.Detach(sc.hidden), tensor.Float32), s.Transpose(mean, 0, 1)))
+		})
+	})
+	return out
+}
+
 // Root returns a scalar whose gradient with respect to every parameter is that of Σ weights[i]·LogProbs[i]; its value
 // means nothing. The vocabulary's share of the gradient is computed here, chunk by chunk, and joined to the graph of the
 // hidden states through their product with it.

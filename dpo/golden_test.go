@@ -1,0 +1,279 @@
+package dpo
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/internal/golden"
+	"popri/lm"
+	"popri/lora"
+	"popri/optim"
+	"popri/safetensors"
+)
+
+func readJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+func TestGoldenLosses(t *testing.T) {
+	type batch struct {
+		PolicyChosen   []float64 `json:"policy_chosen_logps"`
+		PolicyRejected []float64 `json:"policy_rejected_logps"`
+		RefChosen      []float64 `json:"ref_chosen_logps"`
+		RefRejected    []float64 `json:"ref_rejected_logps"`
+		ChosenLen      []int     `json:"chosen_len"`
+		RejectedLen    []int     `json:"rejected_len"`
+		Name           string    `json:"name"`
+	}
+	var file struct {
+		Batches json.RawMessage
+		Cases   []struct {
+			Batch, Loss    string
+			Beta           float64
+			LabelSmoothing float64   `json:"label_smoothing"`
+			Losses         []float64 `json:"losses"`
+			GradChosen     []float64 `json:"grad_policy_chosen"`
+			GradRejected   []float64 `json:"grad_policy_rejected"`
+			Mean           float64   `json:"mean_loss"`
+			Accuracy       float64   `json:"rewards/accuracies"`
+			Margins        float64   `json:"rewards/margins"`
+		}
+	}
+	readJSON(t, filepath.Join(golden.Root(t), "dpo", "losses.json"), &file)
+	batches := map[string]batch{}
+	if json.Unmarshal(file.Batches, &batches) != nil {
+		var list []batch
+		if err := json.Unmarshal(file.Batches, &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range list {
+			batches[b.Name] = b
+		}
+	}
+	checked := map[string]int{}
+	close := func(got, want float64) bool { return math.Abs(got-want) <= 1e-10*(1+math.Abs(want)) }
+	for i, k := range file.Cases {
+		l, err := NewLoss(k.Loss, Params{k.Beta, k.LabelSmoothing})
+		if k.Loss == "ipo_avg" {
+			l, err = NewLoss("ipo", Params{k.Beta, k.LabelSmoothing})
+		}
+		if err != nil {
+			if golden.Unbuilt(t, "dpo/loss/"+k.Loss) {
+				continue
+			}
+			t.Fatal(err)
+		}
+		b := batches[k.Batch]
+		var m Metrics
+		n := float64(len(b.PolicyChosen))
+		for j := range b.PolicyChosen {
+			e := Example{b.PolicyChosen[j], b.PolicyRejected[j], b.RefChosen[j], b.RefRejected[j], b.ChosenLen[j], b.RejectedLen[j]}
+			loss, gc, gr := l.Eval(e)
+			if !close(loss, k.Losses[j]) || !close(gc, k.GradChosen[j]) || !close(gr, k.GradRejected[j]) {
+				t.Errorf("case %d (%s, %s, beta %g) row %d: %g, %g, %g, want %g, %g, %g", i, k.Loss, k.Batch, k.Beta, j, loss, gc, gr, k.Losses[j], k.GradChosen[j], k.GradRejected[j])
+			}
+			m.add(loss/n, e, k.Beta, n)
+		}
+		if !close(m.Loss, k.Mean) || !close(m.RewardsMargins, k.Margins) || math.Abs(m.Accuracy-k.Accuracy) > 1e-12 {
+			t.Errorf("case %d (%s, %s): mean %g margin %g accuracy %g, want %g, %g, %g", i, k.Loss, k.Batch, m.Loss, m.RewardsMargins, m.Accuracy, k.Mean, k.Margins, k.Accuracy)
+		}
+		checked[k.Loss]++
+	}
+	for name, n := range checked {
+		golden.Checked(t, "dpo/loss/"+name, n)
+	}
+}
+
+func readPairs(t *testing.T, path string) (pairs []Pair) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var p struct {
+			Prompt   []int32 `json:"prompt_ids"`
+			Chosen   []int32 `json:"chosen_ids"`
+			Rejected []int32 `json:"rejected_ids"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			t.Fatal(err)
+		}
+		pairs = append(pairs, Pair{Prompt: p.Prompt, Chosen: p.Chosen, Rejected: p.Rejected})
+	}
+	return pairs
+}
+
+func TestGoldenTraces(t *testing.T) {
+	root := filepath.Join(golden.Root(t), "dpo")
+	traces, err := filepath.Glob(filepath.Join(root, "trace-*", "*", "trace.json"))
+	if err != nil || len(traces) == 0 {
+		t.Fatalf("no traces under %s: %v", root, err)
+	}
+	for _, path := range traces {
+		dir := filepath.Dir(path)
+		top := filepath.Dir(dir)
+		name := filepath.Base(top) + "/" + filepath.Base(dir)
+		t.Run(name, func(t *testing.T) {
+			m, err := lm.Load(filepath.Join(top, "model"), lm.Options{})
+			if err != nil {
+				if strings.Contains(err.Error(), "is not supported") && golden.Unbuilt(t, "dpo/"+name) {
+					return
+				}
+				t.Fatal(err)
+			}
+			defer m.Free()
+			var k struct {
+				Config struct {
+					Loss           string
+					Beta           float64
+					LabelSmoothing float64 `json:"label_smoothing"`
+					Steps, Batch   int
+					Accumulate     int
+					LR             float64 `json:"learning_rate"`
+					Min            float64 `json:"min_lr"`
+					Warmup         int     `json:"warmup_steps"`
+					Schedule       string
+					Adam           [3]float64
+					WD             float64 `json:"weight_decay"`
+					MaxNorm        float64 `json:"max_grad_norm"`
+				}
+				Steps []struct {
+					Metrics
+					LRApplied float64 `json:"lr_applied"`
+				}
+			}
+			readJSON(t, path, &k)
+			var order struct{ Order []int }
+			readJSON(t, filepath.Join(top, "order.json"), &order)
+			pairs := readPairs(t, filepath.Join(top, "pairs.jsonl"))
+			a, err := lora.Load(filepath.Join(top, "adapter-init"), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Free()
+			c := k.Config
+			l, err := NewLoss(c.Loss, Params{c.Beta, c.LabelSmoothing})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr, err := NewTrainer(m, a, l, c.Beta, optim.Schedule{Kind: c.Schedule, Peak: c.LR, Min: c.Min, Warmup: c.Warmup, Total: c.Steps}, c.Adam, c.WD, c.MaxNorm, c.Batch*c.Accumulate, c.Batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tr.Reference(t.Context(), pairs); err != nil {
+				t.Fatal(err)
+			}
+			var logps map[string]map[string][]float64
+			readJSON(t, filepath.Join(dir, "logps.json"), &logps)
+			near := func(step int, what string, got, want, tolerance float64) {
+				t.Helper()
+				if !(math.Abs(got-want) <= tolerance) {
+					t.Errorf("step %d: %s is %g, want %g", step, what, got, want)
+				}
+			}
+			for i, p := range pairs {
+				near(0, "reference log-probability", p.Reference[0], logps["reference"]["chosen"][i], 5e-4)
+				near(0, "reference log-probability", p.Reference[1], logps["reference"]["rejected"][i], 5e-4)
+			}
+			lossTolerance := 5e-5
+			if c.Loss == "ipo" {
+				lossTolerance = 5e-4
+			}
+			n := c.Batch * c.Accumulate
+			for step, want := range k.Steps {
+				var batch []Pair
+				for _, i := range order.Order[step*n : (step+1)*n] {
+					batch = append(batch, pairs[i])
+				}
+				// A save and a restore into a fresh trainer in the middle changes nothing.
+				if step == len(k.Steps)/2 {
+					state := filepath.Join(t.TempDir(), "optimizer.safetensors")
+					if err := tr.Save(state); err != nil {
+						t.Fatal(err)
+					}
+					fresh, err := NewTrainer(m, a, l, c.Beta, tr.Schedule, c.Adam, c.WD, c.MaxNorm, n, c.Batch)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := fresh.Restore(state); err != nil {
+						t.Fatal(err)
+					}
+					tr = fresh
+				}
+				got, err := tr.Step(batch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				near(want.Step, "loss", got.Loss, want.Loss, lossTolerance)
+				near(want.Step, "rewards/chosen", got.RewardsChosen, want.RewardsChosen, 5e-5)
+				near(want.Step, "rewards/rejected", got.RewardsRejected, want.RewardsRejected, 5e-5)
+				near(want.Step, "rewards/margins", got.RewardsMargins, want.RewardsMargins, 5e-5)
+				near(want.Step, "rewards/accuracies", got.Accuracy, want.Accuracy, 1e-9)
+				near(want.Step, "logps/chosen", got.LogpsChosen, want.LogpsChosen, 5e-4)
+				near(want.Step, "logps/rejected", got.LogpsRejected, want.LogpsRejected, 5e-4)
+				near(want.Step, "logits/chosen", got.LogitsChosen, want.LogitsChosen, 5e-5)
+				near(want.Step, "logits/rejected", got.LogitsRejected, want.LogitsRejected, 5e-5)
+				near(want.Step, "grad_norm", got.GradNorm, want.GradNorm, math.Max(1e-4, 5e-5*want.GradNorm))
+				near(want.Step, "learning_rate", got.LearningRate, want.LRApplied, 1e-12)
+			}
+			err = tr.LogProbs(t.Context(), pairs, func(i int, chosen, rejected float64) {
+				near(len(k.Steps), "final log-probability", chosen, logps["final"]["chosen"][i], 2e-3)
+				near(len(k.Steps), "final log-probability", rejected, logps["final"]["rejected"][i], 2e-3)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			final := t.TempDir()
+			if err := a.Save(final); err != nil {
+				t.Fatal(err)
+			}
+			compareFiles(t, filepath.Join(final, "adapter_model.safetensors"), filepath.Join(dir, "adapter-final", "adapter_model.safetensors"))
+			golden.Checked(t, "dpo/"+name, len(k.Steps))
+		})
+	}
+}
+
+func compareFiles(t *testing.T, got, want string) {
+	t.Helper()
+	g, err := safetensors.Open(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	w, err := safetensors.Open(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for _, name := range w.Names() {
+		a, _ := g.Tensor(name)
+		b, _ := w.Tensor(name)
+		x, err1 := a.Float32s()
+		y, err2 := b.Float32s()
+		if err1 != nil || err2 != nil || len(x) != len(y) {
+			t.Fatalf("%s: %v, %v, %d and %d values", name, err1, err2, len(x), len(y))
+		}
+		for i := range x {
+			if d := math.Abs(float64(x[i] - y[i])); !(d <= 2e-5) {
+				t.Errorf("%s: entry %d is %g, want %g", name, i, x[i], y[i])
+				break
+			}
+		}
+	}
+}

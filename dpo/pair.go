@@ -1,0 +1,78 @@
+package dpo
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/parquet-go/parquet-go"
+
+	"popri/internal/atomicfile"
+)
+
+// Pair is one preference: two completions of a prompt, with where they come from.
+type Pair struct {
+	Prompt, Chosen, Rejected []int32 // token ids; completions hold their end token where they ended by themselves
+	PromptText               string
+	ChosenText, RejectedText string
+	PromptIndex              int     // among the round's prompts
+	ChosenIndex              int     // among the prompt's samples
+	RejectedIndex            int     //
+	ChosenScore              float64 // noisy mean score
+	RejectedScore            float64 //
+	Reference                [2]float64
+	HasReference             bool // Reference holds the log-probabilities of chosen and rejected with the adapters off
+}
+
+type pairRow struct {
+	Prompt        string  `parquet:"prompt,zstd"`
+	Chosen        string  `parquet:"chosen,zstd"`
+	Rejected      string  `parquet:"rejected,zstd"`
+	PromptIDs     []int32 `parquet:"prompt_ids,zstd"`
+	ChosenIDs     []int32 `parquet:"chosen_ids,zstd"`
+	RejectedIDs   []int32 `parquet:"rejected_ids,zstd"`
+	PromptIndex   int64   `parquet:"prompt_index"`
+	ChosenIndex   int64   `parquet:"chosen_index"`
+	RejectedIndex int64   `parquet:"rejected_index"`
+	ChosenScore   float64 `parquet:"chosen_score"`
+	RejectedScore float64 `parquet:"rejected_score"`
+}
+
+// WritePairs writes pairs as Parquet: TRL's columns prompt, chosen and rejected, the token ids and the provenance.
+func WritePairs(path string, pairs []Pair) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		pw := parquet.NewGenericWriter[pairRow](w)
+		rows := make([]pairRow, len(pairs))
+		for i, p := range pairs {
+			rows[i] = pairRow{p.PromptText, p.ChosenText, p.RejectedText, p.Prompt, p.Chosen, p.Rejected, int64(p.PromptIndex), int64(p.ChosenIndex), int64(p.RejectedIndex), p.ChosenScore, p.RejectedScore}
+		}
+		if _, err := pw.Write(rows); err != nil {
+			return err
+		}
+		return pw.Close()
+	})
+}
+
+// ReadPairs reads what [WritePairs] wrote.
+func ReadPairs(path string) (pairs []Pair, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("dpo: %s: damaged Parquet: %v", path, r)
+		}
+	}()
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("dpo: %w", err)
+	}
+	rows, err := parquet.ReadFile[pairRow](path)
+	if err != nil {
+		return nil, fmt.Errorf("dpo: %s: %w", path, err)
+	}
+	for i, r := range rows {
+		if len(r.ChosenIDs) == 0 || len(r.RejectedIDs) == 0 || len(r.PromptIDs) == 0 {
+			return nil, fmt.Errorf("dpo: %s: row %d has no token ids", path, i)
+		}
+		pairs = append(pairs, Pair{Prompt: r.PromptIDs, Chosen: r.ChosenIDs, Rejected: r.RejectedIDs, PromptText: r.Prompt, ChosenText: r.Chosen, RejectedText: r.Rejected,
+			PromptIndex: int(r.PromptIndex), ChosenIndex: int(r.ChosenIndex), RejectedIndex: int(r.RejectedIndex), ChosenScore: r.ChosenScore, RejectedScore: r.RejectedScore})
+	}
+	return pairs, nil
+}

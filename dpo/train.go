@@ -1,0 +1,221 @@
+package dpo
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"popri/lm"
+	"popri/lora"
+	"popri/optim"
+	"popri/tensor"
+)
+
+// Metrics of one optimizer step, under TRL's names.
+type Metrics struct {
+	Step            int     `json:"step"` // from 1
+	Loss            float64 `json:"loss"`
+	RewardsChosen   float64 `json:"rewards/chosen"`
+	RewardsRejected float64 `json:"rewards/rejected"`
+	RewardsMargins  float64 `json:"rewards/margins"`
+	Accuracy        float64 `json:"rewards/accuracies"` // share of pairs whose chosen reward is the larger one
+	LogpsChosen     float64 `json:"logps/chosen"`
+	LogpsRejected   float64 `json:"logps/rejected"`
+	LogitsChosen    float64 `json:"logits/chosen"` // mean raw logit over completion positions and vocabulary
+	LogitsRejected  float64 `json:"logits/rejected"`
+	GradNorm        float64 `json:"grad_norm"` // before clipping
+	LearningRate    float64 `json:"learning_rate"`
+	Pairs           int     `json:"pairs"`
+}
+
+// Trainer holds the adapters' optimizer over all rounds.
+type Trainer struct {
+	Model      *lm.Model
+	Adapter    *lora.Adapter
+	Loss       Loss
+	Beta       float64 // for the rewards β·(log π − log π_ref)
+	Schedule   optim.Schedule
+	BatchPairs int // pairs of one update
+	MicroPairs int // pairs of one forward pass
+	opt        *lm.Trainer
+	done       int // updates done, over all rounds
+}
+
+// NewTrainer prepares training of the adapter. adam holds beta1, beta2 and epsilon.
+func NewTrainer(m *lm.Model, a *lora.Adapter, loss Loss, beta float64, schedule optim.Schedule, adam [3]float64, weightDecay, maxNorm float64, batch, micro int) (*Trainer, error) {
+	if err := schedule.Check(); err != nil {
+		return nil, err
+	}
+	if batch < 1 || micro < 1 {
+		return nil, fmt.Errorf("dpo: batch of %d pairs in parts of %d", batch, micro)
+	}
+	params, err := a.Trainable()
+	if err != nil {
+		return nil, err
+	}
+	return &Trainer{Model: m, Adapter: a, Loss: loss, Beta: beta, Schedule: schedule, BatchPairs: batch, MicroPairs: min(micro, batch),
+		opt: lm.NewTrainer(params, adam[0], adam[1], adam[2], weightDecay, maxNorm)}, nil
+}
+
+// Steps returns the number of updates done.
+func (t *Trainer) Steps() int { return t.done }
+
+// rows lays the completions of pairs out: chosen and rejected of each pair in turn, the prompt not counted.
+func rows(pairs []Pair) []lm.Row {
+	out := make([]lm.Row, 0, 2*len(pairs))
+	for _, p := range pairs {
+		for _, c := range [][]int32{p.Chosen, p.Rejected} {
+			r := lm.Row{Tokens: make([]int32, 0, len(p.Prompt)+len(c)), Labels: make([]int32, 0, len(p.Prompt)+len(c))}
+			r.Tokens = append(append(r.Tokens, p.Prompt...), c...)
+			for range p.Prompt {
+				r.Labels = append(r.Labels, lm.Ignore)
+			}
+			r.Labels = append(r.Labels, c...)
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// sums adds the log-probabilities up by row.
+func sums(sc *lm.Scored, n int) []float64 {
+	out := make([]float64, n)
+	for i, lp := range sc.LogProbs {
+		out[sc.Row[i]] += float64(lp)
+	}
+	return out
+}
+
+// Reference fills in the log-probabilities under the model with its adapters off.
+func (t *Trainer) Reference(ctx context.Context, pairs []Pair) error {
+	return t.logProbs(ctx, pairs, nil, func(i int, chosen, rejected float64) {
+		pairs[i].Reference, pairs[i].HasReference = [2]float64{chosen, rejected}, true
+	})
+}
+
+// LogProbs calls each with the summed log-probabilities of every pair under the current adapters, in nats.
+func (t *Trainer) LogProbs(ctx context.Context, pairs []Pair, each func(i int, chosen, rejected float64)) error {
+	return t.logProbs(ctx, pairs, t.Adapter, each)
+}
+
+func (t *Trainer) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter, each func(i int, chosen, rejected float64)) error {
+	if err := t.check(pairs); err != nil {
+		return err
+	}
+	return tensor.Run(func(s *tensor.Scope) error {
+		for from := 0; from < len(pairs); from += 2 * t.MicroPairs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			batch := pairs[from:min(from+2*t.MicroPairs, len(pairs))]
+			s.Do(func() {
+				lp := sums(t.Model.Score(s, rows(batch), adapter, false), 2*len(batch))
+				for i := range batch {
+					each(from+i, lp[2*i], lp[2*i+1])
+				}
+			})
+		}
+		return nil
+	})
+}
+
+func (t *Trainer) check(pairs []Pair) error {
+	for i, p := range pairs {
+		if len(p.Prompt) == 0 || len(p.Chosen) == 0 || len(p.Rejected) == 0 {
+			return fmt.Errorf("dpo: pair %d has an empty prompt or completion (%d, %d, %d tokens)", i, len(p.Prompt), len(p.Chosen), len(p.Rejected))
+		}
+		for _, r := range rows(pairs[i : i+1]) {
+			if err := t.Model.CheckTokens(r.Tokens); err != nil {
+				return fmt.Errorf("dpo: pair %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Step does one update on the mean loss of pairs, whose reference log-probabilities must be there. A loss or gradient that
+// is not finite changes nothing and is an error that names the pair.
+func (t *Trainer) Step(pairs []Pair) (Metrics, error) {
+	if err := t.check(pairs); err != nil {
+		return Metrics{}, err
+	}
+	n := float64(len(pairs))
+	m := Metrics{Step: t.done + 1, LearningRate: t.Schedule.At(t.done), Pairs: len(pairs)}
+	err := tensor.Run(func(s *tensor.Scope) error {
+		var total []tensor.Tensor
+		for from := 0; from < len(pairs); from += t.MicroPairs {
+			batch := pairs[from:min(from+t.MicroPairs, len(pairs))]
+			var grads []tensor.Tensor
+			var fail error
+			s.WithGrad(func() {
+				sc := t.Model.Score(s, rows(batch), t.Adapter, false)
+				lp := sums(sc, 2*len(batch))
+				byRow := make([]float64, 2*len(batch))
+				for i, p := range batch {
+					if !p.HasReference {
+						fail = fmt.Errorf("dpo: pair %d has no reference log-probabilities", from+i)
+						return
+					}
+					e := Example{lp[2*i], lp[2*i+1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected)}
+					loss, gc, gr := t.Loss.Eval(e)
+					if bad(loss) || bad(gc) || bad(gr) {
+						fail = fmt.Errorf("dpo: pair %d: the loss is %g (log-probabilities %g and %g, reference %g and %g)", from+i, loss, lp[2*i], lp[2*i+1], p.Reference[0], p.Reference[1])
+						return
+					}
+					byRow[2*i], byRow[2*i+1] = gc/n, gr/n
+					m.add(loss/n, e, t.Beta, n)
+				}
+				weights := make([]float32, len(sc.LogProbs))
+				for i, r := range sc.Row {
+					weights[i] = float32(byRow[r])
+				}
+				// Averaged over the tokens of each part and then over the parts, as TRL logs it.
+				var sum [2]float64
+				var tokens [2]int
+				for i, l := range sc.MeanLogits(s) {
+					sum[sc.Row[i]%2] += l
+					tokens[sc.Row[i]%2]++
+				}
+				part := float64(len(batch)) / n
+				m.LogitsChosen += part * sum[0] / float64(max(1, tokens[0]))
+				m.LogitsRejected += part * sum[1] / float64(max(1, tokens[1]))
+				grads = s.Backward(sc.Root(s, weights), t.opt.Params)
+			})
+			if fail != nil {
+				return fail
+			}
+			if total == nil {
+				for _, g := range grads {
+					total = append(total, s.Contiguous(g))
+				}
+			} else {
+				for i, g := range grads {
+					s.Add_(total[i], g)
+				}
+			}
+		}
+		var err error
+		m.GradNorm, err = t.opt.Apply(total, m.LearningRate)
+		return err
+	})
+	if err != nil {
+		return m, fmt.Errorf("dpo: step %d: %w", m.Step, err)
+	}
+	t.done++
+	return m, nil
+}
+
+func bad(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
+
+func (m *Metrics) add(loss float64, e Example, beta, n float64) {
+	c, r := beta*e.chosen(), beta*e.rejected()
+	m.Loss += loss
+	m.RewardsChosen += c / n
+	m.RewardsRejected += r / n
+	m.RewardsMargins += (c - r) / n
+	if c > r {
+		m.Accuracy += 1 / n
+	}
+	m.LogpsChosen += e.PolicyChosen / n
+	m.LogpsRejected += e.PolicyRejected / n
+}

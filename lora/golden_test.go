@@ -1,0 +1,338 @@
+package lora
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/internal/golden"
+	"popri/lm"
+	"popri/optim"
+	"popri/safetensors"
+	"popri/tensor"
+)
+
+func readJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+type cases struct {
+	t *testing.T
+	f *safetensors.File
+}
+
+func openCases(t *testing.T, path string) cases {
+	t.Helper()
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return cases{t, f}
+}
+
+func (c cases) load(s *tensor.Scope, name string) tensor.Tensor {
+	c.t.Helper()
+	x, ok := c.f.Tensor(name)
+	if !ok {
+		c.t.Fatalf("no tensor %s", name)
+	}
+	types := map[safetensors.DType]tensor.DType{safetensors.F32: tensor.Float32, safetensors.I64: tensor.Int64}
+	return s.FromBytes(types[x.DType], x.Data, x.Shape...)
+}
+
+// distance is the largest difference of two tensors over the rows where mask is 1.
+func distance(s *tensor.Scope, got, want tensor.Tensor, mask []int64, width int) float64 {
+	g, w := s.Float32s(got), s.Float32s(want)
+	if len(g) != len(w) {
+		return math.Inf(1)
+	}
+	worst := 0.0
+	for i := range g {
+		if mask == nil || mask[i/width] == 1 {
+			d := math.Abs(float64(g[i] - w[i]))
+			if math.IsNaN(d) {
+				return d
+			}
+			worst = math.Max(worst, d)
+		}
+	}
+	return worst
+}
+
+func supportedModel(dir string) bool {
+	m, err := lm.Load(dir, lm.Options{})
+	if err != nil {
+		return false
+	}
+	m.Free()
+	return true
+}
+
+func TestGoldenPEFT(t *testing.T) {
+	root := golden.Root(t)
+	var index struct {
+		Adapters []struct {
+			Name, Base string
+			Refused    *string              `json:"refused_because"`
+			LogitsAt   []int64              `json:"logits_at"`
+			MergedOf   string               `json:"merged_weight_of"`
+			Modules    map[string][]float64 `json:"modules"`
+		}
+	}
+	readJSON(t, filepath.Join(root, "peft", "index.json"), &index)
+	for _, entry := range index.Adapters {
+		t.Run(entry.Name, func(t *testing.T) {
+			base := filepath.Join(root, "models", entry.Base)
+			if !supportedModel(base) && golden.Unbuilt(t, "peft/"+entry.Name) {
+				return
+			}
+			m, err := lm.Load(base, lm.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Free()
+			dir := filepath.Join(root, "peft", entry.Name)
+			a, err := Load(dir, m)
+			if entry.Refused != nil {
+				if err == nil {
+					t.Fatalf("loaded, although %s cannot be represented", *entry.Refused)
+				}
+				if name := strings.FieldsFunc(*entry.Refused, func(r rune) bool { return !(r == '_' || r >= 'a' && r <= 'z') })[0]; !strings.Contains(err.Error(), name) {
+					t.Errorf("%q does not name %s", err, name)
+				}
+				golden.Checked(t, "peft/"+entry.Name, 1)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Free()
+			if len(a.Modules) != len(entry.Modules) {
+				t.Errorf("%d modules, want %d", len(a.Modules), len(entry.Modules))
+			}
+			for name, want := range entry.Modules {
+				p := a.Modules[name]
+				if p == nil || float64(p.Rank) != want[0] || p.Alpha != want[1] || math.Abs(p.Scale-want[2]) > 1e-6 {
+					t.Errorf("%s: %+v, want rank, alpha, scale %v", name, p, want)
+				}
+			}
+			// What is saved is read back to the same numbers.
+			again := t.TempDir()
+			if err := a.Save(again); err != nil {
+				t.Fatal(err)
+			}
+			b, err := Load(again, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Free()
+			merged, err := a.Merge(m, lm.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer merged.Free()
+			c := openCases(t, filepath.Join(dir, "cases.safetensors"))
+			err = tensor.Run(func(s *tensor.Scope) error {
+				in := lm.Input{IDs: c.load(s, "input_ids"), Positions: c.load(s, "position_ids")}
+				mask := s.Int64s(c.load(s, "attention_mask"))
+				shape := in.IDs.Shape()
+				n := shape[1]
+				allowed := make([]bool, shape[0]*n*n)
+				for b := range shape[0] {
+					for r := range n {
+						for col := range r + 1 {
+							allowed[(b*n+r)*n+col] = mask[b*n+col] == 1
+						}
+					}
+				}
+				in.Mask = s.FromBools(allowed, shape[0], 1, n, n)
+				at := s.FromInt64(entry.LogitsAt, int64(len(entry.LogitsAt)))
+				seen := s.Int64s(s.IndexSelect(c.load(s, "attention_mask"), 1, at))
+				check := func(what string, m *lm.Model, adapter lm.Adapter) {
+					hidden := m.Hidden(s, in, adapter)
+					got := s.IndexSelect(m.Logits(s, hidden), 1, at)
+					if d := distance(s, got, c.load(s, "logits_"+what), seen, m.Config.Vocab); !(d <= 1e-4) {
+						t.Errorf("logits %s differ by %g", what, d)
+					}
+					if what == "on" {
+						flat := s.Reshape(s.Narrow(hidden, 1, 0, n-1), -1, int64(m.Config.Hidden))
+						lp := m.LogProbs(s, flat, s.Reshape(s.Narrow(in.IDs, 1, 1, n-1), -1))
+						both := []int64{}
+						for i := range mask {
+							if int64(i)%n > 0 {
+								both = append(both, mask[i]*mask[i-1])
+							}
+						}
+						if d := distance(s, lp, s.Reshape(s.Narrow(c.load(s, "logprobs_on"), 1, 1, n-1), -1), both, 1); !(d <= 5e-5) {
+							t.Errorf("log-probabilities differ by %g", d)
+						}
+					}
+				}
+				check("off", m, nil)
+				check("on", m, a)
+				check("on", m, b)
+				check("merged", merged, nil)
+				if d := distance(s, merged.Linears()[entry.MergedOf].Weight(), c.load(s, "merged_weight"), nil, 1); !(d <= 1e-6) {
+					t.Errorf("the merged weight differs by %g", d)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Checked(t, "peft/"+entry.Name, 1)
+		})
+	}
+}
+
+func TestGoldenTrain(t *testing.T) {
+	root := golden.Root(t)
+	folders, err := os.ReadDir(filepath.Join(root, "train"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		t.Run(f.Name(), func(t *testing.T) {
+			dir := filepath.Join(root, "train", f.Name())
+			var k struct {
+				Kind, Model string
+				Optimizer   struct {
+					LR     float64
+					Betas  [2]float64
+					Eps    float64
+					WD     float64 `json:"weight_decay"`
+					Clip   float64 `json:"clip_norm"`
+					Kind   string  `json:"schedule"`
+					Warmup int     `json:"warmup_steps"`
+					Min    float64 `json:"min_lr"`
+				}
+				Trace []struct {
+					Step     int
+					LR, Loss float64
+					GradNorm float64 `json:"grad_norm"`
+				}
+			}
+			readJSON(t, filepath.Join(dir, "trace.json"), &k)
+			base := filepath.Join(root, "models", k.Model)
+			if (k.Kind != "lora" && k.Kind != "full" || !supportedModel(base)) && golden.Unbuilt(t, "train/"+f.Name()) {
+				return
+			}
+			m, err := lm.Load(base, lm.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Free()
+			var adapter lm.Adapter
+			var a *Adapter
+			var params []tensor.Tensor
+			if k.Kind == "lora" {
+				if a, err = Load(filepath.Join(dir, "initial"), m); err != nil {
+					t.Fatal(err)
+				}
+				defer a.Free()
+				adapter = a
+				params, err = a.Trainable()
+			} else {
+				params, err = m.Trainable()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := k.Optimizer
+			schedule := optim.Schedule{Kind: o.Kind, Peak: o.LR, Min: o.Min, Warmup: o.Warmup, Total: len(k.Trace)}
+			tr := lm.NewTrainer(params, o.Betas[0], o.Betas[1], o.Eps, o.WD, o.Clip)
+			c := openCases(t, filepath.Join(dir, "batches.safetensors"))
+			err = tensor.Run(func(s *tensor.Scope) error {
+				ids, mask, labels := c.load(s, "input_ids"), c.load(s, "attention_mask"), c.load(s, "labels")
+				shape := ids.Shape()
+				all, real, label := s.Int64s(ids), s.Int64s(mask), s.Int64s(labels)
+				for step, want := range k.Trace {
+					var rows []lm.Row
+					for b := range shape[1] {
+						var r lm.Row
+						for col := range shape[2] {
+							i := (int64(step)*shape[1]+b)*shape[2] + col
+							if real[i] == 1 {
+								r.Tokens = append(r.Tokens, int32(all[i]))
+								r.Labels = append(r.Labels, int32(label[i]))
+							}
+						}
+						rows = append(rows, r)
+					}
+					lr := schedule.At(step)
+					if math.Abs(lr-want.LR) > 1e-12 {
+						t.Errorf("step %d: rate %g, want %g", step, lr, want.LR)
+					}
+					loss, norm, err := tr.Step(s, m, adapter, rows, lr)
+					if err != nil {
+						return err
+					}
+					if math.Abs(loss-want.Loss) > 1e-4 {
+						t.Errorf("step %d: loss %g, want %g", step, loss, want.Loss)
+					}
+					if math.Abs(norm-want.GradNorm) > 1e-4*want.GradNorm {
+						t.Errorf("step %d: gradient norm %g, want %g", step, norm, want.GradNorm)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareFinal(t, filepath.Join(dir, "final"), m, a)
+			golden.Checked(t, "train/"+f.Name(), len(k.Trace))
+		})
+	}
+}
+
+// compareFinal compares the weights after training with the reference's.
+func compareFinal(t *testing.T, dir string, m *lm.Model, a *Adapter) {
+	t.Helper()
+	err := tensor.Run(func(s *tensor.Scope) error {
+		if a != nil {
+			want, err := Load(dir, m)
+			if err != nil {
+				return err
+			}
+			defer want.Free()
+			for name, p := range a.Modules {
+				if d := math.Max(distance(s, p.A, want.Modules[name].A, nil, 1), distance(s, p.B, want.Modules[name].B, nil, 1)); !(d <= 2e-5) {
+					t.Errorf("%s differs by %g", name, d)
+				}
+			}
+			return nil
+		}
+		want, err := lm.Load(dir, lm.Options{})
+		if err != nil {
+			return err
+		}
+		defer want.Free()
+		for _, name := range m.Names() {
+			got, ref := m.Param(name), want.Param(name)
+			if strings.HasSuffix(name, "c_attn.bias") {
+				// The key bias has no gradient in theory: Adam turns its rounding noise into steps.
+				h := int64(m.Config.Hidden)
+				got = s.Cat(0, s.Narrow(got, 0, 0, h), s.Narrow(got, 0, 2*h, h))
+				ref = s.Cat(0, s.Narrow(ref, 0, 0, h), s.Narrow(ref, 0, 2*h, h))
+			}
+			if d := distance(s, got, ref, nil, 1); !(d <= 2e-5) {
+				t.Errorf("%s differs by %g", name, d)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
