@@ -1,0 +1,188 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"popri/accountant"
+)
+
+// real is a float64 that JSON can hold when it is infinite: as "inf".
+type real float64
+
+func (r real) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(r), 1) {
+		return []byte(`"inf"`), nil
+	}
+	return json.Marshal(float64(r))
+}
+
+func (r *real) UnmarshalJSON(b []byte) error {
+	if string(b) == `"inf"` {
+		*r = real(math.Inf(1))
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(r))
+}
+
+// The lines, less their hash.
+type (
+	budgetRecord struct {
+		Type                string              `json:"type"`
+		Epsilon             real                `json:"epsilon"`
+		Delta               float64             `json:"delta"`
+		Mechanism           string              `json:"mechanism"`
+		Unit                string              `json:"unit"`
+		Relation            accountant.Relation `json:"relation"`
+		Clients             int                 `json:"clients"`
+		ForcedDelta         bool                `json:"forced_delta"`
+		InsecureSeededNoise bool                `json:"insecure_seeded_noise"`
+		Previous            string              `json:"previous"`
+	}
+	chargeRecord struct {
+		Type         string  `json:"type"`
+		Round        int     `json:"round"`
+		Sigma        float64 `json:"sigma"`
+		Sensitivity  float64 `json:"sensitivity"`
+		Clients      int     `json:"clients"`
+		ReleaseHash  string  `json:"release"`
+		EpsilonSpent real    `json:"epsilon_spent"` // after this charge
+		Previous     string  `json:"previous"`
+	}
+)
+
+func (b Budget) record() func(previous string) any {
+	return func(previous string) any {
+		return budgetRecord{"budget", real(b.Epsilon), b.Delta, b.Mechanism, b.Unit, b.Relation, b.Clients, b.ForcedDelta, b.InsecureSeededNoise, previous}
+	}
+}
+
+func (e Entry) record(spent float64) func(previous string) any {
+	return func(previous string) any {
+		return chargeRecord{"charge", e.Round, e.Sigma, e.Sensitivity, e.Clients, e.ReleaseHash, real(spent), previous}
+	}
+}
+
+const (
+	hashKey    = `,"hash":"`
+	hashSuffix = len(hashKey) + 2*sha256.Size + len(`"}`)
+)
+
+// seal makes a line, with its line break, and returns its hash.
+func seal(record func(previous string) any, previous string) (line []byte, hash string) {
+	body, err := json.Marshal(record(previous))
+	if err != nil {
+		panic(fmt.Sprintf("ledger: record of validated numbers: %v", err)) // a bug: callers validate
+	}
+	sum := sha256.Sum256(body)
+	hash = hex.EncodeToString(sum[:])
+	return []byte(string(body[:len(body)-1]) + hashKey + hash + "\"}\n"), hash
+}
+
+// unseal checks a line, without its line break, against its hash and returns the rest and the hash.
+func unseal(line []byte) (body []byte, hash string, err error) {
+	cut := len(line) - hashSuffix
+	if cut < 1 || !bytes.HasPrefix(line[cut:], []byte(hashKey)) || !bytes.HasSuffix(line, []byte(`"}`)) {
+		return nil, "", fmt.Errorf("it does not end in a hash")
+	}
+	hash = string(line[cut+len(hashKey) : len(line)-2])
+	body = append(bytes.Clone(line[:cut]), '}')
+	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != hash {
+		return nil, "", fmt.Errorf("its hash does not fit: it was changed")
+	}
+	return body, hash, nil
+}
+
+// content is a parsed ledger.
+type content struct {
+	budget     Budget
+	entries    []Entry
+	hashes     []string // of each line
+	last       string   // the last line's hash
+	size       int      // bytes of all lines that count
+	unfinished bool     // the last of these lacks its line break
+}
+
+func (c content) lines() int { return 1 + len(c.entries) }
+
+// parse reads a whole ledger.
+func parse(b []byte) (content, error) {
+	var c content
+	for number := 1; len(b) > c.size; number++ {
+		line, _, ended := bytes.Cut(b[c.size:], []byte("\n"))
+		body, hash, err := unseal(line)
+		if err != nil {
+			if !ended && number > 1 {
+				break // a crash tore it; it was never acknowledged
+			}
+			return c, fmt.Errorf("%w: line %d: %w", ErrDamaged, number, err)
+		}
+		if err := c.add(number, body); err != nil {
+			return c, fmt.Errorf("%w: line %d: %w", ErrDamaged, number, err)
+		}
+		c.last = hash
+		c.hashes = append(c.hashes, hash)
+		c.size += len(line)
+		if ended {
+			c.size++
+		} else {
+			c.unfinished = true
+			break
+		}
+	}
+	if len(c.hashes) == 0 {
+		return c, fmt.Errorf("%w: it is empty", ErrDamaged)
+	}
+	return c, nil
+}
+
+func (c *content) add(number int, body []byte) error {
+	if number == 1 {
+		var r budgetRecord
+		if err := strict(body, &r); err != nil {
+			return err
+		}
+		if r.Type != "budget" || r.Previous != "" {
+			return fmt.Errorf("a ledger starts with its budget, this with %q", r.Type)
+		}
+		c.budget = Budget{float64(r.Epsilon), r.Delta, r.Mechanism, r.Unit, r.Relation, r.Clients, r.ForcedDelta, r.InsecureSeededNoise}
+		return c.budget.Validate()
+	}
+	var r chargeRecord
+	if err := strict(body, &r); err != nil {
+		return err
+	}
+	if r.Type != "charge" {
+		return fmt.Errorf("type is %q, want \"charge\"", r.Type)
+	}
+	if r.Previous != c.last {
+		return fmt.Errorf("it does not follow the line before: it names %.12q, that has %.12q", r.Previous, c.last)
+	}
+	e := Entry{r.Round, r.Sigma, r.Sensitivity, r.Clients, r.ReleaseHash}
+	if err := e.validate(); err != nil {
+		return err
+	}
+	c.entries = append(c.entries, e)
+	return nil
+}
+
+func strict(body []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.More() {
+		return fmt.Errorf("something follows the object")
+	}
+	return nil
+}
+
+func isHash(s string) bool {
+	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
+}

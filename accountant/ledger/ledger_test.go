@@ -1,0 +1,365 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"popri/accountant"
+	"popri/internal/filelock"
+)
+
+func budget() Budget {
+	return Budget{Epsilon: 7, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.AddOrRemove, Clients: 1000}
+}
+
+func calibrated(t testing.TB, b Budget, rounds int) float64 {
+	t.Helper()
+	sigma, err := accountant.Sigma(accountant.Exact{}, b.Epsilon, b.Delta, rounds, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sigma
+}
+
+func charge(round int, sigma float64) Entry {
+	return Entry{Round: round, Sigma: sigma, Sensitivity: 1, Clients: 1000, ReleaseHash: fmt.Sprintf("%064x", round)}
+}
+
+// filled makes a ledger of n charges, closed.
+func filled(t testing.TB, n int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	l, err := Create(path, budget())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for i := range n {
+		if err := l.Charge(charge(i+1, 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func TestCalibratedRoundsFitAndNoMore(t *testing.T) {
+	for _, rounds := range []int{1, 3, 20, 31} {
+		path := filepath.Join(t.TempDir(), "ledger.jsonl")
+		l, err := Create(path, budget())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sigma := calibrated(t, budget(), rounds)
+		if after, err := l.After(sigma, rounds); err != nil || after > 7 || after < 6.9999 {
+			t.Errorf("%d rounds would spend %g (%v)", rounds, after, err)
+		}
+		for i := range rounds {
+			if err := l.Charge(charge(i+1, sigma)); err != nil {
+				t.Fatalf("round %d of %d: %v", i+1, rounds, err)
+			}
+		}
+		before, _ := os.ReadFile(path)
+		err = l.Charge(charge(rounds+1, sigma))
+		var refused *BudgetError
+		if !errors.Is(err, ErrBudget) || !errors.As(err, &refused) || refused.After <= 7 || !strings.Contains(err.Error(), path) {
+			t.Errorf("one round too many: %v", err)
+		}
+		if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+			t.Error("a refused charge left a trace")
+		}
+		spent, err := l.Spent()
+		if err != nil || spent > 7 || spent < 6.9999 {
+			t.Errorf("spent %g (%v)", spent, err)
+		}
+		l.Close()
+	}
+}
+
+func TestOpenGoesOn(t *testing.T) {
+	path := filled(t, 2)
+	l, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Budget() != budget() || !reflect.DeepEqual(l.Entries(), []Entry{charge(1, 10), charge(2, 10)}) {
+		t.Errorf("budget %+v, entries %+v", l.Budget(), l.Entries())
+	}
+	if err := l.Charge(charge(3, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("closing twice: %v", err)
+	}
+	if err := l.Charge(charge(4, 10)); err == nil {
+		t.Error("a closed ledger took a charge")
+	}
+	b, entries, err := Read(path)
+	if err != nil || b != budget() || len(entries) != 3 {
+		t.Errorf("Read: %+v, %d entries, %v", b, len(entries), err)
+	}
+	if _, err := Create(path, budget()); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("creating over it: %v", err)
+	}
+	if _, err := Open(path + "x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("opening what is not there: %v", err)
+	}
+}
+
+func TestSecondProcessIsRefused(t *testing.T) {
+	path := filled(t, 1)
+	l, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := Open(path); !errors.Is(err, filelock.ErrLocked) || !strings.Contains(err.Error(), path) {
+		t.Errorf("second opening: %v", err)
+	}
+	if _, _, err := Read(path); err != nil {
+		t.Errorf("reading needs no lock: %v", err)
+	}
+}
+
+func TestTornLastLineIsDropped(t *testing.T) {
+	path := filled(t, 3)
+	whole, _ := os.ReadFile(path)
+	head, _ := os.ReadFile(path + headName)
+	start := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
+	two := filled(t, 2) // the head as it was before the third charge was acknowledged
+	earlier, _ := os.ReadFile(two + headName)
+	for cut := start; cut < len(whole); cut++ {
+		write(t, path, whole[:cut])
+		write(t, path+headName, earlier)
+		l, err := Open(path)
+		if err != nil {
+			t.Fatalf("cut at %d of %d: %v", cut, len(whole), err)
+		}
+		want := 2
+		if cut == len(whole)-1 { // only the line break is missing
+			want = 3
+		}
+		if n := len(l.Entries()); n != want {
+			t.Fatalf("cut at %d of %d: %d entries, want %d", cut, len(whole), n, want)
+		}
+		if err := l.Charge(charge(9, 10)); err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		if _, entries, err := Read(path); err != nil || len(entries) != want+1 {
+			t.Fatalf("cut at %d: after a charge: %d entries, %v", cut, len(entries), err)
+		}
+	}
+	// An acknowledged charge that is cut off is no torn write.
+	for _, cut := range []int{start, start + 10, len(whole) - 2} {
+		write(t, path, whole[:cut])
+		write(t, path+headName, head)
+		if _, err := Open(path); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "after line 3") {
+			t.Errorf("cut at %d: %v", cut, err)
+		}
+	}
+}
+
+func write(t testing.TB, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryChangedByteIsFound(t *testing.T) {
+	path := filled(t, 2)
+	whole, _ := os.ReadFile(path)
+	for at := range whole[:len(whole)-1] {
+		changed := bytes.Clone(whole)
+		changed[at] ^= 1
+		write(t, path, changed)
+		if _, err := Open(path); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
+			t.Fatalf("byte %d of %d, %q: %v", at, len(whole), whole[at], err)
+		}
+	}
+}
+
+func TestEditsAreNamedByLine(t *testing.T) {
+	lines := func(path string) [][]byte {
+		b, _ := os.ReadFile(path)
+		return bytes.SplitAfter(b, []byte("\n"))
+	}
+	path := filled(t, 3)
+	l := lines(path)
+	forged, _ := seal(charge(2, 1000).record(0.1), "")
+	for name, c := range map[string]struct {
+		content [][]byte
+		want    string
+	}{
+		"a line removed":    {[][]byte{l[0], l[1], l[3]}, "line 3"},
+		"lines swapped":     {[][]byte{l[0], l[2], l[1], l[3]}, "line 2"},
+		"a line repeated":   {[][]byte{l[0], l[1], l[1], l[2], l[3]}, "line 3"},
+		"a forged line":     {[][]byte{l[0], l[1], forged, l[3]}, "line 3"},
+		"the first removed": {[][]byte{l[1], l[2], l[3]}, "line 1"},
+		"the end cut off":   {[][]byte{l[0], l[1]}, "after line 2"},
+		"lines added":       {[][]byte{l[0], l[1], l[2], l[3], []byte("{}\n")}, "line 5"},
+		"nothing left":      {nil, "empty"},
+		"no budget":         {[][]byte{[]byte("{")}, "line 1"},
+	} {
+		write(t, path, bytes.Join(c.content, nil))
+		_, err := Open(path)
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	write(t, path, bytes.Join(l, nil))
+	for name, h := range map[string]string{"garbage": "x", "empty": "", "no line": "0 " + strings.Repeat("0", 64), "other hash": "4 " + strings.Repeat("0", 64)} {
+		write(t, path+headName, []byte(h))
+		if _, err := Open(path); !errors.Is(err, ErrDamaged) {
+			t.Errorf("head %s: %v", name, err)
+		}
+	}
+	os.Remove(path + headName)
+	if _, err := Open(path); !errors.Is(err, ErrDamaged) {
+		t.Errorf("no head: %v", err)
+	}
+}
+
+func TestBudgetsAreValidated(t *testing.T) {
+	for want, change := range map[string]func(*Budget){
+		"epsilon is 0":      func(b *Budget) { b.Epsilon = 0 },
+		"epsilon is NaN":    func(b *Budget) { b.Epsilon = math.NaN() },
+		"delta is 0":        func(b *Budget) { b.Delta = 0 },
+		"delta is 0.001":    func(b *Budget) { b.Delta = 0.001 },
+		"0 clients":         func(b *Budget) { b.Clients = 0 },
+		"mechanism is":      func(b *Budget) { b.Mechanism = "laplace" },
+		"relation is":       func(b *Budget) { b.Relation = "replace" },
+		"unit of privacy":   func(b *Budget) { b.Unit = "" },
+		"less than 1/clien": func(b *Budget) { b.Delta = 0.45 },
+	} {
+		b := budget()
+		change(&b)
+		path := filepath.Join(t.TempDir(), "ledger.jsonl")
+		if _, err := Create(path, b); !errors.Is(err, ErrBadBudget) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", b, err, want)
+		}
+	}
+	b := budget()
+	b.Delta, b.ForcedDelta, b.Epsilon = 0.45, true, math.Inf(1)
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	l, err := Create(path, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Charge(charge(1, 0)); err != nil { // no noise, under no budget
+		t.Errorf("infinite budget: %v", err)
+	}
+	l.Close()
+	if got, entries, err := Read(path); err != nil || got != b || len(entries) != 1 {
+		t.Errorf("infinite budget read back: %+v, %v", got, err)
+	}
+}
+
+func TestChargesAreValidated(t *testing.T) {
+	l, err := Create(filepath.Join(t.TempDir(), "ledger.jsonl"), budget())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for name, change := range map[string]func(*Entry){
+		"round":       func(e *Entry) { e.Round = 0 },
+		"sigma":       func(e *Entry) { e.Sigma = math.NaN() },
+		"infinite":    func(e *Entry) { e.Sigma = math.Inf(1) },
+		"sensitivity": func(e *Entry) { e.Sensitivity = 0 },
+		"clients":     func(e *Entry) { e.Clients = -1 },
+		"hash":        func(e *Entry) { e.ReleaseHash = "abc" },
+	} {
+		e := charge(1, 10)
+		change(&e)
+		if err := l.Charge(e); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := l.Charge(charge(1, 0)); !errors.Is(err, ErrBudget) {
+		t.Errorf("a charge without noise: %v", err)
+	}
+	if n := len(l.Entries()); n != 0 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+func TestFailedWriteIsNotAcknowledged(t *testing.T) {
+	path := filled(t, 1)
+	l, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.file.Close() // as a disk that vanished
+	if err := l.Charge(charge(2, 10)); err == nil || errors.Is(err, ErrBudget) {
+		t.Errorf("charge: %v", err)
+	}
+	if err := l.Charge(charge(2, 10)); err == nil || !strings.Contains(err.Error(), "open it anew") {
+		t.Errorf("next charge: %v", err)
+	}
+	l.Close()
+	if l, err = Open(path); err != nil || len(l.Entries()) != 1 {
+		t.Errorf("afterwards: %v", err)
+	}
+	l.Close()
+}
+
+func TestConcurrentChargesRespectTheBudget(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	l, err := Create(path, budget())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const fit = 5
+	sigma := calibrated(t, budget(), fit)
+	var group sync.WaitGroup
+	for i := range 12 {
+		group.Go(func() {
+			if err := l.Charge(charge(i+1, sigma)); err != nil && !errors.Is(err, ErrBudget) {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if _, entries, err := Read(path); err != nil || len(entries) != fit {
+		t.Errorf("%d charges stand, want %d (%v)", len(entries), fit, err)
+	}
+}
+
+func FuzzLedger(f *testing.F) {
+	path := filled(f, 2)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)-5])
+	f.Add([]byte("{}\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := parse(b)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) {
+				t.Errorf("unmarked error %v", err)
+			}
+			return
+		}
+		if err := c.budget.Validate(); err != nil || c.size > len(b) || len(c.hashes) != c.lines() {
+			t.Errorf("accepted %q: %v", b, err)
+		}
+		if _, err := Spent(c.budget, c.entries); err != nil {
+			t.Errorf("entries that cannot be accounted: %v", err)
+		}
+	})
+}

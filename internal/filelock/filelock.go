@@ -1,0 +1,59 @@
+// Package filelock keeps a second process from working on the same files.
+//
+// The lock is the operating system's, on a file beside what it guards, so it goes with the process however that ends:
+// there are no stale locks to clean up. The file itself stays.
+package filelock
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ErrLocked marks a lock that another process, or another Lock of this one, holds.
+var ErrLocked = errors.New("locked by another process")
+
+// Lock is a held lock.
+type Lock struct{ file *os.File }
+
+// Acquire takes the lock on the file at path, creating it, or fails at once with an error that is [ErrLocked] and
+// names the path and, where known, the process that holds it.
+func Acquire(path string) (*Lock, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	held, err := tryLock(file)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if !held {
+		defer file.Close()
+		owner := "another process"
+		if b, err := io.ReadAll(io.LimitReader(file, 32)); err == nil {
+			if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
+				owner = fmt.Sprintf("process %d", pid)
+			}
+		}
+		return nil, fmt.Errorf("%s: %w (%s): wait until it ends or use another directory", path, ErrLocked, owner)
+	}
+	// The number is for people; a lock whose file cannot take it, as on a full disk, holds all the same.
+	if err := file.Truncate(0); err == nil {
+		_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return &Lock{file}, nil
+}
+
+// Release gives the lock back.
+func (l *Lock) Release() error {
+	if l == nil || l.file == nil {
+		return nil
+	}
+	err := l.file.Close() // closing unlocks
+	l.file = nil
+	return err
+}
