@@ -1,0 +1,125 @@
+package downstream
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"popri/datasets/clients"
+	"popri/internal/rng"
+	"popri/lm"
+	"popri/tensor"
+	"popri/tokenizer"
+)
+
+// Score is the evaluation of one client.
+type Score struct {
+	Tokens  int     `json:"tokens"`
+	Correct int     `json:"correct"` // tokens that are the model's likeliest
+	Loss    float64 `json:"loss"`    // summed, nats
+}
+
+// Set is clients' text made ready for evaluation.
+type Set struct {
+	Rows   []lm.Row
+	client []int // of each row
+	n      int
+}
+
+// NewSet tokenises the clients' texts as [Encode] does.
+func NewSet(tok *tokenizer.Tokenizer, separator int32, list []clients.Client, length int) Set {
+	set := Set{n: len(list)}
+	for i, c := range list {
+		rows := Encode(tok, separator, c.Texts, length)
+		set.Rows = append(set.Rows, rows...)
+		for range rows {
+			set.client = append(set.client, i)
+		}
+	}
+	return set
+}
+
+// Evaluate scores the model on each client of the set.
+func Evaluate(m *lm.Model, set Set) (scores []Score, err error) {
+	scores = make([]Score, set.n)
+	err = tensor.Run(func(s *tensor.Scope) error {
+		rows, err := m.EvaluateRows(s, set.Rows, evalTokens)
+		if err != nil {
+			return err
+		}
+		for i, r := range rows {
+			c := &scores[set.client[i]]
+			c.Tokens += r.Tokens
+			c.Correct += r.Correct
+			c.Loss += r.Loss
+		}
+		return nil
+	})
+	return scores, err
+}
+
+// Interval is a 95 % confidence interval.
+type Interval [2]float64
+
+// Accuracy is the share of all tokens that are predicted exactly.
+func Accuracy(scores []Score) float64 {
+	correct, tokens := 0, 0
+	for _, c := range scores {
+		correct += c.Correct
+		tokens += c.Tokens
+	}
+	return float64(correct) / float64(tokens)
+}
+
+// Perplexity is exp of the mean loss over all tokens.
+func Perplexity(scores []Score) float64 {
+	loss, tokens := 0.0, 0
+	for _, c := range scores {
+		loss += c.Loss
+		tokens += c.Tokens
+	}
+	return math.Exp(loss / float64(tokens))
+}
+
+// GapClosed is the share of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy makes.
+func GapClosed(scores, zero, infinite []Score) float64 {
+	a, b, c := Accuracy(zero), Accuracy(scores), Accuracy(infinite)
+	return (b - a) / (c - a)
+}
+
+// Bootstrap returns the 95 % percentile interval of a statistic over clients drawn with replacement (Efron 1979). Every
+// list holds the same clients in the same order and is drawn alike, so that differences are compared client by client.
+func Bootstrap(draws int, seed uint64, statistic func(lists ...[]Score) float64, lists ...[]Score) (Interval, error) {
+	n := len(lists[0])
+	for _, l := range lists {
+		if len(l) != n {
+			return Interval{}, fmt.Errorf("downstream: score lists of %d and %d clients", n, len(l))
+		}
+	}
+	if n == 0 || draws < 1 {
+		return Interval{}, fmt.Errorf("downstream: %d bootstrap draws of %d clients", draws, n)
+	}
+	random := rng.New(seed, "downstream", "bootstrap")
+	values := make([]float64, 0, draws)
+	drawn := make([][]Score, len(lists))
+	for range draws {
+		for k := range drawn {
+			drawn[k] = drawn[k][:0]
+		}
+		for range n {
+			i := random.IntN(n)
+			for k, l := range lists {
+				drawn[k] = append(drawn[k], l[i])
+			}
+		}
+		if v := statistic(drawn...); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			values = append(values, v)
+		}
+	}
+	if len(values) == 0 {
+		return Interval{math.NaN(), math.NaN()}, nil
+	}
+	slices.Sort(values)
+	at := func(p float64) float64 { return values[min(len(values)-1, int(p*float64(len(values))))] }
+	return Interval{at(0.025), at(0.975)}, nil
+}

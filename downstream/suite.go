@@ -1,0 +1,134 @@
+package downstream
+
+import (
+	"context"
+	"fmt"
+
+	"popri/datasets/clients"
+	"popri/lm"
+	"popri/tensor"
+	"popri/tokenizer"
+)
+
+// Keys of the reference points that every comparison has.
+const (
+	Public  = "public"  // ε = 0: the starting point
+	Private = "private" // ε = ∞: the private training text itself
+)
+
+// Source is text to fine-tune on.
+type Source struct {
+	Key   string // popri, untuned, public_all, …
+	Name  string // for people
+	Texts []string
+}
+
+// Result is what fine-tuning on a source gave on the test clients.
+type Result struct {
+	Key          string    `json:"key"`
+	Name         string    `json:"name"`
+	Texts        int       `json:"texts"`
+	BestStep     int       `json:"best_step"`
+	Curve        []Point   `json:"curve,omitempty"`
+	Accuracy     float64   `json:"accuracy"`
+	AccuracyCI   Interval  `json:"accuracy_ci"`
+	Perplexity   float64   `json:"perplexity"`
+	PerplexityCI Interval  `json:"perplexity_ci"`
+	GapClosed    *float64  `json:"gap_closed,omitempty"`
+	GapClosedCI  *Interval `json:"gap_closed_ci,omitempty"`
+	scores       []Score
+}
+
+// Suite evaluates sources against each other.
+type Suite struct {
+	ModelDir   string // the small model's starting point
+	Population *clients.Population
+	Options    Options
+	Draws      int // of the bootstrap
+	// Begin and Measured, where not nil, report progress.
+	Begin    func(key, name string, texts int)
+	Measured func(key string, p Point)
+}
+
+// Run fine-tunes on every source and on the private training text, and returns the results in this order: ε = 0, the
+// sources, ε = ∞.
+func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
+	tok, err := tokenizer.Load(u.ModelDir)
+	if err != nil {
+		return nil, fmt.Errorf("downstream: %w", err)
+	}
+	separator, ok := tok.EOS()
+	if !ok {
+		return nil, fmt.Errorf("downstream: the tokenizer of %s has no end-of-text token", u.ModelDir)
+	}
+	validation := NewSet(tok, separator, u.Population.Split(clients.Validation), u.Options.Length)
+	test := NewSet(tok, separator, u.Population.Split(clients.Test), u.Options.Length)
+	if validation.n == 0 || test.n == 0 {
+		return nil, fmt.Errorf("downstream: the population has %d validation and %d test clients, both are needed", validation.n, test.n)
+	}
+	private := Source{Private, "private training text (ε = ∞)", clients.Texts(u.Population.Split(clients.Train))}
+	all := append([]Source{{Public, "public checkpoint (ε = 0)", nil}}, append(sources, private)...)
+	results := make([]Result, 0, len(all))
+	for _, src := range all {
+		if u.Begin != nil {
+			u.Begin(src.Key, src.Name, len(src.Texts))
+		}
+		r, err := u.one(ctx, src, tok, separator, validation, test)
+		if err != nil {
+			return nil, fmt.Errorf("downstream: %s: %w", src.Name, err)
+		}
+		results = append(results, r)
+	}
+	return results, u.compare(results)
+}
+
+func (u Suite) one(ctx context.Context, src Source, tok *tokenizer.Tokenizer, separator int32, validation, test Set) (Result, error) {
+	r := Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
+	m, err := lm.Load(u.ModelDir, lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute})
+	if err != nil {
+		return r, err
+	}
+	defer m.Free()
+	if src.Key != Public {
+		o := u.Options
+		if u.Measured != nil {
+			o.Progress = func(p Point) { u.Measured(src.Key, p) }
+		}
+		best, curve, err := FineTune(ctx, m, Encode(tok, separator, src.Texts, o.Length), validation.Rows, o)
+		if err != nil {
+			return r, err
+		}
+		r.BestStep, r.Curve = best.Step, curve
+	}
+	r.scores, err = Evaluate(m, test)
+	return r, err
+}
+
+// compare fills in the figures and their intervals.
+func (u Suite) compare(results []Result) error {
+	zero, infinite := results[0].scores, results[len(results)-1].scores
+	one := func(f func([]Score) float64) func(...[]Score) float64 {
+		return func(l ...[]Score) float64 { return f(l[0]) }
+	}
+	for i := range results {
+		r := &results[i]
+		r.Accuracy, r.Perplexity = Accuracy(r.scores), Perplexity(r.scores)
+		var err error
+		if r.AccuracyCI, err = Bootstrap(u.Draws, u.Options.Seed, one(Accuracy), r.scores); err != nil {
+			return err
+		}
+		if r.PerplexityCI, err = Bootstrap(u.Draws, u.Options.Seed, one(Perplexity), r.scores); err != nil {
+			return err
+		}
+		if r.Key == Public || r.Key == Private {
+			continue
+		}
+		gap := GapClosed(r.scores, zero, infinite)
+		ci, err := Bootstrap(u.Draws, u.Options.Seed, func(l ...[]Score) float64 { return GapClosed(l[0], l[1], l[2]) }, r.scores, zero, infinite)
+		if err != nil {
+			return err
+		}
+		r.GapClosed, r.GapClosedCI = &gap, &ci
+	}
+	return nil
+}
