@@ -221,7 +221,11 @@ func (s *set) checkSum(t *testing.T, name string) {
 	s.compare(t, name+" (fast path)", fast, want)
 	reference := make([]float64, len(want))
 	for i := range s.clients() {
-		for k, v := range prepared.Contribution(s.client(i)) {
+		contribution, err := prepared.Contribution(s.client(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range contribution {
 			reference[k] += v
 		}
 	}

@@ -149,14 +149,13 @@ func (s *Samples) Options() Options { return s.options }
 
 // Contribution computes one client's clipped vector, of norm at most Clip, by the reference path. A client without
 // texts gives zeros.
-func (s *Samples) Contribution(texts embedding.Matrix) []float64 {
-	scores := make([]float64, s.n)
-	MeanCosine(scores, s.given, texts)
-	if s.options.Normalize == Standardized {
-		Standardize(scores)
+func (s *Samples) Contribution(texts embedding.Matrix) ([]float64, error) {
+	if texts.Dim != s.d {
+		return nil, fmt.Errorf("scoring: texts have %d dimensions, samples %d", texts.Dim, s.d)
 	}
-	Clip(scores, s.options.Clip)
-	return scores
+	mean := make([]float64, s.d)
+	meanRow(mean, texts)
+	return s.ContributionOfMean(mean)
 }
 
 // Sum adds the clipped vectors of all clients by the fast path: n values. It is private data until noise is added.
@@ -245,4 +244,24 @@ func dot(a, b []float64) float64 {
 		s0 += a[i] * b[i]
 	}
 	return s0 + s1 + s2 + s3
+}
+
+// ContributionOfMean is [Samples.Contribution] for a client whose mean text embedding is known.
+func (s *Samples) ContributionOfMean(mean []float64) ([]float64, error) {
+	if len(mean) != s.d {
+		return nil, fmt.Errorf("scoring: a client's embedding has %d dimensions, samples %d", len(mean), s.d)
+	}
+	scores := make([]float64, s.n)
+	for i := range scores {
+		var sum float64
+		for j, x := range s.given.Row(i) {
+			sum += float64(x) * mean[j]
+		}
+		scores[i] = sum
+	}
+	if s.options.Normalize == Standardized {
+		Standardize(scores)
+	}
+	Clip(scores, s.options.Clip)
+	return scores, nil
 }

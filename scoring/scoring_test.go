@@ -82,7 +82,10 @@ func TestFastPathEqualsReferencePath(t *testing.T) {
 			}
 			reference := make([]float64, n)
 			for i := range clients {
-				v := s.Contribution(texts.Slice(offsets[i], offsets[i+1]))
+				v, err := s.Contribution(texts.Slice(offsets[i], offsets[i+1]))
+				if err != nil {
+					t.Fatal(err)
+				}
 				if norm := length(v); norm > o.Clip*(1+1e-12) {
 					t.Fatalf("trial %d, %+v: client %d contributes norm %g", trial, o, i, norm)
 				}

@@ -1,0 +1,129 @@
+package fedsim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"popri/accountant/ledger"
+	"popri/datasets/clients"
+	"popri/embedding"
+	"popri/scoring"
+)
+
+// Path is how the sum over clients is computed. Both give the same distribution.
+type Path string
+
+const (
+	// Aggregate computes the sum at once and adds noise to it: fast, for simulation. It is the default.
+	Aggregate Path = "aggregate"
+	// PerClient builds each client's vector with its own share N(0, σ²C²/L) of the noise, as clients of a secure
+	// aggregation would, and adds them up. It is what the fast path is tested against.
+	PerClient Path = "per_client"
+)
+
+// Config sets a federation up.
+type Config struct {
+	// Ledger pays for each release. Required. Its budget must be for as many clients as the population has for training.
+	Ledger *ledger.Ledger
+	// Sigma is the noise multiplier: standard deviation of the noise / Scoring.Clip. 0 adds no noise, which only a
+	// ledger without a bound on ε pays for.
+	Sigma float64
+	// Scoring says how clients make their vectors; its Clip is the sensitivity.
+	Scoring scoring.Options
+	// Path is how sums are computed; default [Aggregate].
+	Path Path
+	// InsecureSeed takes the noise from this seed instead of the system's entropy: whoever knows the seed can take the
+	// noise off again. For tests. The ledger's budget must say so too.
+	InsecureSeed *uint64
+	// UnsafeDiagnostics, where set, writes un-noised figures to disk. For experiments on data that is public anyhow.
+	UnsafeDiagnostics *UnsafeDiagnostics
+}
+
+// Federation is the simulated population. Its methods are not safe for concurrent use.
+type Federation struct {
+	config Config
+	means  scoring.Means
+	// crash stands for a process that ends at the named stage of a release; tests set it.
+	crash func(stage string) error
+}
+
+// New embeds the texts of the population's train clients, once, and keeps each client's mean.
+func New(p *clients.Population, encoder embedding.Encoder, config Config) (*Federation, error) {
+	if config.Path == "" {
+		config.Path = Aggregate
+	}
+	train := p.Split(clients.Train)
+	if err := config.validate(len(train)); err != nil {
+		return nil, err
+	}
+	means, err := embed(train, encoder)
+	if err != nil {
+		return nil, err
+	}
+	return &Federation{config: config, means: means}, nil
+}
+
+func (c Config) validate(train int) error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if !(c.Sigma >= 0) || math.IsInf(c.Sigma, 1) {
+		fault("fedsim: noise multiplier is %g, want 0 or more", c.Sigma)
+	}
+	if c.Path != Aggregate && c.Path != PerClient {
+		fault("fedsim: path is %q, want %q or %q", c.Path, Aggregate, PerClient)
+	}
+	if err := c.Scoring.Validate(); err != nil {
+		faults = append(faults, err)
+	}
+	if train == 0 {
+		fault("fedsim: the population has no train clients")
+	}
+	if c.Ledger == nil {
+		fault("fedsim: there is no ledger to charge")
+	} else {
+		budget := c.Ledger.Budget()
+		if budget.Clients != train {
+			fault("fedsim: the ledger's budget is for %d clients, the population has %d train clients", budget.Clients, train)
+		}
+		if budget.InsecureSeededNoise != (c.InsecureSeed != nil) {
+			fault("fedsim: insecure seeded noise is %v here and %v in the ledger", c.InsecureSeed != nil, budget.InsecureSeededNoise)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// embed encodes in blocks of whole clients, so that only the means stay in memory.
+func embed(train []clients.Client, encoder embedding.Encoder) (scoring.Means, error) {
+	const block = 4096 // texts
+	all := scoring.Means{Clients: len(train), Dim: encoder.Dim(), Data: make([]float64, 0, len(train)*encoder.Dim())}
+	for len(train) > 0 {
+		var texts []string
+		offsets := []int{0}
+		n := 0
+		for n < len(train) && (n == 0 || len(texts)+len(train[n].Texts) <= block) {
+			texts = append(texts, train[n].Texts...)
+			offsets = append(offsets, len(texts))
+			n++
+		}
+		rows, err := encoder.Encode(texts)
+		if err != nil {
+			return scoring.Means{}, fmt.Errorf("fedsim: encode the texts of %d clients: %w", n, err)
+		}
+		means, err := scoring.MeanEmbeddings(rows, offsets)
+		if err != nil {
+			return scoring.Means{}, fmt.Errorf("fedsim: %w", err)
+		}
+		all.Data = append(all.Data, means.Data...)
+		train = train[n:]
+	}
+	for i, v := range all.Data {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return scoring.Means{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(), v, i/all.Dim)
+		}
+	}
+	return all, nil
+}
+
+// Clients is the number of train clients, who all take part in every round.
+func (f *Federation) Clients() int { return f.means.Clients }

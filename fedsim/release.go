@@ -1,0 +1,348 @@
+package fedsim
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"popri/accountant/ledger"
+	"popri/embedding"
+	"popri/internal/atomicfile"
+	"popri/scoring"
+)
+
+// The files of a release, in the round's folder.
+const (
+	ReleaseFile = "release.bin"
+	pendingFile = "release.pending"
+)
+
+// ErrUncharged marks a release on disk that the ledger does not know.
+var ErrUncharged = errors.New("the release was never charged")
+
+// ErrOtherSamples marks a release that was made, and charged, for other samples than those of the call.
+var ErrOtherSamples = errors.New("the release is for other samples")
+
+// Request is what the clients are asked about in one round.
+type Request struct {
+	Round   int              // from 1
+	Samples embedding.Matrix // n unit vectors, one for each sample
+	// Key identifies the samples, so that a resumed round does not take the release of others for its own. Empty means
+	// the hash of Samples, which only fits where the encoder repeats itself to the last bit.
+	Key string
+	// Dir is the round's folder, which must exist.
+	Dir string
+}
+
+// Release is what leaves the clients: public from here on.
+type Release struct {
+	Round     int
+	Sum       []float64         // n values: clipped vectors added up, noise included
+	Clients   int               // that took part
+	Sigma     float64           // noise multiplier
+	ClipNorm  float64           // sensitivity
+	Normalize scoring.Normalize // what clients did before clipping
+	Seeded    bool              // the noise is no secret: nothing is protected
+	Hash      string            // hex SHA-256 of the release's file, as the ledger has it
+	Resumed   bool              // taken from disk: charged by an earlier call
+}
+
+// NoiseStd is the standard deviation of the noise in each value of Sum.
+func (r *Release) NoiseStd() float64 { return r.Sigma * r.ClipNorm * slack }
+
+// Collect asks the clients about samples, charges the ledger and returns the noised sum. Called again for a round that
+// is on disk, it returns the same release and charges nothing; see the package's comment for what happens between.
+//
+// Errors: ledger.ErrBudget where the budget does not cover the round (nothing was released), [ErrUncharged],
+// [ErrOtherSamples], and failures of the disk.
+func (f *Federation) Collect(r Request) (*Release, error) {
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	if r.Samples.Dim != f.means.Dim {
+		return nil, fmt.Errorf("fedsim: samples have %d dimensions, the clients' embeddings %d", r.Samples.Dim, f.means.Dim)
+	}
+	if r.Key == "" {
+		r.Key = matrixHash(r.Samples)
+	}
+	samples, err := scoring.Prepare(r.Samples, f.config.Scoring)
+	if err != nil {
+		return nil, err
+	}
+	release, err := f.release(r, samples)
+	if err != nil {
+		return nil, fmt.Errorf("fedsim: round %d: %w", r.Round, err)
+	}
+	if f.config.UnsafeDiagnostics != nil {
+		if err := f.diagnose(samples, release); err != nil {
+			return nil, fmt.Errorf("fedsim: round %d: %w", r.Round, err)
+		}
+	}
+	return release, nil
+}
+
+func (r Request) validate() error {
+	if r.Round < 1 {
+		return fmt.Errorf("fedsim: round %d, want 1 or more", r.Round)
+	}
+	if err := r.Samples.Check(); err != nil {
+		return fmt.Errorf("fedsim: samples: %w", err)
+	}
+	if r.Dir == "" {
+		return fmt.Errorf("fedsim: no folder for the release of round %d", r.Round)
+	}
+	return nil
+}
+
+func (f *Federation) release(r Request, samples *scoring.Samples) (*Release, error) {
+	final, pending := filepath.Join(r.Dir, ReleaseFile), filepath.Join(r.Dir, pendingFile)
+	charged := map[string]bool{}
+	for _, e := range f.config.Ledger.Entries() {
+		if e.Round == r.Round {
+			charged[e.ReleaseHash] = true
+		}
+	}
+
+	found, err := f.load(final, r)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case !charged[found.Hash]:
+		return nil, fmt.Errorf("%s: %w: no charge of round %d in the ledger has its hash %.12s…", final, ErrUncharged, r.Round, found.Hash)
+	default:
+		found.Resumed = true
+		return found, nil
+	}
+
+	// A pending file is used again rather than drawn anew, so that no round ever has two noises on disk.
+	found, err = f.load(pending, r)
+	switch {
+	case err == nil && charged[found.Hash]:
+		found.Resumed = true
+		return found, f.publish(pending, final)
+	case err == nil:
+		return f.pay(found, pending, final)
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, ErrOtherSamples), errors.Is(err, errMalformed):
+		// It was never charged under this content, so it was never released: away with it.
+		if err := os.Remove(pending); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, err
+	}
+
+	// Without cover there must be no draw at all: a sum must not lie on disk that nobody may see.
+	if err := f.affordable(len(charged)); err != nil {
+		return nil, err
+	}
+	fresh, err := f.draw(r, samples)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.at("drawn"); err != nil {
+		return nil, err
+	}
+	content := fresh.encode(r.Key)
+	fresh.Hash = contentHash(content)
+	if err := atomicfile.WriteBytes(pending, content); err != nil {
+		return nil, err
+	}
+	if err := f.at("pending"); err != nil {
+		return nil, err
+	}
+	if charged[fresh.Hash] { // seeded noise repeats itself: this is the very release that was charged and lost
+		return fresh, f.publish(pending, final)
+	}
+	return f.pay(fresh, pending, final)
+}
+
+// affordable asks the ledger before anything is drawn; lost charges of this round are only told about.
+func (f *Federation) affordable(lost int) error {
+	if f.config.InsecureSeed != nil {
+		return nil // the draw decides: it may repeat what was charged
+	}
+	budget := f.config.Ledger.Budget()
+	after, err := f.config.Ledger.After(f.config.Sigma, 1)
+	if err != nil {
+		return err
+	}
+	if after <= budget.Epsilon {
+		return nil
+	}
+	spent, err := f.config.Ledger.Spent()
+	if err != nil {
+		return err
+	}
+	refused := &ledger.BudgetError{Path: "the run's ledger", Spent: spent, After: after, Epsilon: budget.Epsilon, Delta: budget.Delta}
+	if lost > 0 {
+		return fmt.Errorf("the round was charged %d times and its release is gone from disk; it would have to be paid for again: %w", lost, refused)
+	}
+	return refused
+}
+
+// pay charges a pending release and publishes it. Where the ledger refuses, the pending file goes.
+func (f *Federation) pay(release *Release, pending, final string) (*Release, error) {
+	err := f.config.Ledger.Charge(ledger.Entry{Round: release.Round, Sigma: release.Sigma, Sensitivity: release.ClipNorm,
+		Clients: release.Clients, ReleaseHash: release.Hash})
+	if errors.Is(err, ledger.ErrBudget) {
+		return nil, errors.Join(err, os.Remove(pending))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := f.at("charged"); err != nil {
+		return nil, err
+	}
+	return release, f.publish(pending, final)
+}
+
+func (f *Federation) publish(pending, final string) error {
+	if err := os.Rename(pending, final); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(final))
+	if err != nil {
+		return err
+	}
+	// Where a folder cannot be synced, as on some systems, the rename still happened, and the charge has the hash.
+	_ = dir.Sync()
+	if err := dir.Close(); err != nil {
+		return err
+	}
+	return f.at("renamed")
+}
+
+func (f *Federation) at(stage string) error {
+	if f.crash == nil {
+		return nil
+	}
+	return f.crash(stage)
+}
+
+// draw computes a new noised sum.
+func (f *Federation) draw(r Request, samples *scoring.Samples) (*Release, error) {
+	release := &Release{Round: r.Round, Clients: f.means.Clients, Sigma: f.config.Sigma, ClipNorm: f.config.Scoring.Clip,
+		Normalize: f.config.Scoring.Normalize, Seeded: f.config.InsecureSeed != nil}
+	std := release.NoiseStd()
+	sum, err := aggregators[f.config.Path](samples, f.means, std, newNoise(f.config.InsecureSeed, r.Round))
+	if err != nil {
+		return nil, err
+	}
+	roundTo(sum, grid(std))
+	release.Sum = sum
+	return release, nil
+}
+
+// header is the first line of a release's file; the values of the sum follow as little-endian float64.
+type header struct {
+	Format    string            `json:"format"`
+	Round     int               `json:"round"`
+	Samples   int               `json:"samples"`
+	Key       string            `json:"key"`
+	Clients   int               `json:"clients"`
+	Sigma     float64           `json:"sigma"`
+	ClipNorm  float64           `json:"clip_norm"`
+	Normalize scoring.Normalize `json:"normalize"`
+	Seeded    bool              `json:"insecure_seeded_noise"`
+}
+
+const format = "popri release 1"
+
+var errMalformed = errors.New("not a release file")
+
+func (r *Release) encode(key string) []byte {
+	line, err := json.Marshal(header{format, r.Round, len(r.Sum), key, r.Clients, r.Sigma, r.ClipNorm, r.Normalize, r.Seeded})
+	if err != nil {
+		panic(fmt.Sprintf("fedsim: header of validated numbers: %v", err)) // a bug
+	}
+	out := append(line, '\n')
+	for _, v := range r.Sum {
+		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
+	}
+	return out
+}
+
+// ReadRelease reads a release file, for reports. It does not look at the ledger.
+func ReadRelease(path string) (*Release, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("fedsim: %w", err)
+	}
+	r, _, err := decode(content)
+	if err != nil {
+		return nil, fmt.Errorf("fedsim: %s: %w", path, err)
+	}
+	return r, nil
+}
+
+func decode(content []byte) (*Release, string, error) {
+	line, data, ok := bytes.Cut(content, []byte("\n"))
+	var h header
+	if !ok || json.Unmarshal(line, &h) != nil || h.Format != format {
+		return nil, "", fmt.Errorf("%w: it does not start with the header of %q", errMalformed, format)
+	}
+	if h.Samples < 0 || len(data)%8 != 0 || len(data)/8 != h.Samples {
+		return nil, "", fmt.Errorf("%w: %d bytes hold no %d values", errMalformed, len(data), h.Samples)
+	}
+	r := &Release{Round: h.Round, Sum: make([]float64, h.Samples), Clients: h.Clients, Sigma: h.Sigma, ClipNorm: h.ClipNorm,
+		Normalize: h.Normalize, Seeded: h.Seeded, Hash: contentHash(content)}
+	for i := range r.Sum {
+		v := math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, "", fmt.Errorf("%w: value %d is %g", errMalformed, i, v)
+		}
+		r.Sum[i] = v
+	}
+	return r, h.Key, nil
+}
+
+// load reads a release that must be the answer to this very request under this very config.
+func (f *Federation) load(path string, r Request) (*Release, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	found, key, err := decode(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	want := Release{Round: r.Round, Clients: f.means.Clients, Sigma: f.config.Sigma, ClipNorm: f.config.Scoring.Clip,
+		Normalize: f.config.Scoring.Normalize, Seeded: f.config.InsecureSeed != nil}
+	got := Release{Round: found.Round, Clients: found.Clients, Sigma: found.Sigma, ClipNorm: found.ClipNorm, Normalize: found.Normalize, Seeded: found.Seeded}
+	if key != r.Key || len(found.Sum) != r.Samples.Rows {
+		return nil, fmt.Errorf("%s: %w: it has %d values for samples %.12s…, asked for are %d for %.12s…", path, ErrOtherSamples,
+			len(found.Sum), key, r.Samples.Rows, r.Key)
+	}
+	if got.differs(want) {
+		return nil, fmt.Errorf("%s: %w: it was made with round %d, %d clients, sigma %g, clip %g, %s, seeded %v; now these are %d, %d, %g, %g, %s, %v",
+			path, ErrOtherSamples, got.Round, got.Clients, got.Sigma, got.ClipNorm, got.Normalize, got.Seeded,
+			want.Round, want.Clients, want.Sigma, want.ClipNorm, want.Normalize, want.Seeded)
+	}
+	return found, nil
+}
+
+func (r Release) differs(o Release) bool {
+	return r.Round != o.Round || r.Clients != o.Clients || r.Sigma != o.Sigma || r.ClipNorm != o.ClipNorm || r.Normalize != o.Normalize || r.Seeded != o.Seeded
+}
+
+func contentHash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func matrixHash(m embedding.Matrix) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d %d\n", m.Rows, m.Dim)
+	_ = binary.Write(h, binary.LittleEndian, m.Data) // a hash takes everything
+	return hex.EncodeToString(h.Sum(nil))
+}
