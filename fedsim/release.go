@@ -132,6 +132,8 @@ func (f *Federation) release(r Request, samples *scoring.Samples) (*Release, err
 	case err == nil:
 		return f.pay(found, pending, final)
 	case errors.Is(err, fs.ErrNotExist):
+	case found != nil && charged[found.Hash]:
+		return nil, err // paid for, but not by this request
 	case errors.Is(err, ErrOtherSamples), errors.Is(err, errMalformed):
 		// It was never charged under this content, so it was never released: away with it.
 		if err := os.Remove(pending); err != nil {
@@ -210,13 +212,7 @@ func (f *Federation) publish(pending, final string) error {
 	if err := os.Rename(pending, final); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(final))
-	if err != nil {
-		return err
-	}
-	// Where a folder cannot be synced, as on some systems, the rename still happened, and the charge has the hash.
-	_ = dir.Sync()
-	if err := dir.Close(); err != nil {
+	if err := atomicfile.SyncDir(filepath.Dir(final)); err != nil {
 		return err
 	}
 	return f.at("renamed")
@@ -306,7 +302,8 @@ func decode(content []byte) (*Release, string, error) {
 	return r, h.Key, nil
 }
 
-// load reads a release that must be the answer to this very request under this very config.
+// load reads a release that must be the answer to this very request under this very config. Where it is not, the error
+// is [ErrOtherSamples] and the release comes with it.
 func (f *Federation) load(path string, r Request) (*Release, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -320,11 +317,11 @@ func (f *Federation) load(path string, r Request) (*Release, error) {
 		Normalize: f.config.Scoring.Normalize, Seeded: f.config.InsecureSeed != nil}
 	got := Release{Round: found.Round, Clients: found.Clients, Sigma: found.Sigma, ClipNorm: found.ClipNorm, Normalize: found.Normalize, Seeded: found.Seeded}
 	if key != r.Key || len(found.Sum) != r.Samples.Rows {
-		return nil, fmt.Errorf("%s: %w: it has %d values for samples %.12s…, asked for are %d for %.12s…", path, ErrOtherSamples,
+		return found, fmt.Errorf("%s: %w: it has %d values for samples %.12s…, asked for are %d for %.12s…", path, ErrOtherSamples,
 			len(found.Sum), key, r.Samples.Rows, r.Key)
 	}
 	if got.differs(want) {
-		return nil, fmt.Errorf("%s: %w: it was made with round %d, %d clients, sigma %g, clip %g, %s, seeded %v; now these are %d, %d, %g, %g, %s, %v",
+		return found, fmt.Errorf("%s: %w: it was made with round %d, %d clients, sigma %g, clip %g, %s, seeded %v; now these are %d, %d, %g, %g, %s, %v",
 			path, ErrOtherSamples, got.Round, got.Clients, got.Sigma, got.ClipNorm, got.Normalize, got.Seeded,
 			want.Round, want.Clients, want.Sigma, want.ClipNorm, want.Normalize, want.Seeded)
 	}

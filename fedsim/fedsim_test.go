@@ -1,0 +1,580 @@
+package fedsim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/datasets/clients"
+	"popri/embedding"
+	"popri/internal/rng"
+	"popri/scoring"
+)
+
+// encoder hashes words into unit vectors: enough to tell texts apart.
+type encoder struct{ dim int }
+
+func (e encoder) Name() string { return "test" }
+func (e encoder) Dim() int     { return e.dim }
+func (e encoder) Encode(texts []string) (embedding.Matrix, error) {
+	m := embedding.NewMatrix(len(texts), e.dim)
+	for i, t := range texts {
+		for _, w := range strings.Fields(t) {
+			r := rng.New(7, w)
+			for j := range e.dim {
+				m.Row(i)[j] += float32(r.NormFloat64())
+			}
+		}
+	}
+	return scoring.Unit(m), nil
+}
+
+func population(n int) *clients.Population {
+	r := rng.New(3, "population")
+	p := &clients.Population{Name: "test", Unit: "a client is a test"}
+	for i := range n {
+		c := clients.Client{ID: fmt.Sprint(i), Split: clients.Train}
+		for range 1 + r.IntN(4) {
+			c.Texts = append(c.Texts, fmt.Sprintf("secret%d common%d word%d", r.IntN(50), r.IntN(3), r.IntN(9)))
+		}
+		p.Clients = append(p.Clients, c)
+	}
+	p.Clients = append(p.Clients, clients.Client{ID: "t", Split: clients.Test, Texts: []string{"held out"}}, clients.Client{ID: "v", Split: clients.Validation, Texts: []string{"held out"}})
+	return p
+}
+
+func samples(n int) embedding.Matrix {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("sample%d common%d", i, i%3)
+	}
+	m, _ := encoder{16}.Encode(texts)
+	return m
+}
+
+// run is a run directory with its ledger, as a process sees it.
+type run struct {
+	t      *testing.T
+	dir    string
+	budget ledger.Budget
+	config Config
+	seed   *uint64
+}
+
+const testClients = 40
+
+func newRun(t *testing.T, rounds int, seed *uint64) *run {
+	t.Helper()
+	b := ledger.Budget{Epsilon: 5, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.AddOrRemove,
+		Clients: testClients, InsecureSeededNoise: seed != nil}
+	sigma, err := accountant.Sigma(accountant.Exact{}, b.Epsilon, b.Delta, rounds, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{t: t, dir: t.TempDir(), budget: b, seed: seed,
+		config: Config{Sigma: sigma, Scoring: scoring.Options{Normalize: scoring.Standardized, Clip: 1}, InsecureSeed: seed}}
+	l, err := ledger.Create(r.ledgerPath(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	return r
+}
+
+func (r *run) ledgerPath() string { return filepath.Join(r.dir, "ledger.jsonl") }
+
+// process opens the ledger, makes a federation and collects one round, as a new process would, and ends.
+func (r *run) process(round int, crash func(string) error) (*Release, error) {
+	r.t.Helper()
+	l, err := ledger.Open(r.ledgerPath())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer l.Close()
+	config := r.config
+	config.Ledger = l
+	f, err := New(population(testClients), encoder{16}, config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	f.crash = crash
+	return f.Collect(r.request(round))
+}
+
+func (r *run) request(round int) Request {
+	dir := filepath.Join(r.dir, fmt.Sprintf("%04d", round))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	return Request{Round: round, Samples: samples(30), Dir: dir}
+}
+
+func (r *run) charges() []ledger.Entry {
+	r.t.Helper()
+	_, entries, err := ledger.Read(r.ledgerPath())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return entries
+}
+
+func truth(t *testing.T, o scoring.Options) []float64 {
+	t.Helper()
+	means, err := embed(population(testClients).Split(clients.Train), encoder{16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepared, err := scoring.Prepare(samples(30), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := prepared.Sum(means)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+var errCrash = errors.New("crash")
+
+// A process that dies at any stage, any number of times, leaves a round with one charge and one noise.
+func TestCrashAtEveryStage(t *testing.T) {
+	seed := uint64(5)
+	for _, seeded := range []*uint64{nil, &seed} {
+		for _, stages := range [][]string{{"drawn"}, {"pending"}, {"charged"}, {"renamed"}, {"drawn", "pending", "charged", "renamed"}, {"pending", "pending", "charged", "charged"}} {
+			t.Run(fmt.Sprint(seeded != nil, stages), func(t *testing.T) {
+				r := newRun(t, 2, seeded)
+				pending := filepath.Join(r.request(1).Dir, pendingFile)
+				var drawn []byte // the first noised sum on disk
+				for _, stage := range stages {
+					release, err := r.process(1, func(at string) error {
+						if at == stage {
+							return errCrash
+						}
+						return nil
+					})
+					if stage == "pending" && drawn != nil {
+						// Used again, not drawn again: the stage does not come.
+						if err != nil || !slices.Equal(release.encode(matrixHash(samples(30))), drawn) {
+							t.Fatalf("second run: %v", err)
+						}
+						continue
+					}
+					if !errors.Is(err, errCrash) && !(err == nil && release.Resumed) {
+						t.Fatalf("crash at %s: %v", stage, err)
+					}
+					if b, err := os.ReadFile(pending); err == nil {
+						if drawn != nil && !bytes.Equal(b, drawn) {
+							t.Fatal("a second noise was drawn")
+						}
+						drawn = b
+					}
+				}
+				release, err := r.process(1, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				content, err := os.ReadFile(filepath.Join(r.request(1).Dir, ReleaseFile))
+				if err != nil || drawn != nil && !bytes.Equal(content, drawn) {
+					t.Errorf("the release is not the first noise drawn (%v)", err)
+				}
+				entries := r.charges()
+				if len(entries) != 1 || entries[0].ReleaseHash != release.Hash || contentHash(content) != release.Hash {
+					t.Errorf("%d charges, release %s", len(entries), release.Hash)
+				}
+				if _, err := os.Stat(pending); err == nil {
+					t.Error("a pending file is left")
+				}
+				again, err := r.process(1, nil)
+				if err != nil || !again.Resumed || !slices.Equal(again.Sum, release.Sum) || len(r.charges()) != 1 {
+					t.Errorf("asking again: %v, %d charges", err, len(r.charges()))
+				}
+			})
+		}
+	}
+}
+
+func TestBudgetStopsRounds(t *testing.T) {
+	r := newRun(t, 2, nil)
+	for round := 1; round <= 2; round++ {
+		if _, err := r.process(round, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.process(3, nil); !errors.Is(err, ledger.ErrBudget) {
+		t.Errorf("third of two rounds: %v", err)
+	}
+	files, _ := os.ReadDir(r.request(3).Dir)
+	if len(files) != 0 || len(r.charges()) != 2 {
+		t.Errorf("the refused round left %d files and %d charges", len(files), len(r.charges()))
+	}
+}
+
+// A release that was charged and is gone must be paid for again, or be refused.
+func TestLostRelease(t *testing.T) {
+	r := newRun(t, 2, nil)
+	first, err := r.process(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	final := filepath.Join(r.request(1).Dir, ReleaseFile)
+	os.Remove(final)
+	second, err := r.process(1, nil)
+	if err != nil || slices.Equal(first.Sum, second.Sum) || len(r.charges()) != 2 {
+		t.Fatalf("drawn again: %v, %d charges", err, len(r.charges()))
+	}
+	os.Remove(final)
+	if _, err := r.process(1, nil); !errors.Is(err, ledger.ErrBudget) || !strings.Contains(err.Error(), "charged 2 times") {
+		t.Errorf("lost once more: %v", err)
+	}
+
+	seed := uint64(1)
+	r = newRun(t, 1, &seed)
+	first, err = r.process(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(filepath.Join(r.request(1).Dir, ReleaseFile))
+	second, err = r.process(1, nil)
+	if err != nil || !slices.Equal(first.Sum, second.Sum) || len(r.charges()) != 1 {
+		t.Errorf("seeded noise repeats the release that was charged: %v, %d charges", err, len(r.charges()))
+	}
+}
+
+func TestForeignReleasesAreRefused(t *testing.T) {
+	r := newRun(t, 2, nil)
+	if _, err := r.process(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	final := filepath.Join(r.request(1).Dir, ReleaseFile)
+	content, _ := os.ReadFile(final)
+
+	changed := bytes.Clone(content)
+	changed[len(changed)-3] ^= 1
+	os.WriteFile(final, changed, 0o600)
+	if _, err := r.process(1, nil); !errors.Is(err, ErrUncharged) {
+		t.Errorf("a changed value: %v", err)
+	}
+	os.WriteFile(final, content[:len(content)-4], 0o600)
+	if _, err := r.process(1, nil); !errors.Is(err, errMalformed) || !strings.Contains(err.Error(), final) {
+		t.Errorf("a truncated release: %v", err)
+	}
+	os.WriteFile(final, content, 0o600)
+	r.config.Sigma *= 2
+	if _, err := r.process(1, nil); !errors.Is(err, ErrOtherSamples) {
+		t.Errorf("another sigma: %v", err)
+	}
+	r.config.Sigma /= 2
+
+	// A pending file: of other samples and not charged, it goes; charged, it stays and the call fails.
+	pending := filepath.Join(r.request(1).Dir, pendingFile)
+	os.Rename(final, pending)
+	r.config.Sigma *= 2
+	if _, err := r.process(1, nil); !errors.Is(err, ErrOtherSamples) {
+		t.Errorf("pending, charged, another sigma: %v", err)
+	}
+	r.config.Sigma /= 2
+	if release, err := r.process(1, nil); err != nil || !release.Resumed {
+		t.Errorf("pending and charged: %v", err)
+	}
+	os.WriteFile(filepath.Join(r.request(2).Dir, pendingFile), changed, 0o600)
+	if release, err := r.process(2, nil); err != nil || release.Resumed || len(r.charges()) != 2 {
+		t.Errorf("a pending file of another round: %v", err)
+	}
+}
+
+func TestKeyIdentifiesSamples(t *testing.T) {
+	r := newRun(t, 2, nil)
+	l, err := ledger.Open(r.ledgerPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r.config.Ledger = l
+	f, err := New(population(testClients), encoder{16}, r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := r.request(1)
+	request.Key = "texts 1"
+	first, err := f.Collect(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Samples.Data = slices.Clone(request.Samples.Data)
+	request.Samples.Data[0] += 1e-7 // as another machine's encoder would
+	if again, err := f.Collect(request); err != nil || !slices.Equal(first.Sum, again.Sum) {
+		t.Errorf("same key: %v", err)
+	}
+	request.Key = "texts 2"
+	if _, err := f.Collect(request); !errors.Is(err, ErrOtherSamples) {
+		t.Errorf("other key: %v", err)
+	}
+}
+
+// Both ways to the sum are the true sum plus noise of the same spread, and with no noise the same vector.
+func TestPathsConform(t *testing.T) {
+	for _, o := range []scoring.Options{{Normalize: scoring.Standardized, Clip: 1}, {Normalize: scoring.None, Clip: 0.5}} {
+		want := truth(t, o)
+		prepared, _ := scoring.Prepare(samples(30), o)
+		means, _ := embed(population(testClients).Split(clients.Train), encoder{16})
+		for path, sum := range aggregators {
+			exact, err := sum(prepared, means, 0, newNoise(nil, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range exact {
+				if math.Abs(exact[i]-want[i]) > 1e-9 {
+					t.Fatalf("%s without noise: value %d is %g, want %g", path, i, exact[i], want[i])
+				}
+			}
+			const std, draws = 2.5, 300
+			var total, squares, neighbours float64
+			for range draws {
+				noised, err := sum(prepared, means, std, newNoise(nil, 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				previous := 0.0
+				for i := range noised {
+					d := noised[i] - want[i]
+					total += d
+					squares += d * d
+					neighbours += d * previous
+					previous = d
+				}
+			}
+			n := float64(draws * len(want))
+			if mean := total / n; math.Abs(mean) > 5*std/math.Sqrt(n) {
+				t.Errorf("%s: noise has mean %g", path, mean)
+			}
+			if ratio := squares / n / (std * std); math.Abs(ratio-1) > 5*math.Sqrt(2/n) {
+				t.Errorf("%s: noise has %.4f of the variance it should have", path, ratio)
+			}
+			if c := neighbours / n / (std * std); math.Abs(c) > 5/math.Sqrt(n) {
+				t.Errorf("%s: neighbouring values' noise correlates by %g", path, c)
+			}
+		}
+	}
+}
+
+// The noise is normal: the share of draws beyond each of some bounds is what it should be.
+func TestNoiseIsNormal(t *testing.T) {
+	seed := uint64(9)
+	for name, noise := range map[string]*gaussian{"entropy": newNoise(nil, 1), "seeded": newNoise(&seed, 1)} {
+		const draws = 400_000
+		bounds := []float64{-4, -3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 4}
+		below := make([]int, len(bounds))
+		for range draws {
+			x := noise.next()
+			for i, b := range bounds {
+				if x < b {
+					below[i]++
+				}
+			}
+		}
+		for i, b := range bounds {
+			p := 0.5 * math.Erfc(-b/math.Sqrt2)
+			if got := float64(below[i]) / draws; math.Abs(got-p) > 5.5*math.Sqrt(p*(1-p)/draws) {
+				t.Errorf("%s: share below %g is %.6f, want %.6f", name, b, got, p)
+			}
+		}
+	}
+	a, b := newNoise(nil, 1), newNoise(nil, 1)
+	if a.next() == b.next() {
+		t.Error("two noises from entropy start alike")
+	}
+	c, d, e := newNoise(&seed, 1), newNoise(&seed, 1), newNoise(&seed, 2)
+	x := c.next()
+	if x != d.next() || x == e.next() {
+		t.Error("seeded noise does not depend on seed and round alone")
+	}
+}
+
+func TestReleaseLiesOnTheGrid(t *testing.T) {
+	r := newRun(t, 1, nil)
+	release, err := r.process(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := grid(release.NoiseStd())
+	if step > release.NoiseStd()*1e-6 || math.Exp2(math.Round(math.Log2(step))) != step {
+		t.Errorf("grid %g for noise of %g", step, release.NoiseStd())
+	}
+	for i, v := range release.Sum {
+		if math.Mod(v, step) != 0 {
+			t.Errorf("value %d, %g, is no multiple of %g", i, v, step)
+		}
+	}
+}
+
+// What a round leaves on disk holds neither private text nor the true sum, and nothing that comes close to it.
+func TestOnlyTheNoisedSumLeaves(t *testing.T) {
+	r := newRun(t, 1, nil)
+	release, err := r.process(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := truth(t, r.config.Scoring)
+	near := 0
+	for i, v := range release.Sum {
+		if math.Abs(v-want[i]) < 1e-3*release.NoiseStd() {
+			near++
+		}
+	}
+	if near > 2 {
+		t.Errorf("%d of %d values are the true ones", near, len(want))
+	}
+	var names []string
+	filepath.WalkDir(r.dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		names = append(names, entry.Name())
+		if bytes.Contains(b, []byte("secret")) || bytes.Contains(b, []byte("held out")) {
+			t.Errorf("%s holds private text", path)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"ledger.jsonl", "ledger.jsonl.head", "ledger.jsonl.lock", ReleaseFile}) {
+		t.Errorf("files after a round: %q", names)
+	}
+}
+
+func TestUnsafeDiagnostics(t *testing.T) {
+	r := newRun(t, 1, nil)
+	r.config.UnsafeDiagnostics = &UnsafeDiagnostics{Dir: r.dir, Rankers: map[string]func(*scoring.Samples, []float64) ([]scoring.Pair, error){
+		"none": func(_ *scoring.Samples, sum []float64) ([]scoring.Pair, error) {
+			ranking, err := scoring.Rank[string](sum, nil, 10, 5, scoring.ByIndex)
+			return ranking.Pairs, err
+		},
+		"constant": func(*scoring.Samples, []float64) ([]scoring.Pair, error) { return []scoring.Pair{{Chosen: 1}}, nil },
+	}}
+	if _, err := r.process(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	path := r.config.UnsafeDiagnostics.DiagnosisPath(1)
+	if filepath.Base(filepath.Dir(path)) != UnsafeFolder {
+		t.Errorf("diagnostics go to %s", path)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d Diagnosis
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	want := truth(t, r.config.Scoring)
+	for i := range want {
+		if math.Abs(d.TrueSum[i]-want[i]) > 1e-9 {
+			t.Fatalf("true sum: value %d is %g, want %g", i, d.TrueSum[i], want[i])
+		}
+	}
+	if d.PairsRecovered["constant"] != 1 || d.PairsRecovered["none"] < 0 || d.PairsRecovered["none"] > 1 || d.Warning == "" {
+		t.Errorf("%+v", d.PairsRecovered)
+	}
+}
+
+func TestWithoutNoise(t *testing.T) {
+	r := newRun(t, 1, nil)
+	b := r.budget
+	b.Epsilon = math.Inf(1)
+	r.dir = t.TempDir()
+	l, err := ledger.Create(r.ledgerPath(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	r.config.Sigma = 0
+	release, err := r.process(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := truth(t, r.config.Scoring)
+	for i, v := range release.Sum {
+		if math.Abs(v-want[i]) > 1e-12 {
+			t.Errorf("value %d is %g, want %g", i, v, want[i])
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := newRun(t, 1, nil)
+	l, err := ledger.Open(r.ledgerPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	good := r.config
+	good.Ledger = l
+	seed := uint64(1)
+	for want, change := range map[string]func(*Config){
+		"no ledger":        func(c *Config) { c.Ledger = nil },
+		"noise multiplier": func(c *Config) { c.Sigma = math.NaN() },
+		"path is":          func(c *Config) { c.Path = "x" },
+		"clip norm":        func(c *Config) { c.Scoring.Clip = 0 },
+		"insecure seeded":  func(c *Config) { c.InsecureSeed = &seed },
+	} {
+		c := good
+		change(&c)
+		if _, err := New(population(testClients), encoder{16}, c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	if _, err := New(population(testClients+1), encoder{16}, good); err == nil || !strings.Contains(err.Error(), "41 train clients") {
+		t.Errorf("another population: %v", err)
+	}
+	f, err := New(population(testClients), encoder{16}, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Clients() != testClients {
+		t.Errorf("%d clients", f.Clients())
+	}
+	for want, change := range map[string]func(*Request){
+		"round 0":      func(r *Request) { r.Round = 0 },
+		"no folder":    func(r *Request) { r.Dir = "" },
+		"8 dimensions": func(r *Request) { r.Samples = embedding.Matrix{Rows: 1, Dim: 8, Data: make([]float32, 8)} },
+		"matrix of":    func(r *Request) { r.Samples.Rows++ },
+		"no such file": func(r *Request) { r.Dir += "/missing" },
+	} {
+		request := r.request(1)
+		change(&request)
+		if _, err := f.Collect(request); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	if n := len(l.Entries()); n != 0 {
+		t.Errorf("%d charges for nothing", n)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add((&Release{Round: 1, Sum: []float64{1, 2}, Clients: 3, Sigma: 1, ClipNorm: 1, Normalize: scoring.None}).encode("k"))
+	f.Add([]byte("{}\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, key, err := decode(b)
+		if err != nil {
+			return
+		}
+		again, k, err := decode(r.encode(key))
+		if err != nil || k != key || !slices.Equal(r.Sum, again.Sum) {
+			t.Errorf("%q does not survive: %v", b, err)
+		}
+	})
+}
