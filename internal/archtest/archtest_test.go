@@ -1,0 +1,105 @@
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "popri"
+
+// private is the private half of the data. Only these packages may import it, directly: the door for training, the
+// measurements, the builder of the embedded default, and the commands. Whoever adds one adds a way for private text to
+// get out; README and the package's comment must say which.
+var (
+	private = module + "/datasets/clients"
+	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "cmd/popri"}
+	// learns must not reach private text by any way but values that fedsim hands out: not even through a package that
+	// imports the private half, save fedsim itself.
+	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "tokenizer"}
+)
+
+// imports maps each package folder, "" for the root, to what its files (without tests) import.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(here), "..", "..")
+	found := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name := entry.Name(); path != root && (name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_') {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		dir = filepath.ToSlash(dir)
+		for _, i := range file.Imports {
+			name, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(found[dir], name) {
+				found[dir] = append(found[dir], name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found["datasets/clients"]) == 0 || len(found["fedsim"]) == 0 {
+		t.Fatalf("the module's packages were not found under %s", root)
+	}
+	return found
+}
+
+func TestPrivateHalfHasFewImporters(t *testing.T) {
+	for dir, list := range imports(t) {
+		if slices.Contains(list, private) && !slices.Contains(allowed, dir) {
+			t.Errorf("%s imports %s; only %q may", dir, private, allowed)
+		}
+	}
+}
+
+func TestWhatLearnsCannotReachPrivateText(t *testing.T) {
+	found := imports(t)
+	for _, start := range learns {
+		seen := map[string]bool{}
+		var walk func(dir string, trail []string)
+		walk = func(dir string, trail []string) {
+			if seen[dir] {
+				return
+			}
+			seen[dir] = true
+			for _, name := range found[dir] {
+				if name == private {
+					t.Errorf("%s reaches %s by %s", start, private, strings.Join(append(trail, dir), " → "))
+				}
+				if next, ok := strings.CutPrefix(name, module+"/"); ok && next != "fedsim" {
+					walk(next, append(slices.Clone(trail), dir))
+				}
+			}
+		}
+		walk(start, nil)
+	}
+}
