@@ -1,0 +1,67 @@
+# make demo: set-up, build, the whole loop. make test: set-up, every test. Both may be interrupted and repeated.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup build demo test pure lint golden bench fuzz race clean
+
+# Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
+export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
+
+DEMO      ?=
+PACKAGES  ?= ./...
+FUZZTIME  ?= 1m
+TESTFLAGS ?=
+
+# What stands on libtorch. Everything else must build without cgo, on any platform.
+NATIVE := popri/cmd/popri popri/downstream popri/dpo popri/internal/deps popri/lm popri/lora popri/pretrain popri/tensor popri/trainer
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: ## libtorch and its bindings, once for all checkouts of a user (seconds when they are there)
+	@go run ./internal/setup
+
+build: setup ## build/popri
+	go build -o build/popri ./cmd/popri
+
+demo: build ## the whole loop on the embedded default; DEMO='--epsilon 1' passes flags on
+	build/popri demo $(DEMO)
+
+test: setup pure ## every test
+	go test $(TESTFLAGS) $(PACKAGES)
+
+pure: ## the packages that need no libtorch, without cgo
+	CGO_ENABLED=0 go build $(filter-out $(NATIVE),$(shell go list ./...))
+
+lint: setup ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
+	go vet $(PACKAGES)
+	go tool staticcheck $(PACKAGES)
+
+# Everything is shown but the lines that say that a test ran and passed.
+golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what is not built yet
+	@echo "golden: $${POPRI_GOLDEN:-testdata/golden}"
+	@go test -count=1 -v -run '^TestGolden' $(PACKAGES) 2>&1 | awk '\
+		/^=== / || /^ *--- PASS/ || /^PASS$$/ || /^testing: warning: no tests to run/ || /\[no test(s to run| files)\]/ { next } \
+		/: golden: / { sub(/^ *[a-z_]+_test\.go:[0-9]+: |^ *golden\.go:[0-9]+: /, "") } \
+		/^golden: .* cases$$/ { kinds++ } \
+		{ print; fflush() } \
+		END { printf "golden: %d kinds checked\n", kinds }'
+
+bench: build ## Go benchmarks
+	go test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+# A target at a time: go test fuzzes one in a run. Minimising is bounded, for it may take longer than the search.
+fuzz: setup ## each fuzz target for FUZZTIME (1m)
+	@grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's/^(.*)\/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*/\1 \2/' | sort | while read -r dir target; do \
+		echo "fuzz: $$dir $$target"; \
+		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$dir" < /dev/null; \
+	done
+
+race: setup ## every test under the race detector
+	go test -race $(TESTFLAGS) $(PACKAGES)
+
+clean: ## build/ and Go's test cache; what setup made stays
+	rm -rf build
+	go clean -testcache
