@@ -49,7 +49,8 @@ type Model struct {
 	// safetensors, tokenizer.json). Default "embedded"; "" is refused.
 	Path string `yaml:"path"`
 	// DType is the type in which the model computes: float32, or bfloat16, which is faster where the processor has it
-	// and rounds more; log-probabilities are float32 in both. Default float32.
+	// and rounds more; log-probabilities are float32 in both. Default auto: bfloat16 where its products
+	// are faster (AVX-512 BF16, AMX, a GPU), else float32.
 	DType string `yaml:"dtype"`
 	// Threads is how many threads a tensor operation uses; 0, the default, takes one for every processor. More than
 	// there are processors makes them wait for each other.
@@ -70,7 +71,7 @@ type Generate struct {
 	// TemplateHeader is the prompt's first line; "", the default, leaves it out.
 	TemplateHeader string `yaml:"template_header"`
 	// TemplateItem is the line before each text, in which {i} is its number from 1; the sample ends where it occurs
-	// again. "", the default, separates texts by the model's end-of-text token, as the embedded model was trained.
+	// again. "", the default, makes each line a text after the end-of-text token, as the embedded model was trained.
 	TemplateItem string `yaml:"template_item"`
 	// Temperature divides the logits. Default 1, the model's own distribution; lower makes the J samples alike, so that
 	// ranking them says little, and far higher makes them noise. Above 0.
@@ -195,9 +196,8 @@ type DPO struct {
 type Trainer struct {
 	// Rounds is T, how often the clients are asked. Default 3; the noise of a round grows as √T.
 	Rounds int `yaml:"rounds"`
-	// Select says whose adapters write the synthetic set: those of the "last" round; "noisy_score", the round whose
-	// samples the noised scores like best; or "fid_validation", the nearest to the validation clients' texts, which
-	// are then not protected, as in the paper. Default "last".
+	// Select says whose adapters write the synthetic set: those of the "last" round, the default and so far the only way.
+	// Choosing by the distance to private validation text, as the paper does, would be a release without noise.
 	Select string `yaml:"select"`
 }
 
@@ -205,6 +205,9 @@ type Trainer struct {
 type Synthetic struct {
 	// Texts is the size of the synthetic set. Default 12000; it costs no privacy, only time.
 	Texts int `yaml:"texts"`
+	// Samples is how many texts each prompt gives. Default 4: reading a prompt costs about as much as writing a text, so 1
+	// takes twice the time for somewhat more variety.
+	Samples int `yaml:"samples"`
 	// Temperature and TopP are as in generate. Defaults 0.8, at which text is more correct and less varied, and 1.
 	Temperature float64 `yaml:"temperature"`
 	TopP        float64 `yaml:"top_p"`

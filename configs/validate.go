@@ -8,14 +8,14 @@ import (
 
 // What the settings with names can be. Later names are refused with the list of those that there are.
 var (
-	dtypes      = []string{"float32", "bfloat16"}
+	dtypes      = []string{"auto", "float32", "bfloat16"}
 	encoders    = []string{"hashing"}
 	normalizers = []string{"none", "standardize"}
 	denoisers   = []string{"none", "project"}
 	samplings   = []string{"full"}
-	losses      = []string{"sigmoid"}
-	schedules   = []string{"constant", "linear", "cosine"}
-	selections  = []string{"last", "noisy_score", "fid_validation"}
+	losses      = []string{"sigmoid", "sigmoid_norm", "hinge", "ipo", "ipo_sum"}
+	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
+	selections  = []string{"last"}
 )
 
 // Upper bounds far past every use, so that products of two stay within 64 bits.
@@ -112,6 +112,7 @@ func (c Config) Validate() error {
 	v.oneOf("trainer.select", c.Trainer.Select, selections)
 
 	v.count("synthetic.texts", c.Synthetic.Texts, 1, maxCount)
+	v.count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
 	v.count("synthetic.max_new_tokens", c.Synthetic.MaxNewTokens, 1, maxTokens)

@@ -1,0 +1,86 @@
+package trainer
+
+import (
+	"time"
+
+	"popri/dpo"
+)
+
+// Stage is a part of a run, for progress and timing.
+type Stage struct {
+	Name  string // generate, embed, collect, pairs, dpo, synthesize
+	Round int    // from 1; 0 outside of rounds
+	Took  time.Duration
+}
+
+// RoundMetrics describe a finished round. They are written to the round's metrics.json.
+type RoundMetrics struct {
+	Round         int      `json:"round"`
+	Samples       int      `json:"samples"`
+	Pairs         int      `json:"pairs"`
+	Skipped       int      `json:"skipped_prompts"` // prompts without a pair, for too few different samples
+	Duplicates    int      `json:"duplicates"`      // samples whose text stands earlier in the same prompt
+	Clients       int      `json:"clients"`
+	Sigma         float64  `json:"noise_multiplier"`
+	ScoreChosen   float64  `json:"score/chosen"`   // mean over pairs of the noised, post-processed score
+	ScoreRejected float64  `json:"score/rejected"` // mean over pairs
+	LengthSlope   *float64 `json:"length_slope,omitempty"`
+	NoiseKept     *float64 `json:"noise_kept,omitempty"` // share of the noise's deviation that the projection leaves
+	MeanTokens    float64  `json:"mean_tokens"`
+	FID           *float64 `json:"fid,omitempty"` // of the round's samples, so of the adapters before this round
+	Loss          float64  `json:"loss"`          // mean over the round's DPO steps
+	Accuracy      float64  `json:"rewards/accuracies"`
+	Margin        float64  `json:"rewards/margins"` // of the round's last step
+	GradNorm      float64  `json:"grad_norm"`
+	Epsilon       float64  `json:"epsilon_spent"`
+}
+
+// Events are called as a run goes on; nil ones are left out. They must not keep their arguments.
+type Events struct {
+	StageBegin func(Stage)
+	StageEnd   func(Stage)
+	Progress   func(s Stage, done, total int)
+	Step       func(round int, m dpo.Metrics)
+	RoundEnd   func(RoundMetrics)
+}
+
+// Tee calls each of several listeners in turn.
+func Tee(list ...Events) Events {
+	return Events{
+		StageBegin: func(s Stage) {
+			for _, e := range list {
+				if e.StageBegin != nil {
+					e.StageBegin(s)
+				}
+			}
+		},
+		StageEnd: func(s Stage) {
+			for _, e := range list {
+				if e.StageEnd != nil {
+					e.StageEnd(s)
+				}
+			}
+		},
+		Progress: func(s Stage, done, total int) {
+			for _, e := range list {
+				if e.Progress != nil {
+					e.Progress(s, done, total)
+				}
+			}
+		},
+		Step: func(round int, m dpo.Metrics) {
+			for _, e := range list {
+				if e.Step != nil {
+					e.Step(round, m)
+				}
+			}
+		},
+		RoundEnd: func(m RoundMetrics) {
+			for _, e := range list {
+				if e.RoundEnd != nil {
+					e.RoundEnd(m)
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,429 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"popri/configs"
+	"popri/datasets"
+	"popri/dpo"
+	"popri/embedding"
+	"popri/fedsim"
+	"popri/internal/atomicfile"
+	"popri/internal/rng"
+	"popri/lm"
+	"popri/lora"
+	"popri/metrics"
+	"popri/optim"
+	"popri/scoring"
+	"popri/tensor"
+	"popri/tokenizer"
+)
+
+// Clients answers for the population: it returns the noised, charged sum of the clients' score vectors.
+// *fedsim.Federation implements it.
+type Clients interface {
+	Collect(fedsim.Request) (*fedsim.Release, error)
+}
+
+// Options are what a run consists of.
+type Options struct {
+	Dir       string // the run's folder, which exists
+	Config    configs.Config
+	Model     *lm.Model // float32 weights; its Compute decides the arithmetic
+	Tokenizer *tokenizer.Tokenizer
+	Public    []datasets.Text // Ω, what prompts quote
+	Encoder   embedding.Encoder
+	Clients   Clients
+	Spent     func() (float64, error) // ε spent so far, from the ledger
+	Reference *metrics.Gaussian       // embeddings to measure the samples' Fréchet distance to; nil leaves it out
+	Events    Events
+}
+
+// Trainer runs the rounds of one run.
+type Trainer struct {
+	Options
+	config   configs.Config
+	events   Events
+	prompter *Prompter
+	adapter  *lora.Adapter
+	dpo      *dpo.Trainer
+}
+
+// New checks the parts against each other.
+func New(o Options) (*Trainer, error) {
+	c := o.Config
+	if o.Tokenizer.VocabSize() > o.Model.Config.Vocab {
+		return nil, fmt.Errorf("trainer: the tokenizer has %d tokens, the model %d", o.Tokenizer.VocabSize(), o.Model.Config.Vocab)
+	}
+	prompter, err := NewPrompter(o.Tokenizer, c.Generate, o.Public, c.Data.MaxTokens, o.Model.Config.Context)
+	if err != nil {
+		return nil, err
+	}
+	return &Trainer{Options: o, config: c, events: o.Events, prompter: prompter}, nil
+}
+
+// Close releases the adapters.
+func (t *Trainer) Close() {
+	if t.adapter != nil {
+		t.adapter.Free()
+		t.adapter = nil
+	}
+}
+
+// stage reports the beginning and the end of f.
+func (t *Trainer) stage(name string, round int, f func(Stage) error) error {
+	s := Stage{Name: name, Round: round}
+	if t.events.StageBegin != nil {
+		t.events.StageBegin(s)
+	}
+	begun := time.Now()
+	if err := f(s); err != nil {
+		if round > 0 {
+			return fmt.Errorf("round %d: %s: %w", round, name, err)
+		}
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	s.Took = time.Since(begun)
+	if t.events.StageEnd != nil {
+		t.events.StageEnd(s)
+	}
+	return nil
+}
+
+// Train runs the rounds that are not done yet. It stops between two steps when ctx ends.
+func (t *Trainer) Train(ctx context.Context) error {
+	done, err := latest(t.Dir)
+	if err != nil {
+		return err
+	}
+	if err := t.restore(done); err != nil {
+		return err
+	}
+	for round := done + 1; round <= t.config.Trainer.Rounds; round++ {
+		if err := t.round(ctx, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore sets adapters and optimizer to the state after the given round; 0 is the beginning.
+func (t *Trainer) restore(round int) error {
+	c := t.config
+	var err error
+	t.Close()
+	if round == 0 {
+		t.adapter, err = lora.New(t.Model, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA, Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
+	} else {
+		t.adapter, err = lora.Load(filepath.Join(RoundDir(t.Dir, round), adapterDir), t.Model)
+	}
+	if err != nil {
+		return err
+	}
+	return t.newDPO(filepath.Join(RoundDir(t.Dir, round), optimizerFile), round > 0)
+}
+
+func (t *Trainer) newDPO(state string, restore bool) error {
+	d := t.config.DPO
+	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta})
+	if err != nil {
+		return err
+	}
+	perRound := d.Epochs * ((t.config.Generate.Prompts + d.BatchPairs - 1) / d.BatchPairs)
+	total := t.config.Trainer.Rounds * perRound
+	micro := d.MicroPairs
+	if micro == 0 {
+		micro = min(d.BatchPairs, 8)
+	}
+	t.dpo, err = dpo.NewTrainer(t.Model, t.adapter, loss, d.Beta,
+		optim.Schedule{Kind: d.Schedule, Peak: d.LearningRate, Min: d.MinLearningRate, Warmup: d.WarmupSteps, Total: total},
+		[3]float64{d.AdamBeta1, d.AdamBeta2, d.AdamEps}, d.WeightDecay, d.MaxGradNorm, d.BatchPairs, micro)
+	if err != nil || !restore {
+		return err
+	}
+	return t.dpo.Restore(state)
+}
+
+// merged returns the model with its adapters merged, for sampling.
+func (t *Trainer) merged() (*lm.Model, error) {
+	return t.adapter.Merge(t.Model, lm.Options{Weights: t.Model.Compute, Compute: t.Model.Compute})
+}
+
+func (t *Trainer) round(ctx context.Context, round int) error {
+	dir := RoundDir(t.Dir, round)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	c := t.config
+	r := strconv.Itoa(round)
+	m := RoundMetrics{Round: round}
+	var prompts []Prompt
+	var samples []SampleRow
+	err := t.stage("generate", round, func(s Stage) error {
+		var err error
+		if prompts, err = t.prompter.Draw(rng.New(c.Seed, "round", r, "prompts"), c.Generate.Prompts); err != nil {
+			return err
+		}
+		rows := make([]promptRow, len(prompts))
+		for i, p := range prompts {
+			rows[i] = promptRow{int64(i), p.Text, p.IDs}
+		}
+		if err := writeRows(filepath.Join(dir, promptsFile), rows); err != nil {
+			return err
+		}
+		model, err := t.merged()
+		if err != nil {
+			return err
+		}
+		defer model.Free()
+		samples, err = t.sample(ctx, model, sampling{prompts: prompts, samples: c.Generate.Samples, temperature: c.Generate.Temperature, topP: c.Generate.TopP, maxNew: c.Generate.MaxNewTokens,
+			seed: rng.Seed(c.Seed, "round", r, "generate"), label: "before round " + r}, filepath.Join(dir, "samples"), filepath.Join(dir, samplesFile), s)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(samples) != len(prompts)*c.Generate.Samples {
+		return fmt.Errorf("round %d: %s holds %d samples, the configuration makes %d", round, filepath.Join(dir, samplesFile), len(samples), len(prompts)*c.Generate.Samples)
+	}
+	texts := make([]string, len(samples))
+	for i, s := range samples {
+		texts[i] = s.Text
+		m.MeanTokens += float64(len(s.IDs)) / float64(len(samples))
+	}
+	m.Samples = len(samples)
+	var vectors embedding.Matrix
+	err = t.stage("embed", round, func(Stage) error {
+		var err error
+		if vectors, err = t.Encoder.Encode(texts); err != nil {
+			return err
+		}
+		m.FID, err = t.distance(vectors)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var release *fedsim.Release
+	err = t.stage("collect", round, func(Stage) error {
+		key, err := fileHash(filepath.Join(dir, samplesFile))
+		if err != nil {
+			return err
+		}
+		release, err = t.Clients.Collect(fedsim.Request{Round: round, Samples: vectors, Key: key + " " + embedding.Key(t.Encoder), Dir: dir})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if t.Spent != nil {
+		if m.Epsilon, err = t.Spent(); err != nil {
+			return err
+		}
+	}
+	m.Clients, m.Sigma = release.Clients, release.Sigma
+	var pairs []dpo.Pair
+	err = t.stage("pairs", round, func(Stage) error {
+		var err error
+		pairs, err = t.pairs(dir, prompts, samples, vectors, release, &m)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.stage("dpo", round, func(s Stage) error { return t.tune(ctx, s, dir, pairs, &m) }); err != nil {
+		return err
+	}
+	if err := t.adapter.Save(filepath.Join(dir, adapterDir)); err != nil {
+		return err
+	}
+	if err := t.dpo.Save(filepath.Join(dir, optimizerFile)); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(dir, metricsFile), m); err != nil {
+		return err
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(t.Dir, latestFile), []byte(fmt.Sprintf("rounds/%04d\n", round))); err != nil {
+		return err
+	}
+	if t.events.RoundEnd != nil {
+		t.events.RoundEnd(m)
+	}
+	return removeSteps(dir)
+}
+
+func (t *Trainer) distance(vectors embedding.Matrix) (*float64, error) {
+	if t.Reference == nil {
+		return nil, nil
+	}
+	g, err := metrics.NewGaussian(vectors.Data, vectors.Dim)
+	if err != nil {
+		return nil, err
+	}
+	d, err := g.Distance(t.Reference)
+	return &d, err
+}
+
+// pairs turns the released sum into preference pairs. All of it is post-processing.
+func (t *Trainer) pairs(dir string, prompts []Prompt, samples []SampleRow, vectors embedding.Matrix, release *fedsim.Release, m *RoundMetrics) ([]dpo.Pair, error) {
+	c := t.config
+	scores := make([]float64, len(release.Sum))
+	for i, v := range release.Sum {
+		scores[i] = v / float64(release.Clients)
+	}
+	noisy := append([]float64(nil), scores...)
+	if c.Scoring.Denoise == "project" {
+		prepared, err := scoring.Prepare(vectors, scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm})
+		if err != nil {
+			return nil, err
+		}
+		if scores, err = prepared.Project(scores); err != nil {
+			return nil, err
+		}
+		kept := math.Sqrt(float64(prepared.Rank()) / float64(len(scores)))
+		m.NoiseKept = &kept
+	}
+	if c.Scoring.LengthRegression {
+		lengths := make([]int, len(samples))
+		for i, s := range samples {
+			lengths[i] = len(s.IDs)
+		}
+		var slope float64
+		var err error
+		if scores, slope, err = scoring.LengthRegression(scores, scoring.LogLengths(lengths), c.Generate.Samples); err != nil {
+			return nil, err
+		}
+		m.LengthSlope = &slope
+	}
+	rows := make([]scoreRow, len(samples))
+	texts := make([]string, len(samples))
+	for i, s := range samples {
+		rows[i] = scoreRow{s.Prompt, s.Sample, noisy[i], scores[i], int64(len(s.IDs))}
+		texts[i] = s.Text
+	}
+	if err := writeRows(filepath.Join(dir, scoresFile), rows); err != nil {
+		return nil, err
+	}
+	j := c.Generate.Samples
+	ranking, err := scoring.Rank(scores, texts, j, c.DPO.RejectedRank, scoring.SkipDuplicates)
+	if err != nil {
+		return nil, err
+	}
+	m.Skipped, m.Duplicates = ranking.Skipped, ranking.Duplicates
+	var pairs []dpo.Pair
+	for _, r := range ranking.Pairs {
+		chosen, rejected := r.Prompt*j+r.Chosen, r.Prompt*j+r.Rejected
+		if len(samples[chosen].IDs) == 0 || len(samples[rejected].IDs) == 0 {
+			m.Skipped++
+			continue
+		}
+		pairs = append(pairs, dpo.Pair{
+			Prompt: prompts[r.Prompt].IDs, PromptText: prompts[r.Prompt].Text, PromptIndex: r.Prompt,
+			Chosen: samples[chosen].IDs, ChosenText: texts[chosen], ChosenIndex: r.Chosen, ChosenScore: scores[chosen],
+			Rejected: samples[rejected].IDs, RejectedText: texts[rejected], RejectedIndex: r.Rejected, RejectedScore: scores[rejected]})
+		m.ScoreChosen += scores[chosen]
+		m.ScoreRejected += scores[rejected]
+	}
+	if len(pairs) == 0 {
+		return nil, errors.New("no prompt gave a preference pair: the samples of each prompt are too alike (raise the temperature or lower dpo.rejected_rank)")
+	}
+	m.Pairs = len(pairs)
+	m.ScoreChosen /= float64(len(pairs))
+	m.ScoreRejected /= float64(len(pairs))
+	return pairs, dpo.WritePairs(filepath.Join(dir, pairsFile), pairs)
+}
+
+// tune does the round's DPO steps, with a checkpoint after each.
+func (t *Trainer) tune(ctx context.Context, stage Stage, dir string, pairs []dpo.Pair, m *RoundMetrics) error {
+	d := t.config.DPO
+	if err := t.dpo.Reference(ctx, pairs); err != nil {
+		return err
+	}
+	perEpoch := (len(pairs) + d.BatchPairs - 1) / d.BatchPairs
+	total := d.Epochs * perEpoch
+	steps, err := t.resumeSteps(dir)
+	if err != nil {
+		return err
+	}
+	for step := len(steps); step < total; step++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		epoch := step / perEpoch
+		order := rng.New(t.config.Seed, "round", strconv.Itoa(stage.Round), "dpo", strconv.Itoa(epoch)).Perm(len(pairs))
+		at := (step % perEpoch) * d.BatchPairs
+		var batch []dpo.Pair
+		for _, i := range order[at:min(at+d.BatchPairs, len(order))] {
+			batch = append(batch, pairs[i])
+		}
+		got, err := t.dpo.Step(batch)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, got)
+		if err := t.saveStep(dir, steps); err != nil {
+			return err
+		}
+		if t.events.Step != nil {
+			t.events.Step(stage.Round, got)
+		}
+		if t.events.Progress != nil {
+			t.events.Progress(stage, step+1, total)
+		}
+	}
+	for _, s := range steps {
+		n := float64(len(steps))
+		m.Loss += s.Loss / n
+		m.Accuracy += s.Accuracy / n
+		m.GradNorm += s.GradNorm / n
+		m.Margin = s.RewardsMargins
+	}
+	return nil
+}
+
+// Synthesize writes the synthetic set: untuned as well, from the same prompts with the same seeds, where adapters is
+// false. It returns the texts.
+func (t *Trainer) Synthesize(ctx context.Context, adapters bool, file string) (rows []SampleRow, err error) {
+	c := t.config
+	each := max(1, c.Synthetic.Samples)
+	label := "untuned"
+	if adapters {
+		label = fmt.Sprintf("after round %d", c.Trainer.Rounds)
+	}
+	err = t.stage("synthesize "+label, 0, func(s Stage) error {
+		prompts, err := t.prompter.Draw(rng.New(c.Seed, "synthetic", "prompts"), (c.Synthetic.Texts+each-1)/each)
+		if err != nil {
+			return err
+		}
+		var model *lm.Model
+		if adapters {
+			done, err := latest(t.Dir)
+			if err != nil {
+				return err
+			}
+			if err := t.restore(done); err != nil {
+				return err
+			}
+			model, err = t.merged()
+			if err != nil {
+				return err
+			}
+		} else if model, err = t.Model.Copy(lm.Options{Weights: t.Model.Compute, Compute: t.Model.Compute}, nil); err != nil {
+			return err
+		}
+		defer model.Free()
+		final := filepath.Join(t.Dir, file)
+		rows, err = t.sample(ctx, model, sampling{prompts: prompts, samples: each, temperature: c.Synthetic.Temperature, topP: c.Synthetic.TopP, maxNew: c.Synthetic.MaxNewTokens,
+			seed: rng.Seed(c.Seed, "synthetic", "generate"), label: label}, final+".parts", final, s)
+		return err
+	})
+	tensor.Trim()
+	return rows, err
+}
