@@ -24,46 +24,46 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is a mistake of the user's: flags, configuration or input files.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-func usage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return usageError{err}
-}
-
 // app carries what all verbs share.
 type app struct {
 	out, err io.Writer // results; progress and everything else
 	json     bool
 	quiet    bool
 	threads  int
+	started  bool // the command line was understood and a verb is at work
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	a := &app{out: os.Stdout, err: os.Stderr}
-	err := a.root().ExecuteContext(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "popri: "+err.Error())
+	os.Exit(a.execute(ctx, os.Args[1:]))
+}
+
+// execute runs one command line, prints its error and returns its exit code.
+func (a *app) execute(ctx context.Context, args []string) int {
+	cmd := a.root()
+	cmd.SetArgs(args)
+	cmd.SetOut(a.out)
+	cmd.SetErr(a.err)
+	err := cmd.ExecuteContext(ctx)
+	if !a.started {
+		err = usage(err)
 	}
-	os.Exit(exitCode(ctx, err))
+	if err != nil {
+		fmt.Fprintln(a.err, "popri: "+err.Error())
+	}
+	return exitCode(ctx, err)
 }
 
 func exitCode(ctx context.Context, err error) int {
-	var mistake usageError
 	switch {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &mistake):
+	case isMistake(err):
 		return exitUsage
 	case refused(err):
 		return exitRefused
@@ -77,14 +77,18 @@ func (a *app) root() *cobra.Command {
 		Short:         "Tune a language model on federated private text through differentially private preferences",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.threads < 0 {
+				return fmt.Errorf("--threads is %d, want 0 (one for each CPU) or more", a.threads)
+			}
 			tensor.SetThreads(a.threads)
+			a.started = true
+			return nil
 		},
 	}
 	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object on standard output, all else on standard error")
 	cmd.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "print no progress")
 	cmd.PersistentFlags().IntVar(&a.threads, "threads", 0, "threads of an operation (0: one for each CPU)")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	cmd.AddCommand(a.verbs()...)
 	return cmd
 }
