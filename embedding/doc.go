@@ -6,5 +6,6 @@
 //
 //	text ─► features f with counts c(f) ─► v = Σ_f w(f)·(1 + ln c(f))·idf(f)·R(f) ─► v/‖v‖ − mean ─► unit length
 //
-// R(f) has a few entries ±1, derived from a hash of f, so that no matrix is stored.
+// R(f) has a few entries ±1, derived from a hash of f, so that no matrix is stored. [Latent] fits its directions to
+// public text instead of drawing them.
 package embedding

@@ -26,6 +26,7 @@ func Run(t *testing.T, e embedding.Encoder, tolerance float64) {
 	for _, triple := range Triples {
 		texts = append(texts, triple[:]...)
 	}
+	plain := len(texts) // the rest may hold nothing that the encoder knows
 	texts = append(texts, "x", strings.Repeat("a very long text goes on and on ", 400), "ünïcödé – 日本語 🙂", "broken \xff\xfe bytes", "A B\tC\nD")
 	encode := func(t *testing.T, texts ...string) embedding.Matrix {
 		t.Helper()
@@ -42,7 +43,7 @@ func Run(t *testing.T, e embedding.Encoder, tolerance float64) {
 
 	t.Run("unit rows", func(t *testing.T) {
 		for i := range texts {
-			if n := math.Sqrt(Dot(all.Row(i), all.Row(i))); math.Abs(n-1) > 1e-5 || math.IsNaN(n) {
+			if n := math.Sqrt(Dot(all.Row(i), all.Row(i))); !(math.Abs(n-1) <= 1e-5) && (n != 0 || i < plain) {
 				t.Errorf("%.40q has length %g", texts[i], n)
 			}
 		}
