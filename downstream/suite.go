@@ -132,3 +132,6 @@ func (u Suite) compare(results []Result) error {
 	}
 	return nil
 }
+
+// TestClients is the number of clients that the results are measured on.
+func (u Suite) TestClients() int { return len(u.Population.Split(clients.Test)) }

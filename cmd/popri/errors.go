@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"popri/configs"
+	"popri/experiment"
 	"popri/internal/parquetio"
 	"popri/safetensors"
 	"popri/tokenizer"
@@ -31,7 +32,8 @@ func isMistake(err error) bool {
 		config  *configs.Invalid
 		vocab   *tokenizer.FormatError
 		weights *safetensors.FormatError
+		opening *experiment.UsageError
 	)
-	return errors.As(err, &marked) || errors.As(err, &config) || errors.As(err, &vocab) || errors.As(err, &weights) ||
+	return errors.As(err, &marked) || errors.As(err, &config) || errors.As(err, &vocab) || errors.As(err, &weights) || errors.As(err, &opening) ||
 		errors.Is(err, parquetio.ErrFormat)
 }

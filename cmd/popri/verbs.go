@@ -1,9 +1,21 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"popri/accountant/ledger"
+)
 
 func (a *app) verbs() []*cobra.Command {
-	return []*cobra.Command{a.pretrain()}
+	return []*cobra.Command{
+		a.demo(),
+		a.run(),
+		a.pretrain(),
+		a.account(),
+	}
 }
 
-func refused(error) bool { return false }
+// refused reports whether the privacy budget did not cover what was asked.
+func refused(err error) bool { return errors.Is(err, ledger.ErrBudget) }

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"popri/configs"
+	"popri/experiment"
+	"popri/trainer"
+)
+
+// configFlags are the flags that choose and change a configuration.
+type configFlags struct {
+	file, preset string
+	set          []string
+}
+
+func (f *configFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "config", "", "configuration file (YAML)")
+	cmd.Flags().StringVar(&f.preset, "preset", "", "named configuration: "+joined(configs.Presets()))
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "change a key: --set dpo.rejected_rank=7; may be repeated")
+}
+
+func (f *configFlags) load() (configs.Config, error) {
+	c, err := configs.Load(configs.LoadOptions{File: f.file, Preset: f.preset, Set: f.set, Env: true})
+	if err != nil {
+		return configs.Config{}, usage(err)
+	}
+	return *c, nil
+}
+
+func (a *app) run() *cobra.Command {
+	var flags configFlags
+	var out string
+	var resume bool
+	cmd := &cobra.Command{
+		Use:   "run --config FILE | --preset NAME [--set a.b=c]… --out DIR",
+		Short: "Run the rounds and write the synthetic set",
+		Long: `Runs POPri's rounds and writes the synthetic set and the report into the run's folder.
+
+A run that was interrupted or killed goes on with --resume, from its own config.yaml, and ends with the same bytes as
+one that was not.`,
+		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out runs/eps1",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var c configs.Config
+			if resume {
+				if flags.file != "" || flags.preset != "" || len(flags.set) > 0 {
+					return usage(errors.New("run: --resume goes on with the run's own configuration; --config, --preset and --set do not go with it"))
+				}
+			} else {
+				var err error
+				if c, err = flags.load(); err != nil {
+					return err
+				}
+			}
+			if out == "" {
+				return usage(errors.New("run: --out names no folder"))
+			}
+			if a.threads > 0 {
+				c.Model.Threads = a.threads
+			}
+			s, err := experiment.Open(cmd.Context(), experiment.Options{Config: c, Dir: out, Resume: resume, Events: a.events()})
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			if err := s.Train(cmd.Context()); err != nil {
+				return err
+			}
+			path, err := experiment.WriteReport(out, nil)
+			if err != nil {
+				return err
+			}
+			return a.summary(out, path, nil)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&out, "out", "", "folder of the run")
+	cmd.Flags().BoolVar(&resume, "resume", false, "go on with the run in --out")
+	return cmd
+}
+
+// events prints the course of a run: on a terminal a moving line with rate and time left, in a log a line a stage.
+func (a *app) events() trainer.Events {
+	p := a.progress()
+	name := func(s trainer.Stage) string {
+		if s.Round > 0 {
+			return fmt.Sprintf("round %d  %s", s.Round, s.Name)
+		}
+		return s.Name
+	}
+	return trainer.Events{
+		StageBegin: func(s trainer.Stage) { p.begin(name(s)) },
+		Progress:   func(_ trainer.Stage, done, total int) { p.update(done, total) },
+		StageEnd:   func(s trainer.Stage) { p.end() },
+		RoundEnd: func(m trainer.RoundMetrics) {
+			fid := ""
+			if m.FID != nil {
+				fid = fmt.Sprintf("  FID %.4f", *m.FID)
+			}
+			a.say("round %d  done: %d pairs, loss %.4f, accuracy %.2f, margin %.3f%s, %.0f tokens a sample, ε spent %.4g", m.Round, m.Pairs, m.Loss, m.Accuracy, m.Margin, fid, m.MeanTokens, m.Epsilon)
+		},
+	}
+}
+
+// result is what demo and run print with --json.
+type result struct {
+	Epsilon     float64            `json:"epsilon"`
+	Delta       float64            `json:"delta"`
+	Rounds      int                `json:"rounds"`
+	Clients     int                `json:"clients"`
+	Accuracy    map[string]float64 `json:"accuracy,omitempty"`
+	Perplexity  map[string]float64 `json:"perplexity,omitempty"`
+	GapClosed   *float64           `json:"gap_closed,omitempty"`
+	GapClosedCI *[2]float64        `json:"gap_closed_ci,omitempty"`
+	Seconds     map[string]float64 `json:"seconds"`
+	Report      string             `json:"report"`
+	Run         string             `json:"run"`
+}
+
+// summary prints what a run gave: the table for people, or one object.
+func (a *app) summary(dir, path string, e *experiment.Evaluation) error {
+	r, err := experiment.Report(dir)
+	if err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	out := result{Epsilon: r.Privacy.Spent, Delta: r.Privacy.Delta, Rounds: r.Privacy.Rounds, Clients: r.Privacy.Clients, Seconds: map[string]float64{}, Report: abs, Run: dir}
+	for _, s := range r.Stages {
+		out.Seconds[s.Name] = s.Seconds
+	}
+	if e != nil {
+		out.Accuracy, out.Perplexity = map[string]float64{}, map[string]float64{}
+		for _, x := range e.Results {
+			out.Accuracy[x.Key], out.Perplexity[x.Key] = x.Accuracy, x.Perplexity
+			if x.Key == experiment.KeyPOPri {
+				out.GapClosed = x.GapClosed
+				if x.GapClosedCI != nil {
+					ci := [2]float64(*x.GapClosedCI)
+					out.GapClosedCI = &ci
+				}
+			}
+		}
+	}
+	if a.json {
+		return json.NewEncoder(a.out).Encode(out)
+	}
+	for _, s := range r.Stages {
+		fmt.Fprintf(a.out, "%-32s %8s\n", s.Name, time.Duration(s.Seconds*float64(time.Second)).Round(100*time.Millisecond))
+	}
+	if e != nil {
+		fmt.Fprintln(a.out)
+		if err := evaluationTable(a.out, e); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(a.out, "\nε spent: %.4g at δ = %.2g over %d rounds, %d clients (%s)\nreport:  %s\n", out.Epsilon, out.Delta, out.Rounds, out.Clients, r.Privacy.Unit, abs)
+	return nil
+}
+
+// interrupted tells the user how to go on after Ctrl-C.
+func (a *app) interrupted(err error, dir string) error {
+	if errors.Is(err, context.Canceled) {
+		a.say("interrupted; go on with: popri run --resume --out %s", dir)
+	}
+	return err
+}

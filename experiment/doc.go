@@ -1,0 +1,8 @@
+// Package experiment puts a run together from its configuration: data, models, encoder, federation, ledger, trainer,
+// evaluation and report. Commands parse flags and call it.
+//
+//	s, err := experiment.Open(ctx, options)   // everything is read and checked, the run's folder is locked
+//	s.Train(ctx)                              // rounds and the synthetic set
+//	s.Evaluate(ctx)                           // small models on test clients
+//	s.Report()                                // report.html
+package experiment

@@ -1,0 +1,323 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/datasets/godoc"
+	"popri/embedding"
+	"popri/fedsim"
+	"popri/internal/atomicfile"
+	"popri/internal/rng"
+	"popri/lm"
+	"popri/metrics"
+	"popri/models"
+	"popri/scoring"
+	"popri/tensor"
+	"popri/tokenizer"
+	"popri/trainer"
+)
+
+// ConfigFile is where a run keeps its configuration.
+const ConfigFile = "config.yaml"
+
+// UsageError is what the user can mend: a folder in use, a missing file, a value that does not fit the data.
+type UsageError struct{ error }
+
+// Unwrap gives the cause.
+func (e *UsageError) Unwrap() error { return errors.Unwrap(e.error) }
+
+func mistake(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// Options say what to run and where.
+type Options struct {
+	Config configs.Config
+	Dir    string
+	Resume bool // Dir holds a run that goes on; Config is then read from it
+	Events trainer.Events
+}
+
+// Session is an open run. Close releases its models and the lock on its folder.
+type Session struct {
+	Config     configs.Config
+	Dir        string
+	Public     datasets.Public
+	Population *clients.Population
+	Sigma      float64
+
+	ledger  *ledger.Ledger
+	model   *lm.Model
+	trainer *trainer.Trainer
+	timings *timings
+}
+
+// Exists reports whether dir holds a run.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, ConfigFile))
+	return err == nil
+}
+
+// Open reads the data and the models, calibrates the noise, opens the ledger and gets the trainer ready.
+func Open(ctx context.Context, o Options) (s *Session, err error) {
+	if o.Resume {
+		if !Exists(o.Dir) {
+			return nil, mistake("%s holds no run to resume: there is no %s", o.Dir, ConfigFile)
+		}
+		c, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Dir, ConfigFile)})
+		if err != nil {
+			return nil, err
+		}
+		o.Config = *c
+	} else if Exists(o.Dir) {
+		return nil, mistake("%s holds a run already: resume it (--resume) or name another folder", o.Dir)
+	}
+	c := o.Config
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	tensor.SetThreads(c.Model.Threads)
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, mistake("the run's folder cannot be made: %w", err)
+	}
+	s = &Session{Config: c, Dir: o.Dir}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	corpus, err := LoadData(c)
+	if err != nil {
+		return nil, err
+	}
+	s.Public, s.Population = corpus.Public, corpus.Private
+	train := s.Population.Split(clients.Train)
+	if len(train) == 0 {
+		return nil, mistake("%s has no train clients", c.Data.Private)
+	}
+	s.Sigma = c.Privacy.NoiseMultiplier
+	if s.Sigma == 0 {
+		if s.Sigma, err = accountant.Sigma(accountant.Exact{}, c.Privacy.Epsilon, c.Privacy.Delta, c.Trainer.Rounds, 1); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.openLedger(len(train)); err != nil {
+		return nil, err
+	}
+	modelDir, err := ModelDir(c.Model.Path, models.Generator)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := tokenizer.Load(modelDir)
+	if err != nil {
+		return nil, err
+	}
+	if s.model, err = lm.Load(modelDir, lm.Options{Weights: tensor.Float32, Compute: computeType(c.Model.DType)}); err != nil {
+		return nil, err
+	}
+	encoder, err := newEncoder(c, s.Public)
+	if err != nil {
+		return nil, err
+	}
+	fed := fedsim.Config{Ledger: s.ledger, Sigma: s.Sigma, Scoring: scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm}}
+	if c.Privacy.InsecureSeededNoise {
+		seed := rng.Seed(c.Seed, "noise")
+		fed.InsecureSeed = &seed
+	}
+	if c.Privacy.UnsafeDiagnostics {
+		fed.UnsafeDiagnostics = diagnostics(c, o.Dir)
+	}
+	federation, err := fedsim.New(s.Population, encoder, fed)
+	if err != nil {
+		return nil, err
+	}
+	reference, err := validationReference(s.Population, encoder)
+	if err != nil {
+		return nil, err
+	}
+	if !o.Resume {
+		if err := s.writeConfig(modelDir); err != nil {
+			return nil, err
+		}
+	}
+	if s.timings, err = openTimings(o.Dir); err != nil {
+		return nil, err
+	}
+	s.trainer, err = trainer.New(trainer.Options{Dir: o.Dir, Config: c, Model: s.model, Tokenizer: tok, Public: s.Public.Prompts, Encoder: encoder,
+		Clients: federation, Spent: s.ledger.Spent, Reference: reference, Events: trainer.Tee(s.timings.events(), o.Events)})
+	return s, err
+}
+
+// Close releases everything.
+func (s *Session) Close() {
+	if s.trainer != nil {
+		s.trainer.Close()
+	}
+	if s.model != nil {
+		s.model.Free()
+	}
+	if s.ledger != nil {
+		s.ledger.Close()
+	}
+	s.timings.close()
+}
+
+// Corpus is both halves of the data of a run.
+type Corpus struct {
+	Public  datasets.Public
+	Private *clients.Population
+}
+
+// LoadData reads what data.private and data.public name.
+func LoadData(c configs.Config) (*Corpus, error) {
+	out := &Corpus{}
+	if c.Data.Private == "godoc" || c.Data.Public == "godoc" {
+		g, err := godoc.Load("")
+		if err != nil {
+			return nil, err
+		}
+		out.Public, out.Private = g.Public, g.Private
+	}
+	if c.Data.Private != "godoc" {
+		p, err := clients.Read(c.Data.Private)
+		if err != nil {
+			return nil, mistake("%w", err)
+		}
+		out.Private = p
+	}
+	if c.Data.Public != "godoc" {
+		texts, err := datasets.ReadPublic(c.Data.Public)
+		if err != nil {
+			return nil, mistake("%w", err)
+		}
+		out.Public = datasets.Public{Name: c.Data.Public, Prompts: texts, Generator: texts}
+	}
+	return out, nil
+}
+
+// ModelDir resolves a model's path: "embedded" is the one of that name which comes with the program.
+func ModelDir(path, name string) (string, error) {
+	if path == "embedded" {
+		return models.Dir(name)
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return "", mistake("the model folder %s is not there", path)
+	}
+	return path, nil
+}
+
+func computeType(name string) tensor.DType {
+	if name == "bfloat16" || name == "auto" && tensor.FastBFloat16() {
+		return tensor.BFloat16
+	}
+	return tensor.Float32
+}
+
+func newEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
+	texts := public.Generator
+	if len(texts) == 0 {
+		texts = public.Prompts
+	}
+	return embedding.FitHashing(datasets.Strings(texts), embedding.HashingConfig{Dim: c.Scoring.Dim})
+}
+
+// openLedger makes the run's ledger, or opens it and checks that it is for the same budget.
+func (s *Session) openLedger(train int) error {
+	c := s.Config
+	path := filepath.Join(s.Dir, "ledger.jsonl")
+	want := ledger.Budget{Epsilon: c.Privacy.Epsilon, Delta: c.Privacy.Delta, Mechanism: "gaussian", Unit: s.Population.Unit, Relation: accountant.AddOrRemove,
+		Clients: train, InsecureSeededNoise: c.Privacy.InsecureSeededNoise}
+	if want.Unit == "" {
+		want.Unit = "a client is all rows with one client_id"
+	}
+	var err error
+	if _, missing := os.Stat(path); errors.Is(missing, fs.ErrNotExist) {
+		s.ledger, err = ledger.Create(path, want)
+	} else {
+		s.ledger, err = ledger.Open(path)
+	}
+	if err != nil {
+		return err
+	}
+	if got := s.ledger.Budget(); got != want {
+		return mistake("%s is for another budget: it has %+v, the run %+v", path, got, want)
+	}
+	return nil
+}
+
+// validationReference embeds the validation clients' texts for the Fréchet distance in reports. It is a figure for
+// experiments and is computed without noise: validation clients are not protected.
+func validationReference(p *clients.Population, encoder embedding.Encoder) (*metrics.Gaussian, error) {
+	texts := clients.Texts(p.Split(clients.Validation))
+	if len(texts) < 2 {
+		return nil, nil
+	}
+	m, err := encoder.Encode(texts)
+	if err != nil {
+		return nil, err
+	}
+	return metrics.NewGaussian(m.Data, m.Dim)
+}
+
+func diagnostics(c configs.Config, dir string) *fedsim.UnsafeDiagnostics {
+	j, l := c.Generate.Samples, c.DPO.RejectedRank
+	rank := func(sum []float64) ([]scoring.Pair, error) {
+		r, err := scoring.Rank[string](sum, nil, j, l, scoring.ByIndex)
+		return r.Pairs, err
+	}
+	return &fedsim.UnsafeDiagnostics{Dir: dir, Rankers: map[string]func(*scoring.Samples, []float64) ([]scoring.Pair, error){
+		"none": func(_ *scoring.Samples, sum []float64) ([]scoring.Pair, error) { return rank(sum) },
+		"project": func(s *scoring.Samples, sum []float64) ([]scoring.Pair, error) {
+			p, err := s.Project(sum)
+			if err != nil {
+				return nil, err
+			}
+			return rank(p)
+		},
+	}}
+}
+
+// writeConfig stores every key with its value, and the versions and hashes of program, model and data.
+func (s *Session) writeConfig(modelDir string) error {
+	c := s.Config
+	c.Provenance = map[string]string{
+		"go": runtime.Version(), "libtorch": LibtorchVersion(), "program": ProgramVersion(), "public": s.Public.Name, "public_sha256": s.Public.Hash(),
+		"private": s.Population.Name, "clients": fmt.Sprint(len(s.Population.Split(clients.Train))), "unit": s.Population.Unit,
+		"noise_multiplier": fmt.Sprintf("%.6g", s.Sigma), "compute": computeType(c.Model.DType).String(), "threads": fmt.Sprint(tensor.Threads()),
+	}
+	for _, name := range []string{"model.safetensors", "tokenizer.json"} {
+		if h, err := fileHash(filepath.Join(modelDir, name)); err == nil {
+			c.Provenance["model "+name] = h
+		}
+	}
+	s.Config.Provenance = c.Provenance
+	return atomicfile.WriteBytes(filepath.Join(s.Dir, ConfigFile), c.YAML())
+}
+
+// ProgramVersion is the program's version as the build knows it.
+func ProgramVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version, dirty := info.Main.Version, ""
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			version = s.Value[:min(12, len(s.Value))]
+		}
+		if s.Key == "vcs.modified" && s.Value == "true" {
+			dirty = " (modified)"
+		}
+	}
+	return version + dirty
+}

@@ -1,0 +1,174 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/godoc"
+	"popri/fedsim"
+	"popri/internal/rng"
+	"popri/report"
+	"popri/trainer"
+)
+
+// Report gathers what a run's folder holds into the page's data. Parts that are not there yet are left out.
+func Report(dir string) (report.Report, error) {
+	var r report.Report
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, ConfigFile)})
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, mistake("%s holds no run: there is no %s", dir, ConfigFile)
+	}
+	if err != nil {
+		return r, err
+	}
+	r.Title = "POPri run " + filepath.Base(dir)
+	r.Subtitle = fmt.Sprintf("%s; %d rounds of %d prompts × %d samples", c.Provenance["private"], c.Trainer.Rounds, c.Generate.Prompts, c.Generate.Samples)
+	r.Command = "popri run --config " + filepath.Join(dir, ConfigFile)
+	r.Finished = time.Now().UTC().Truncate(time.Second)
+	rounds, err := trainer.ReadMetrics(dir)
+	if err != nil {
+		return r, err
+	}
+	for _, m := range rounds {
+		r.Rounds = append(r.Rounds, report.Round{Round: m.Round, Chosen: new(m.ScoreChosen), Rejected: new(m.ScoreRejected), Margin: new(m.Margin), Loss: new(m.Loss),
+			Accuracy: new(m.Accuracy), FID: m.FID, Tokens: new(m.MeanTokens), Epsilon: new(m.Epsilon), Pairs: m.Pairs, Selected: m.Round == c.Trainer.Rounds})
+	}
+	if len(rounds) < c.Trainer.Rounds {
+		r.Interrupted = fmt.Sprintf("after round %d of %d", len(rounds), c.Trainer.Rounds)
+	}
+	budget, entries, err := ledger.Read(filepath.Join(dir, "ledger.jsonl"))
+	if err != nil {
+		return r, err
+	}
+	spent, err := ledger.Spent(budget, entries)
+	if err != nil {
+		return r, err
+	}
+	r.Privacy = report.Privacy{Epsilon: budget.Epsilon, Delta: budget.Delta, Spent: spent, Unit: budget.Unit, Clients: budget.Clients, Rounds: len(entries), Planned: c.Trainer.Rounds,
+		ClipNorm: c.Scoring.ClipNorm, Accountant: "exact Gaussian (Balle and Wang 2018)", Denoise: c.Scoring.Denoise, InsecureSeededNoise: budget.InsecureSeededNoise,
+		UnsafeDiagnostics: exists(filepath.Join(dir, fedsim.UnsafeFolder)), ValidationUnguarded: true}
+	if len(entries) > 0 {
+		r.Privacy.NoiseMultiplier = entries[len(entries)-1].Sigma
+	}
+	if budget.ForcedDelta {
+		r.Privacy.FurtherWarnings = append(r.Privacy.FurtherWarnings, "δ is 1/clients or more; it was forced")
+	}
+	e, err := ReadEvaluation(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return r, err
+	default:
+		addResults(&r, e)
+	}
+	if err := addSamples(&r, dir, c); err != nil {
+		return r, err
+	}
+	names, seconds, err := Seconds(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	for _, n := range names {
+		r.Stages = append(r.Stages, report.Stage{Name: n, Seconds: seconds[n]})
+	}
+	standard := configs.Default()
+	for _, k := range configs.Keys() {
+		v, _ := c.Get(k.Name)
+		d, _ := standard.Get(k.Name)
+		r.Settings = append(r.Settings, report.Setting{Key: k.Name, Value: fmt.Sprint(v), Default: fmt.Sprint(d)})
+	}
+	for k, v := range c.Provenance {
+		r.Versions = append(r.Versions, report.Version{Name: k, Value: v})
+	}
+	sort.Slice(r.Versions, func(a, b int) bool { return r.Versions[a].Name < r.Versions[b].Name })
+	return r, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// addResults fills in the table and says in words how the method fared against each comparator.
+func addResults(r *report.Report, e *Evaluation) {
+	notes := map[string]string{
+		"public": "the small model before fine-tuning", KeyUntuned: "same generator, prompts and seeds, without adapters",
+		KeyPublicAll: "what the generator was trained on", KeyInDomain: "public files of the same trees; in practice nobody has such text", "private": "no privacy: the upper bound"}
+	var popri, others = e.Result(KeyPOPri), []string{}
+	for _, x := range e.Results {
+		row := report.Result{Key: x.Key, Name: x.Name, Note: notes[x.Key], Accuracy: new(x.Accuracy), Perplexity: new(x.Perplexity),
+			AccuracyCI: &report.Interval{Low: x.AccuracyCI[0], High: x.AccuracyCI[1]}, PerplexityCI: &report.Interval{Low: x.PerplexityCI[0], High: x.PerplexityCI[1]}, GapClosed: x.GapClosed}
+		if x.GapClosedCI != nil {
+			row.GapClosedCI = &report.Interval{Low: x.GapClosedCI[0], High: x.GapClosedCI[1]}
+		}
+		r.Results = append(r.Results, row)
+		if popri != nil && x.Key != KeyPOPri && x.Key != "private" && x.Accuracy >= popri.Accuracy {
+			others = append(others, fmt.Sprintf("%s (%.2f %%)", x.Name, 100*x.Accuracy))
+		}
+	}
+	r.Notes = append(r.Notes, fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights and takes the same %d steps; the best step is chosen by the loss on the validation clients, who are not protected by ε, in the same way for all.", e.Clients, e.Steps))
+	for i, o := range others {
+		if i == 0 {
+			r.Notes = append(r.Notes, "POPri's text does not beat everything here:")
+		}
+		r.Notes = append(r.Notes, "It is no better than "+o+fmt.Sprintf("; POPri has %.2f %%.", 100*popri.Accuracy))
+	}
+}
+
+// addSamples puts texts from before and after the tuning beside real public ones.
+func addSamples(r *report.Report, dir string, c *configs.Config) error {
+	const n = 8
+	columns := []struct{ name, file, note string }{
+		{"Before", UntunedFile, "the generator as it comes"},
+		{"After", trainer.SyntheticFile, "tuned by the clients' noised scores"},
+	}
+	for _, col := range columns {
+		rows, err := trainer.ReadSamples(filepath.Join(dir, col.file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.Samples.Columns = append(r.Samples.Columns, report.SampleColumn{Name: col.name, Note: col.note, Texts: pick(trainer.Texts(rows), n)})
+	}
+	if c.Data.Private == "godoc" && len(r.Samples.Columns) > 0 {
+		g, err := godoc.Load("")
+		if err != nil {
+			return err
+		}
+		r.Samples.Columns = append(r.Samples.Columns, report.SampleColumn{Name: "Real", Note: "public texts of the clients' domain", Texts: pick(datasets.Strings(g.Public.InDomain), n)})
+		r.Notes = append(r.Notes, "The prompts' corpus Ω is the standard library without runtime, go/, internal, reflect, debug and simd. It was chosen so that the small model does not know the clients' domain beforehand: with all public text as Ω the gap between ε = 0 and ε = ∞ is about half as wide.")
+	}
+	return nil
+}
+
+func pick(texts []string, n int) []string {
+	random := rng.New(1, "report", "samples")
+	var out []string
+	for _, i := range random.Perm(len(texts))[:min(n, len(texts))] {
+		out = append(out, texts[i])
+	}
+	return out
+}
+
+// WriteReport writes report.html into the run's folder and returns its path.
+func WriteReport(dir string, change func(*report.Report)) (string, error) {
+	r, err := Report(dir)
+	if err != nil {
+		return "", err
+	}
+	if change != nil {
+		change(&r)
+	}
+	path := filepath.Join(dir, ReportFile)
+	return path, report.Write(path, r)
+}

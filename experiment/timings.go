@@ -1,0 +1,79 @@
+package experiment
+
+import (
+	"path/filepath"
+	"time"
+
+	"popri/dpo"
+	"popri/report"
+	"popri/trainer"
+)
+
+// EventsFile holds every event of a run, one object a line.
+const EventsFile = "events.jsonl"
+
+// timings writes the run's events, from which the report takes the stages' times: those of a resumed run add up.
+type timings struct{ file *report.Events }
+
+func openTimings(dir string) (*timings, error) {
+	f, err := report.OpenEvents(filepath.Join(dir, EventsFile))
+	if err != nil {
+		return nil, err
+	}
+	return &timings{f}, nil
+}
+
+func (t *timings) close() {
+	if t != nil && t.file != nil {
+		t.file.Close()
+	}
+}
+
+// Event files are a convenience beside the stages' own files: a line that cannot be written must not end a run.
+func (t *timings) write(event string, fields map[string]any) { _ = t.file.Write(event, fields) }
+
+func (t *timings) events() trainer.Events {
+	return trainer.Events{
+		StageEnd: func(s trainer.Stage) {
+			t.write("stage_end", map[string]any{"stage": s.Name, "round": s.Round, "seconds": s.Took.Seconds()})
+		},
+		Step: func(round int, m dpo.Metrics) {
+			t.write("dpo_step", map[string]any{"round": round, "step": m.Step, "loss": m.Loss, "rewards/chosen": m.RewardsChosen, "rewards/rejected": m.RewardsRejected,
+				"rewards/margins": m.RewardsMargins, "rewards/accuracies": m.Accuracy, "logps/chosen": m.LogpsChosen, "logps/rejected": m.LogpsRejected,
+				"logits/chosen": m.LogitsChosen, "logits/rejected": m.LogitsRejected, "grad_norm": m.GradNorm, "learning_rate": m.LearningRate, "pairs": m.Pairs})
+		},
+		RoundEnd: func(m trainer.RoundMetrics) {
+			t.write("round_end", map[string]any{"round": m.Round, "pairs": m.Pairs, "epsilon_spent": m.Epsilon, "loss": m.Loss, "score/chosen": m.ScoreChosen, "score/rejected": m.ScoreRejected})
+		},
+	}
+}
+
+// stage times f as the trainer's stages are timed.
+func (t *timings) stage(name string, f func() error) error {
+	begun := time.Now()
+	if err := f(); err != nil {
+		return err
+	}
+	t.write("stage_end", map[string]any{"stage": name, "round": 0, "seconds": time.Since(begun).Seconds()})
+	return nil
+}
+
+// Seconds adds up the time of each stage of a run, over rounds and resumptions, in the order of their first end.
+func Seconds(dir string) (names []string, seconds map[string]float64, err error) {
+	seconds = map[string]float64{}
+	for e, err := range report.ReadEvents(filepath.Join(dir, EventsFile)) {
+		if err != nil {
+			return names, seconds, err
+		}
+		name, _ := e.Fields["stage"].(string)
+		took, ok := e.Fields["seconds"].(float64)
+		if e.Name != "stage_end" || !ok {
+			continue
+		}
+		if _, seen := seconds[name]; !seen {
+			names = append(names, name)
+		}
+		seconds[name] += took
+	}
+	return names, seconds, nil
+}

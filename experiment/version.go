@@ -1,0 +1,44 @@
+package experiment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// LibtorchVersion is the version of the libtorch that the process has loaded, as the folder that it lies in tells.
+func LibtorchVersion() string {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return "unknown"
+	}
+	m := regexp.MustCompile(`(/\S+)/libtorch_cpu\.so`).FindSubmatch(maps)
+	if m == nil {
+		return "unknown"
+	}
+	dir := filepath.Dir(string(m[1]))
+	if b, err := os.ReadFile(filepath.Join(dir, "build-version")); err == nil {
+		return strings.TrimSpace(string(b))
+	}
+	if v := regexp.MustCompile(`libtorch-([0-9.]+)`).FindStringSubmatch(dir); v != nil {
+		return v[1]
+	}
+	return "unknown"
+}
+
+func fileHash(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,68 @@
+// Package models carries the two small models that come with popri: the generator, trained on all public text of the
+// embedded default, and the device model, trained on the part that prompts quote (the ε = 0 point). Each folder's
+// provenance.json names the command, seed, corpus and Go release that made it.
+package models
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"popri/internal/atomicfile"
+)
+
+//go:embed all:godoc
+var files embed.FS
+
+// The models' names.
+const (
+	Generator = "generator"
+	Device    = "device"
+)
+
+// Dir unpacks a model into the user's cache folder ($POPRI_CACHE, else the system's + /popri), where weights can be
+// mapped into memory, and returns its folder. What is there already, with the same content, is used again.
+func Dir(name string) (string, error) {
+	root := "godoc/" + name
+	entries, err := fs.ReadDir(files, root)
+	if err != nil {
+		return "", fmt.Errorf("models: there is no embedded model %q", name)
+	}
+	h := sha256.New()
+	content := map[string][]byte{}
+	for _, e := range entries {
+		b, err := files.ReadFile(root + "/" + e.Name())
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n", e.Name(), len(b))
+		h.Write(b)
+		content[e.Name()] = b
+	}
+	cache := os.Getenv("POPRI_CACHE")
+	if cache == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("models: no cache folder: %w (set POPRI_CACHE)", err)
+		}
+		cache = filepath.Join(base, "popri")
+	}
+	dir := filepath.Join(cache, "models", name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
+	for file, b := range content {
+		path := filepath.Join(dir, file)
+		if info, err := os.Stat(path); err == nil && info.Size() == int64(len(b)) {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", fmt.Errorf("models: %w", err)
+		}
+		if err := atomicfile.WriteBytes(path, b); err != nil {
+			return "", fmt.Errorf("models: %w", err)
+		}
+	}
+	return dir, nil
+}
