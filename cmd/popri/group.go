@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// group makes a verb that only holds others. Called alone or with a word that is none of them, it says which there are.
+func group(use, short, example string, verbs ...*cobra.Command) *cobra.Command {
+	var names []string
+	for _, v := range verbs {
+		names = append(names, v.Name())
+	}
+	cmd := &cobra.Command{
+		Use:     use,
+		Short:   short,
+		Example: example,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(fmt.Errorf("%s: say which of %s", use, strings.Join(names, ", ")))
+			}
+			return usage(fmt.Errorf("%s: %q is none of %s", use, args[0], strings.Join(names, ", ")))
+		},
+	}
+	cmd.AddCommand(verbs...)
+	return cmd
+}
