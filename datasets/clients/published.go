@@ -54,7 +54,7 @@ func parsePublished(content []byte, split Split) ([]Client, error) {
 	if token, err := decoder.Token(); err != nil {
 		return nil, fmt.Errorf("not JSON: %v", err)
 	} else if token != json.Delim('{') {
-		return nil, fmt.Errorf("it starts with %v, want an object of clients", token)
+		return nil, fmt.Errorf("it starts with %q, want an object of clients", fmt.Sprint(token))
 	}
 	b := newBuilder()
 	for decoder.More() {

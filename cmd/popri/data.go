@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/datasets/godoc"
+)
+
+// embedded is the name of the data set that needs no file.
+const embedded = "godoc"
+
+func (a *app) data() *cobra.Command {
+	return group("data", "Look at, check and import client data",
+		"  popri data info godoc\n  popri data check clients.parquet\n  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
+		a.dataInfo(), a.dataCheck(), a.dataImport())
+}
+
+// dataInformation is what `data info` tells: the counts, who the clients are, and what everybody may see.
+type dataInformation struct {
+	clients.Information
+	Source string            `json:"source"`
+	Public []publicPart      `json:"public,omitempty"`
+	Seen   map[string]string `json:"seen_by"`
+}
+
+type publicPart struct {
+	Part  string `json:"part"`
+	Texts int    `json:"texts"`
+	Words int    `json:"words"`
+	Use   string `json:"use"`
+}
+
+// seenBy says who sees the texts of each split in the clear.
+var seenBy = map[clients.Split]string{
+	clients.Train:      "nobody in training: noised sums alone leave the clients; the ε = ∞ comparison is trained on it and is no product",
+	clients.Validation: "the evaluation, without noise: it chooses a small model's best step",
+	clients.Test:       "the evaluation, without noise: it gives the figures of the report",
+}
+
+func (a *app) dataInfo() *cobra.Command {
+	return &cobra.Command{
+		Use:   "info FILE | godoc",
+		Short: "Who the clients are, what the privacy unit is, and what is public to whom",
+		Long: `Counts clients, texts and words of a client file, or of the embedded default ("godoc": the comments of the Go
+toolchain's own source), and says what the privacy unit is and who sees which part.`,
+		Example: "  popri data info godoc\n  popri data info clients.parquet --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			info := dataInformation{Source: args[0], Seen: map[string]string{}}
+			if args[0] == embedded {
+				corpus, err := godoc.Load("")
+				if err != nil {
+					return usage(err)
+				}
+				info.Information, info.Source = corpus.Private.Info(), corpus.Root
+				part := func(name string, texts []datasets.Text, use string) {
+					info.Public = append(info.Public, publicPart{name, len(texts), datasets.Words(texts), use})
+				}
+				part("prompts", corpus.Public.Prompts, "everybody: prompts quote it, and the small model (ε = 0) was trained on it")
+				part("generator", corpus.Public.Generator, "everybody: the generator was trained on it")
+				part("in-domain", corpus.Public.InDomain, "everybody: a public sample of the clients' domain, for comparison; a part of generator")
+			} else {
+				var err error
+				if info.Information, err = clients.Info(args[0]); err != nil {
+					return usage(err)
+				}
+			}
+			for split := range info.Splits {
+				info.Seen[string(split)] = seenBy[split]
+			}
+			return a.emit(info, info.print)
+		},
+	}
+}
+
+func (info dataInformation) print(w io.Writer) {
+	fmt.Fprintf(w, "%s\t%s\nclients\t%d with %d texts, %d words\nprivacy unit\t%s\nguarantee\tfor one client more or less, with all its texts\n\n",
+		info.Name, info.Source, info.Clients, info.Texts, info.Words, info.Unit)
+	fmt.Fprintln(w, "part\tclients\ttexts\twords\tin the clear to")
+	for _, split := range clients.Splits {
+		if n, ok := info.Splits[split]; ok {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", split, n.Clients, n.Texts, n.Words, info.Seen[string(split)])
+		}
+	}
+	for _, p := range info.Public {
+		fmt.Fprintf(w, "%s\t\t%d\t%d\t%s\n", p.Part, p.Texts, p.Words, p.Use)
+	}
+}
+
+// dataProblem is one bad row as --json shows it.
+type dataProblem struct {
+	Row     *int64 `json:"row,omitempty"` // counts from 0
+	Client  string `json:"client,omitempty"`
+	Message string `json:"message"`
+	Warning bool   `json:"warning"` // the file is read all the same
+}
+
+func (a *app) dataCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Name every bad row of a client file",
+		Long: `Reads a client file in either layout and names every row that breaks the schema's rules. Rows count from 0.
+The exit code is 2 where there are any, or where the file cannot be read at all. A warning is a breach that a run
+copes with.`,
+		Example: "  popri data check clients.parquet\n  popri data check clients.parquet --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			result := struct {
+				File     string        `json:"file"`
+				OK       bool          `json:"ok"`
+				Error    string        `json:"error,omitempty"` // why the file cannot be read at all
+				Problems []dataProblem `json:"problems"`
+			}{File: args[0], Problems: []dataProblem{}}
+			problems, err := clients.Check(args[0])
+			for _, p := range problems {
+				shown := dataProblem{Client: p.Client, Message: p.Message, Warning: p.Warning}
+				if p.Row >= 0 {
+					shown.Row = &p.Row
+				}
+				result.Problems = append(result.Problems, shown)
+			}
+			switch {
+			case err != nil:
+				result.Error = err.Error()
+			case len(problems) == 1:
+				err = fmt.Errorf("data check: %s: 1 problem", args[0])
+			case len(problems) > 1:
+				err = fmt.Errorf("data check: %s: %d problems", args[0], len(problems))
+			default:
+				result.OK = true
+			}
+			if failed := a.emit(result, func(w io.Writer) {
+				for _, p := range problems {
+					if p.Warning {
+						fmt.Fprintf(w, "%s: warning: %s\n", args[0], p)
+					} else {
+						fmt.Fprintf(w, "%s: %s\n", args[0], p)
+					}
+				}
+				if result.OK {
+					fmt.Fprintf(w, "%s: no bad rows\n", args[0])
+				}
+			}); failed != nil {
+				return failed
+			}
+			return usage(err)
+		},
+	}
+}
+
+func (a *app) dataImport() *cobra.Command {
+	var published []string
+	var out, name, unit string
+	cmd := &cobra.Command{
+		Use:   "import --published-json TRAIN,EVAL,TEST --out FILE",
+		Short: "Make a client file from another form",
+		Long: `Reads the form of the published POPri code, a JSON file for each split that maps a client's ID to the list of its
+texts, and writes one Parquet file. An empty place in the list leaves its split out (train.json,,test.json).`,
+		Example: "  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			switch {
+			case len(published) != len(clients.Splits):
+				return usage(fmt.Errorf("data import: --published-json names %d files, want three: train, eval, test (an empty place leaves one out)", len(published)))
+			case strings.Join(published, "") == "":
+				return usage(errors.New("data import: --published-json names no file"))
+			case out == "":
+				return usage(errors.New("data import: --out names no file"))
+			}
+			p, err := clients.ReadPublishedJSON(published[0], published[1], published[2])
+			if err != nil {
+				return usage(err)
+			}
+			if name != "" {
+				p.Name = name
+			}
+			if unit != "" {
+				p.Unit = unit
+			}
+			if info, err := os.Stat(out); err == nil && info.IsDir() {
+				return usage(fmt.Errorf("data import: --out %s is a folder", out))
+			}
+			if err := clients.Write(out, p); err != nil {
+				return err
+			}
+			info := dataInformation{Information: p.Info(), Source: out, Seen: map[string]string{}}
+			for split := range info.Splits {
+				info.Seen[string(split)] = seenBy[split]
+			}
+			return a.emit(info, info.print)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&published, "published-json", nil, "the three files, by commas")
+	f.StringVar(&out, "out", "", "Parquet file to write")
+	f.StringVar(&name, "name", "", "the data set's name, for reports")
+	f.StringVar(&unit, "unit", "", "who or what a client is, in a sentence, for reports")
+	return cmd
+}
