@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/cpu"
+
+	"popri/datasets/clients"
+	"popri/datasets/godoc"
+	"popri/experiment"
+	"popri/lm"
+	"popri/models"
+	"popri/tensor"
+)
+
+// demoMemory is what the demo needs at most, in bytes.
+const demoMemory = 4 << 30
+
+// finding is one thing that doctor looked at.
+type finding struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Found  string `json:"found"`
+	Advice string `json:"advice,omitempty"` // what to do where something is missing or could be better
+}
+
+func (a *app) doctor() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "What this machine has and what is missing",
+		Long: `Looks at libtorch, threads, bfloat16, memory, the embedded default's data and weights, and says what to do about what
+is missing. The exit code is 1 where the demo would not run.`,
+		Example: "  popri doctor\n  popri doctor --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			findings := []finding{findLibtorch(), findThreads(), findBFloat16(), findMemory(), findSource(),
+				findWeights("generator weights", models.Generator), findWeights("small model's weights", models.Device)}
+			missing := 0
+			for _, f := range findings {
+				if !f.OK {
+					missing++
+				}
+			}
+			err := a.emit(map[string]any{"ok": missing == 0, "findings": findings}, func(w io.Writer) {
+				for _, f := range findings {
+					state := "ok"
+					if !f.OK {
+						state = "MISSING"
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, state, f.Found)
+					if f.Advice != "" {
+						fmt.Fprintf(w, "\t\t→ %s\n", f.Advice)
+					}
+				}
+			})
+			if err == nil && missing > 0 {
+				err = fmt.Errorf("doctor: %d of %d things are missing", missing, len(findings))
+			}
+			return err
+		},
+	}
+}
+
+// findLibtorch multiplies two matrices: the library is loaded and works.
+func findLibtorch() finding {
+	f := finding{Name: "libtorch", Found: "version " + experiment.LibtorchVersion()}
+	err := tensor.Run(func(s *tensor.Scope) error {
+		x := s.FromFloat32([]float32{1, 2, 3, 4}, 2, 2)
+		if got := s.Float32s(s.MatMul(x, x)); got[3] != 22 {
+			return fmt.Errorf("a product of matrices is wrong: %v", got)
+		}
+		return nil
+	})
+	if f.OK = err == nil; err != nil {
+		f.Found += ": " + err.Error()
+		f.Advice = "remove the cache folder and run make setup again"
+	}
+	if tensor.CUDA() {
+		f.Found += ", with CUDA and a GPU"
+	}
+	return f
+}
+
+func findThreads() finding {
+	return finding{Name: "threads", OK: true, Found: fmt.Sprintf("%d of %d CPUs", tensor.Threads(), runtime.NumCPU())}
+}
+
+func findBFloat16() finding {
+	f := finding{Name: "bfloat16", OK: true}
+	var has []string
+	if cpu.X86.HasAVX512BF16 {
+		has = append(has, "AVX-512 BF16")
+	}
+	if cpu.X86.HasAMXBF16 {
+		has = append(has, "AMX")
+	}
+	if tensor.FastBFloat16() {
+		f.Found = "fast: " + joined(has)
+		f.Advice = "model.dtype=bfloat16 is worth trying for large models"
+	} else {
+		f.Found = "slow: the CPU has neither AVX-512 BF16 nor AMX"
+		f.Advice = "keep model.dtype=float32"
+	}
+	return f
+}
+
+func findMemory() finding {
+	f := finding{Name: "memory", OK: true}
+	total, free, err := memory()
+	if err != nil {
+		f.Found = "unknown: " + err.Error()
+		return f
+	}
+	f.Found = fmt.Sprintf("%s, %s of it available", humanize.IBytes(total), humanize.IBytes(free))
+	if free < demoMemory {
+		f.Advice = fmt.Sprintf("the demo stays under %s; lower generate.batch_tokens and dpo.micro_pairs if it does not fit", humanize.IBytes(demoMemory))
+	}
+	return f
+}
+
+// memory returns the machine's memory and what of it is available, in bytes, within the limit of a container.
+func memory() (total, available uint64, err error) {
+	info, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(info)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		n, err := strconv.ParseUint(fields[1], 10, 64)
+		if err != nil {
+			continue
+		}
+		switch fields[0] {
+		case "MemTotal:":
+			total = n << 10
+		case "MemAvailable:":
+			available = n << 10
+		}
+	}
+	number := func(name string) (uint64, bool) {
+		b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", name))
+		if err != nil {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+		return n, err == nil // "max" is no limit
+	}
+	if limit, ok := number("memory.max"); ok && limit < total {
+		total = limit
+		if used, ok := number("memory.current"); ok {
+			available = min(available, limit-min(limit, used))
+		}
+	}
+	return total, available, nil
+}
+
+// findSource looks for the embedded default's text.
+func findSource() finding {
+	f := finding{Name: "Go's source"}
+	corpus, err := godoc.Load("")
+	if err != nil {
+		f.Found = err.Error()
+		f.Advice = "the demo needs it; runs with data of one's own (data.private, data.public) do not"
+		return f
+	}
+	f.OK = true
+	f.Found = fmt.Sprintf("%s in %s: %s", corpus.GoVersion, corpus.Root, clients.Count(corpus.Private.Clients))
+	return f
+}
+
+// findWeights loads a model that comes with the program.
+func findWeights(what, name string) finding {
+	f := finding{Name: what, Advice: "the cache folder must be writable: set POPRI_CACHE to one that is"}
+	dir, err := models.Dir(name)
+	if err != nil {
+		f.Found = err.Error()
+		return f
+	}
+	m, err := lm.Load(dir, lm.Options{})
+	if err != nil {
+		f.Found = err.Error()
+		f.Advice = "remove " + dir + ": it is unpacked again"
+		return f
+	}
+	defer m.Free()
+	return finding{Name: what, OK: true, Found: fmt.Sprintf("%s parameters in %s", humanize.Comma(m.Parameters()), dir)}
+}
