@@ -12,8 +12,12 @@ func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
 		a.demo(),
 		a.run(),
+		a.generate(),
 		a.pretrain(),
 		a.account(),
+		a.data(),
+		a.doctor(),
+		a.version(),
 	}
 }
 
