@@ -65,9 +65,11 @@ type merge struct {
 
 func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
 
-// newByteLevel checks that the vocabulary can spell every text and that merges only make pieces that it has.
+// newByteLevel checks that the vocabulary can spell every text, that merges only make pieces that it has, and that none of
+// them is missing.
 func newByteLevel(v *vocabulary, mergePairs [][2]string, ignoreMerges bool, split splitter) (*byteLevel, error) {
 	m := &byteLevel{split: split, merges: make(map[uint64]merge, len(mergePairs))}
+	made := make(map[int32]bool, len(mergePairs))
 	var missing []string
 	for b := range m.byteID {
 		id, ok := v.model[string(runeOfByte[b])]
@@ -102,8 +104,13 @@ func newByteLevel(v *vocabulary, mergePairs [][2]string, ignoreMerges bool, spli
 			return nil, fmt.Errorf("model.merges line %d, %q %q: stands in line %d already", rank+1, pair[0], pair[1], first.rank+1)
 		}
 		m.merges[key] = merge{rank: int32(rank), id: id}
+		made[id] = true
 	}
-	if ignoreMerges {
+	if !ignoreMerges {
+		if err := v.checkMade(made); err != nil {
+			return nil, err
+		}
+	} else {
 		m.ignoreMerges = make(map[string]int32, len(v.model))
 		for piece, id := range v.model {
 			if b := bytesOfPiece(piece); pieceOfBytes(b) == piece {
@@ -112,6 +119,28 @@ func newByteLevel(v *vocabulary, mergePairs [][2]string, ignoreMerges bool, spli
 		}
 	}
 	return m, nil
+}
+
+// checkMade looks for a merge that was lost: a piece that no merge makes although two others spell it. Some vocabularies
+// hold further pieces that no text gives; those cannot be spelled so.
+func (v *vocabulary) checkMade(made map[int32]bool) error {
+	for id, piece := range v.pieces {
+		known, ok := v.model[piece]
+		if !ok || known != int32(id) || made[known] {
+			continue
+		}
+		if _, ok := v.added[piece]; ok {
+			continue
+		}
+		for at := range piece {
+			_, left := v.model[piece[:at]]
+			_, right := v.model[piece[at:]]
+			if left && right {
+				return fmt.Errorf("model.merges: no line makes %q (id %d), which %q %q would: a merge is missing", piece, id, piece[:at], piece[at:])
+			}
+		}
+	}
+	return nil
 }
 
 func (m *byteLevel) encode(ids []int32, text string) []int32 {

@@ -393,6 +393,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"merge of one", func(f object) { model(f)["merges"] = []any{[]any{"t"}} }, []string{"line 1"}},
 		{"merge of numbers", func(f object) { model(f)["merges"] = []any{[]any{1, 2}} }, []string{"line 1"}},
 		{"merge twice", func(f object) { model(f)["merges"] = append(model(f)["merges"].([]any), model(f)["merges"].([]any)[0]) }, []string{"line 1 already"}},
+		{"merge missing", func(f object) { model(f)["merges"] = model(f)["merges"].([]any)[1:] }, []string{"no line makes", "a merge is missing"}},
 		{"no pre-tokenizer", func(f object) { f["pre_tokenizer"] = nil }, []string{"pre_tokenizer"}},
 		{"pre-tokenizer", func(f object) { f["pre_tokenizer"] = object{"type": "Metaspace"} }, []string{"pre_tokenizer", "Metaspace"}},
 		{"prefix space", func(f object) { f["pre_tokenizer"].(object)["add_prefix_space"] = true }, []string{"add_prefix_space"}},
