@@ -155,6 +155,41 @@ func TestRDPIsAboveExact(t *testing.T) {
 	}
 }
 
+// At whole orders the sum and the integral are two ways to one number; sampling everybody is no sampling; less
+// sampling and more noise cost less.
+func TestSampledDivergence(t *testing.T) {
+	for _, q := range []float64{1e-6, 1e-3, 0.1, 0.5, 0.99} {
+		for _, sigma := range []float64{0.06, 0.4, 1, 5, 100} {
+			for _, a := range []float64{2, 3, 10, 50} {
+				sum, integral := binomialExcess(q, sigma, a), integralExcess(q, sigma, a)
+				if math.Abs(sum-integral) > 1e-9*max(1, math.Abs(sum)) {
+					t.Errorf("q %g, sigma %g, order %g: sum %.15g, integral %.15g", q, sigma, a, sum, integral)
+				}
+			}
+			previous := 0.0
+			for _, a := range []float64{1.1, 1.5, 2, 2.5, 3.3, 7, 20.5, 64} {
+				r := sampledDivergence(q, sigma, a)
+				if r < previous || r > a/(2*sigma*sigma) || r < sampledDivergence(q/2, sigma, a) || r < sampledDivergence(q, sigma*2, a) {
+					t.Errorf("q %g, sigma %g, order %g: divergence %g out of order", q, sigma, a, r)
+				}
+				previous = r
+			}
+		}
+	}
+	if r := sampledDivergence(1-1e-12, 2, 5); math.Abs(r-5.0/8) > 1e-9 {
+		t.Errorf("nearly everybody: %g, want %g", r, 5.0/8)
+	}
+	if a, b := sampledDivergence(0.1, 0.04, 2.5), sampledDivergence(0.1, 0.04, 3); !(a > 0 && a <= b) || math.IsInf(a, 1) {
+		t.Errorf("little noise: %g at order 2.5, %g at order 3", a, b)
+	}
+	if r := sampledDivergence(0.1, 0, 2); !math.IsInf(r, 1) {
+		t.Errorf("no noise: %g", r)
+	}
+	if r := sampledDivergence(0.1, math.Inf(1), 2); r != 0 {
+		t.Errorf("infinite noise: %g", r)
+	}
+}
+
 func TestCompositionAddsInverseSquares(t *testing.T) {
 	split, _ := Exact{}.Epsilon([]Event{{Sigma: 2, Count: 3}, {Sigma: 4, Count: 4}}, 1e-5)
 	joined, _ := Exact{}.Epsilon([]Event{{Sigma: 2, Count: 4}}, 1e-5)

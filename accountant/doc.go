@@ -6,6 +6,7 @@
 //
 //	δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
 //
-// [Exact] computes that; [RDP] bounds it through Rényi divergences. The ledger, which refuses what a budget does not
+// [Exact] computes that. [RDP] bounds it through Rényi divergences, also where each round asks a random (Poisson) sample
+// of the clients. The ledger, which refuses what a budget does not
 // cover, is accountant/ledger.
 package accountant

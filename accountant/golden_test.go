@@ -32,10 +32,31 @@ type testCase struct {
 	Epsilon    float64
 	Accept     [2]number
 	Params     struct {
-		Sigma  float64
-		T      int
-		Orders string
+		release
+		Alpha     float64
+		Orders    string
+		OrderList []float64 `json:"orders_list"`
+		RDP       []float64
+		Events    []release
 	}
+}
+
+type release struct {
+	Type  string
+	Sigma float64
+	Q     *float64
+	T     int
+}
+
+func (r release) event() Event {
+	e := Event{Sigma: r.Sigma, Count: r.T}
+	if r.Q != nil {
+		e.SamplingRate = *r.Q
+		if e.SamplingRate == 0 {
+			e.Count = 0 // nobody takes part
+		}
+	}
+	return e
 }
 
 func TestGoldenAccountant(t *testing.T) {
@@ -93,7 +114,23 @@ func TestGoldenAccountant(t *testing.T) {
 
 // compute returns what the case asks for; ok is false where no accountant of popri covers it.
 func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool, err error) {
-	if c.Mechanism != "gaussian" {
+	events := []Event{c.Params.event()}
+	switch c.Mechanism {
+	case "gaussian", "poisson_gaussian":
+	case "composition":
+		events = nil
+		for _, r := range c.Params.Events {
+			if r.Type != "gaussian" && r.Type != "poisson_gaussian" {
+				return 0, false, nil
+			}
+			events = append(events, r.event())
+		}
+	case "rdp_curve":
+		if c.Quantity == "epsilon" {
+			return rdpEpsilon(c.Params.OrderList, c.Params.RDP, c.Delta, true), true, nil
+		}
+		return 0, false, nil
+	default:
 		return 0, false, nil
 	}
 	var a Accountant
@@ -101,25 +138,31 @@ func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool,
 	case "exact":
 		a = Exact{}
 	case "rdp":
+		if c.Quantity == "rdp" {
+			r := RDP{Orders: []float64{c.Params.Alpha}}
+			_, divergences, err := r.curve(events)
+			return divergences[0], true, err
+		}
 		list, found := orders[c.Params.Orders]
-		if !found {
+		if !found && c.Params.Orders != "" {
 			return 0, true, fmt.Errorf("no order list %q", c.Params.Orders)
 		}
 		a = RDP{Orders: list, NoKLBound: c.Params.Orders == "opacus"} // that library has no such bound
 	default:
 		return 0, false, nil
 	}
-	events := []Event{{Sigma: c.Params.Sigma, Count: c.Params.T}}
 	switch c.Quantity {
 	case "epsilon":
 		value, err = a.Epsilon(events, c.Delta)
 	case "delta":
 		value, err = a.Delta(events, c.Epsilon)
 	case "sigma":
-		value, err = Sigma(a, c.Epsilon, c.Delta, c.Params.T, 1)
+		event := events[0]
+		value, err = Sigma(a, c.Epsilon, c.Delta, event.Count, event.SamplingRate)
 		if err == nil {
 			var e float64
-			if e, err = a.Epsilon([]Event{{Sigma: value, Count: c.Params.T}}, c.Delta); err == nil && e > c.Epsilon {
+			event.Sigma = value
+			if e, err = a.Epsilon([]Event{event}, c.Delta); err == nil && e > c.Epsilon {
 				err = fmt.Errorf("sigma %.15g spends %.15g of %g", value, e, c.Epsilon)
 			}
 		}

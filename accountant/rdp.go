@@ -83,14 +83,15 @@ func (r RDP) curve(events []Event) (orders, divergences []float64, err error) {
 		if e.Count == 0 {
 			continue
 		}
-		if e.sampled() {
-			return nil, nil, fmt.Errorf("%w: rdp at sampling rate %g", ErrNotApplicable, e.SamplingRate)
-		}
 		for i, a := range orders {
 			if !(a > 1) {
 				return nil, nil, fmt.Errorf("accountant: rdp order %g, want more than 1", a)
 			}
-			divergences[i] += float64(e.Count) * a / (2 * e.Sigma * e.Sigma)
+			if e.sampled() {
+				divergences[i] += float64(e.Count) * sampledDivergence(e.SamplingRate, e.Sigma, a)
+			} else {
+				divergences[i] += float64(e.Count) * a / (2 * e.Sigma * e.Sigma)
+			}
 		}
 	}
 	return orders, divergences, nil

@@ -16,8 +16,8 @@ import (
 // NotBuilt lists, as path.Match patterns, the kinds of cases that popri does not cover yet. `make golden` prints it.
 // It may only shrink.
 var NotBuilt = []string{
-	"accountant/discrete_gaussian/*", "accountant/fixed_size_gaussian/*", "accountant/laplace/*", "accountant/poisson_*/*",
-	"accountant/composition/*", "accountant/tree/*", "accountant/rdp_curve/*", "accountant/gaussian/pld",
+	"accountant/discrete_gaussian/*", "accountant/fixed_size_gaussian/*", "accountant/laplace/*", "accountant/poisson_laplace/*", "accountant/poisson_gaussian/[^r]*",
+	"accountant/composition/*", "accountant/tree/*", "accountant/gaussian/pld",
 	"dpo/trace-llama/*",
 	"embedding/bert-tiny", "embedding/minilm",
 	"models/llama*", "models/qwen2*", "peft/llama*", "peft/qwen2*",
