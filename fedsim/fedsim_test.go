@@ -457,12 +457,16 @@ func TestOnlyTheNoisedSumLeaves(t *testing.T) {
 
 func TestUnsafeDiagnostics(t *testing.T) {
 	r := newRun(t, 1, nil)
-	r.config.UnsafeDiagnostics = &UnsafeDiagnostics{Dir: r.dir, Rankers: map[string]func(*scoring.Samples, []float64) ([]scoring.Pair, error){
+	r.config.UnsafeDiagnostics = &UnsafeDiagnostics{Dir: r.dir, PerPrompt: 10, Rankers: map[string]func(*scoring.Samples, []float64) ([]scoring.Pair, error){
 		"none": func(_ *scoring.Samples, sum []float64) ([]scoring.Pair, error) {
 			ranking, err := scoring.Rank[string](sum, nil, 10, 5, scoring.ByIndex)
 			return ranking.Pairs, err
 		},
 		"constant": func(*scoring.Samples, []float64) ([]scoring.Pair, error) { return []scoring.Pair{{Chosen: 1}}, nil },
+		"true": func(_ *scoring.Samples, sum []float64) ([]scoring.Pair, error) {
+			ranking, err := scoring.Rank[string](truth(t, r.config.Scoring), nil, 10, 5, scoring.ByIndex)
+			return ranking.Pairs, err
+		},
 	}}
 	if _, err := r.process(1, nil); err != nil {
 		t.Fatal(err)
@@ -485,8 +489,9 @@ func TestUnsafeDiagnostics(t *testing.T) {
 			t.Fatalf("true sum: value %d is %g, want %g", i, d.TrueSum[i], want[i])
 		}
 	}
-	if d.PairsRecovered["constant"] != 1 || d.PairsRecovered["none"] < 0 || d.PairsRecovered["none"] > 1 || d.Warning == "" {
-		t.Errorf("%+v", d.PairsRecovered)
+	if d.PairsRecovered["constant"] != 1 || d.PairsRecovered["none"] < 0 || d.PairsRecovered["none"] > 1 ||
+		d.PairsRecovered["none"] > d.ChosenRecovered["none"] || d.PairsOrdered["true"] != 1 || d.Warning == "" {
+		t.Errorf("%+v", d)
 	}
 }
 

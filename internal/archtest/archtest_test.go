@@ -15,11 +15,11 @@ import (
 const module = "popri"
 
 // private is the private half of the data. Only these packages may import it, directly: the door for training, the
-// measurements, the builder of the embedded default, and the commands. Whoever adds one adds a way for private text to
+// measurements, the builder of the embedded default, the assembly of a run, and the commands. Whoever adds one adds a way for private text to
 // get out; README and the package's comment must say which.
 var (
 	private = module + "/datasets/clients"
-	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "cmd/popri"}
+	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "experiment", "cmd/popri"}
 	// learns must not reach private text by any way but values that fedsim hands out: not even through a package that
 	// imports the private half, save fedsim itself.
 	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "tokenizer"}
