@@ -91,11 +91,11 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, mistake("the run's folder cannot be made: %w", err)
 	}
 	s = &Session{Config: c, Dir: o.Dir}
-	defer func() {
+	defer func(opened *Session) { // a return of an error has set s to nil
 		if err != nil {
-			s.Close()
+			opened.Close()
 		}
-	}()
+	}(s)
 	corpus, err := LoadData(c)
 	if err != nil {
 		return nil, err
@@ -120,10 +120,10 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	}
 	tok, err := tokenizer.Load(modelDir)
 	if err != nil {
-		return nil, err
+		return nil, mistake("%w", err)
 	}
 	if s.model, err = lm.Load(modelDir, lm.Options{Weights: tensor.Float32, Compute: computeType(c.Model.DType)}); err != nil {
-		return nil, err
+		return nil, mistake("%w", err)
 	}
 	encoder, err := newEncoder(c, s.Public)
 	if err != nil {

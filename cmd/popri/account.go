@@ -142,7 +142,7 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 			f.Float64Var(&q.delta, flag, 0, "the budget's δ, below 1/clients")
 		}
 	}
-	f.Float64Var(&q.rate, "sampling-rate", 1, "share of the clients that take part in a round (1: all of them)")
+	f.Float64Var(&q.rate, "sampling-rate", 1, "chance of each client to take part in a round (1: all of them do)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		r := answers{question: map[string]float64{"sampling-rate": q.rate}}
 		var missing []string
@@ -169,7 +169,7 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 			}
 		}
 		if len(r.byName) == 0 {
-			return usage(fmt.Errorf("account %s: --sampling-rate is %g, but only rounds in which every client takes part (1) can be accounted for", asked.name, q.rate))
+			return usage(fmt.Errorf("account %s: no accountant covers --sampling-rate %g; 1, every client in every round, is always covered", asked.name, q.rate))
 		}
 		return a.emit(r, func(w io.Writer) { asked.print(w, q, r) })
 	}
@@ -186,7 +186,11 @@ func (asked quantity) print(w io.Writer, q question, r answers) {
 	for _, flag := range asked.given {
 		parts = append(parts, given[flag])
 	}
-	fmt.Fprintf(w, "%s, every client in every round\n\n", strings.Join(parts, ", "))
+	taking := "every client in every round"
+	if q.rate < 1 {
+		taking = fmt.Sprintf("each client in a round with chance %g, independently", q.rate)
+	}
+	fmt.Fprintf(w, "%s, %s\n\n", strings.Join(parts, ", "), taking)
 	fmt.Fprintf(w, "accountant\t%s\n", map[string]string{"epsilon": "ε", "delta": "δ", "sigma": "noise multiplier", "rounds": "rounds"}[asked.name])
 	for _, n := range r.byName {
 		fmt.Fprintf(w, "%s\t%s\n", n.name, asked.text(n.value))

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/safetensors"
+)
+
+// TestConfigMistakes: every mistake of a configuration is named at once, with its place, and no run is begun.
+func TestConfigMistakes(t *testing.T) {
+	dir := t.TempDir()
+	config := write(t, dir, "bad.yaml", "dpo:\n  beta: -1\n  rejected_rnak: 5\ntrainer:\n  rounds: many\n")
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--config", config}, []string{"3 problems", "dpo.beta", "-1", "rejected_rnak", "dpo.rejected_rank", "trainer.rounds", "many", "bad.yaml:5"}},
+		{[]string{"--set", "dpo.beta=-1", "--set", "seed=x", "--set", "nonsense=1"}, []string{"3 problems", "dpo.beta", "seed", "nonsense"}},
+		{[]string{"--preset", "nonsense"}, []string{"nonsense", "demo"}},
+		{[]string{"--config", filepath.Join(dir, "missing.yaml")}, []string{"missing.yaml", "no such file"}},
+	} {
+		out := filepath.Join(dir, "run")
+		code, stdout, errs := popri(t, append([]string{"run", "--out", out}, c.args...)...)
+		if code != exitUsage || stdout != "" {
+			t.Errorf("%v: exit code %d, standard output %q", c.args, code, stdout)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(errs, want) {
+				t.Errorf("%v: %q lacks %q", c.args, errs, want)
+			}
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%v: a run's folder was made", c.args)
+		}
+	}
+}
+
+// TestRunBadData: a run with a damaged client file, public text or model ends before it begins.
+func TestRunBadData(t *testing.T) {
+	dir, model := t.TempDir(), tinyModel(t)
+	good := filepath.Join(dir, "clients.parquet")
+	clients := write(t, dir, "clients.json", `{"a": ["one two three"], "b": ["four five six"], "c": ["seven eight"]}`)
+	if code, _, errs := popri(t, "data", "import", "--published-json", clients+",,", "--out", good); code != 0 {
+		t.Fatal(errs)
+	}
+	b, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := write(t, dir, "cut.parquet", string(b[:len(b)/2]))
+	public := write(t, dir, "public.txt", "the cat\nthe hat\n")
+	blank := write(t, dir, "blank.jsonl", `{"text": " "}`)
+	broken := tinyModel(t)
+	rewrite(t, filepath.Join(broken, safetensors.ModelFile), func(_ string, values []float32) { values[0] = float32(math.Inf(1)) })
+	for _, c := range []struct {
+		private, public, model string
+		want                   []string
+	}{
+		{good, public, broken, []string{broken, "Inf"}},
+		{cut, public, model, []string{cut, "cut off"}},
+		{filepath.Join(dir, "missing.parquet"), public, model, []string{"missing.parquet", "no such file"}},
+		{good, blank, model, []string{blank, "line 1"}},
+		{good, filepath.Join(dir, "missing.txt"), model, []string{"missing.txt", "no such file"}},
+		{good, public, filepath.Join(dir, "missing"), []string{filepath.Join(dir, "missing")}},
+	} {
+		code, stdout, errs := popri(t, "run", "--out", filepath.Join(dir, "run"), "--set", "data.private="+c.private, "--set", "data.public="+c.public, "--set", "model.path="+c.model)
+		if code != exitUsage || stdout != "" {
+			t.Errorf("%s: exit code %d, standard output %q", c.want[0], code, stdout)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(errs, want) {
+				t.Errorf("%q lacks %q", errs, want)
+			}
+		}
+	}
+}
+
+// TestUnwritableRun: a folder that cannot be made is said to be so.
+func TestUnwritableRun(t *testing.T) {
+	file := write(t, t.TempDir(), "file", "")
+	out := filepath.Join(file, "run")
+	if code, stdout, errs := popri(t, "run", "--preset", "demo", "--out", out); code == 0 || stdout != "" || !strings.Contains(errs, file) {
+		t.Errorf("exit code %d, %q, %s", code, stdout, errs)
+	}
+}
