@@ -24,7 +24,9 @@ import (
 // problem is something that the user can mend; it is printed without a stack of wrapping.
 type problem struct{ what, cure string }
 
-func (p problem) Error() string { return p.what + "\n       " + strings.ReplaceAll(p.cure, "\n", "\n       ") }
+func (p problem) Error() string {
+	return p.what + "\n       " + strings.ReplaceAll(p.cure, "\n", "\n       ")
+}
 
 func main() {
 	start := time.Now()
