@@ -398,11 +398,11 @@ func parsePreTokenizer(raw json.RawMessage) (splitter, error) {
 			return nil, err
 		}
 		if split.Pattern.Regex == nil || split.Behavior != "Isolated" || split.Invert {
-			return nil, fmt.Errorf("Split with behavior %q, invert %v is not supported (supported: a Regex, \"Isolated\", false)", split.Behavior, split.Invert)
+			return nil, fmt.Errorf("a Split with behavior %q, invert %v is not supported (supported: a Regex, \"Isolated\", false)", split.Behavior, split.Invert)
 		}
 		known, ok := splitters[*split.Pattern.Regex]
 		if !ok {
-			return nil, fmt.Errorf("Split by %q is not supported (supported: the expressions of GPT-2, LLaMA 3 and Qwen 2)", *split.Pattern.Regex)
+			return nil, fmt.Errorf("a Split by %q is not supported (supported: the expressions of GPT-2, LLaMA 3 and Qwen 2)", *split.Pattern.Regex)
 		}
 		second, err := typeOf(sequence.PreTokenizers[1])
 		if err != nil {
