@@ -93,7 +93,9 @@ type Generate struct {
 
 // Scoring says what a client computes and how the noised sum is read.
 type Scoring struct {
-	// Encoder turns texts into vectors: "hashing" needs no weights. Default "hashing".
+	// Encoder turns texts into vectors; both need no weights and are fitted to the public texts. "latent", the default,
+	// finds the directions in which words occur together; "hashing" projects them at random, which is faster and blurs
+	// more.
 	Encoder string `yaml:"encoder"`
 	// Dim is the length of the vectors. Default 256. Fewer confuse texts, more let the projection keep more noise (its
 	// share is √((dim+1)/(K·J))) and cost the clients time.

@@ -9,7 +9,7 @@ import (
 // What the settings with names can be. Later names are refused with the list of those that there are.
 var (
 	dtypes      = []string{"auto", "float32", "bfloat16"}
-	encoders    = []string{"hashing"}
+	encoders    = []string{"latent", "hashing"}
 	normalizers = []string{"none", "standardize"}
 	denoisers   = []string{"none", "project"}
 	samplings   = []string{"full"}

@@ -40,22 +40,19 @@ func NewSet(tok *tokenizer.Tokenizer, separator int32, list []clients.Client, le
 }
 
 // Evaluate scores the model on each client of the set.
-func Evaluate(m *lm.Model, set Set) (scores []Score, err error) {
-	scores = make([]Score, set.n)
-	err = tensor.Run(func(s *tensor.Scope) error {
-		rows, err := m.EvaluateRows(s, set.Rows, evalTokens)
-		if err != nil {
-			return err
-		}
-		for i, r := range rows {
-			c := &scores[set.client[i]]
-			c.Tokens += r.Tokens
-			c.Correct += r.Correct
-			c.Loss += r.Loss
-		}
-		return nil
-	})
-	return scores, err
+func Evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
+	scores := make([]Score, set.n)
+	rows, err := m.EvaluateRows(s, set.Rows, evalTokens)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range rows {
+		c := &scores[set.client[i]]
+		c.Tokens += r.Tokens
+		c.Correct += r.Correct
+		c.Loss += r.Loss
+	}
+	return scores, nil
 }
 
 // Interval is a 95 % confidence interval.

@@ -56,7 +56,7 @@ const evalTokens = 8192
 
 // FineTune trains m, whose weights are float32, on rows in random order, epoch after epoch, and leaves in it the weights
 // of the step that did best on validation.
-func FineTune(ctx context.Context, m *lm.Model, rows, validation []lm.Row, o Options) (best Point, curve []Point, err error) {
+func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validation []lm.Row, o Options) (best Point, curve []Point, err error) {
 	if len(rows) == 0 || len(validation) == 0 {
 		return best, nil, fmt.Errorf("downstream: %d texts to train on, %d to validate", len(rows), len(validation))
 	}
@@ -74,7 +74,7 @@ func FineTune(ctx context.Context, m *lm.Model, rows, validation []lm.Row, o Opt
 	}
 	t := lm.NewTrainer(params, 0.9, 0.999, 1e-8, o.WeightDecay, 1)
 	var kept [][]float32
-	err = tensor.Run(func(s *tensor.Scope) error {
+	run := func() error {
 		measure := func(step int) error {
 			loss, accuracy, err := m.Evaluate(s, validation, evalTokens)
 			if err != nil {
@@ -125,6 +125,6 @@ func FineTune(ctx context.Context, m *lm.Model, rows, validation []lm.Row, o Opt
 			copy(x.View32(), kept[i])
 		}
 		return nil
-	})
-	return best, curve, err
+	}
+	return best, curve, run()
 }

@@ -45,9 +45,10 @@ type Suite struct {
 	Population *clients.Population
 	Options    Options
 	Draws      int // of the bootstrap
-	// Begin and Measured, where not nil, report progress.
+	// Begin, Measured and End, where not nil, report progress, from several goroutines: models are trained side by side.
 	Begin    func(key, name string, texts int)
 	Measured func(key string, p Point)
+	End      func(Result)
 }
 
 // Run fine-tunes on every source and on the private training text, and returns the results in this order: ε = 0, the
@@ -68,21 +69,25 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 	}
 	private := Source{Private, "private training text (ε = ∞)", clients.Texts(u.Population.Split(clients.Train))}
 	all := append([]Source{{Public, "public checkpoint (ε = 0)", nil}}, append(sources, private)...)
-	results := make([]Result, 0, len(all))
-	for _, src := range all {
+	results := make([]Result, len(all))
+	err = tensor.Parallel(len(all), func(i int, s *tensor.Scope) error {
+		src := all[i]
 		if u.Begin != nil {
 			u.Begin(src.Key, src.Name, len(src.Texts))
 		}
-		r, err := u.one(ctx, src, tok, separator, validation, test)
-		if err != nil {
-			return nil, fmt.Errorf("downstream: %s: %w", src.Name, err)
+		var err error
+		if results[i], err = u.one(ctx, s, src, tok, separator, validation, test); err != nil {
+			return fmt.Errorf("downstream: %s: %w", src.Name, err)
 		}
-		results = append(results, r)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return results, u.compare(results)
 }
 
-func (u Suite) one(ctx context.Context, src Source, tok *tokenizer.Tokenizer, separator int32, validation, test Set) (Result, error) {
+func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, tok *tokenizer.Tokenizer, separator int32, validation, test Set) (Result, error) {
 	r := Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
 	m, err := lm.Load(u.ModelDir, lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute})
 	if err != nil {
@@ -94,14 +99,19 @@ func (u Suite) one(ctx context.Context, src Source, tok *tokenizer.Tokenizer, se
 		if u.Measured != nil {
 			o.Progress = func(p Point) { u.Measured(src.Key, p) }
 		}
-		best, curve, err := FineTune(ctx, m, Encode(tok, separator, src.Texts, o.Length), validation.Rows, o)
+		best, curve, err := FineTune(ctx, s, m, Encode(tok, separator, src.Texts, o.Length), validation.Rows, o)
 		if err != nil {
 			return r, err
 		}
 		r.BestStep, r.Curve = best.Step, curve
 	}
-	r.scores, err = Evaluate(m, test)
-	return r, err
+	if r.scores, err = Evaluate(s, m, test); err != nil {
+		return r, err
+	}
+	if u.End != nil {
+		u.End(r)
+	}
+	return r, nil
 }
 
 // compare fills in the figures and their intervals.

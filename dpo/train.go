@@ -93,7 +93,8 @@ func (t *Trainer) Reference(ctx context.Context, pairs []Pair) error {
 	})
 }
 
-// LogProbs calls each with the summed log-probabilities of every pair under the current adapters, in nats.
+// LogProbs calls each, from several goroutines, with the summed log-probabilities of every pair under the current
+// adapters, in nats.
 func (t *Trainer) LogProbs(ctx context.Context, pairs []Pair, each func(i int, chosen, rejected float64)) error {
 	return t.logProbs(ctx, pairs, t.Adapter, each)
 }
@@ -102,18 +103,16 @@ func (t *Trainer) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter
 	if err := t.check(pairs); err != nil {
 		return err
 	}
-	return tensor.Run(func(s *tensor.Scope) error {
-		for from := 0; from < len(pairs); from += 2 * t.MicroPairs {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			batch := pairs[from:min(from+2*t.MicroPairs, len(pairs))]
-			s.Do(func() {
-				lp := sums(t.Model.Score(s, rows(batch), adapter, false), 2*len(batch))
-				for i := range batch {
-					each(from+i, lp[2*i], lp[2*i+1])
-				}
-			})
+	perTask := 2 * t.MicroPairs
+	return tensor.Parallel((len(pairs)+perTask-1)/perTask, func(i int, s *tensor.Scope) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		from := i * perTask
+		batch := pairs[from:min(from+perTask, len(pairs))]
+		lp := sums(t.Model.Score(s, rows(batch), adapter, false), 2*len(batch))
+		for k := range batch {
+			each(from+k, lp[2*k], lp[2*k+1])
 		}
 		return nil
 	})
@@ -139,65 +138,35 @@ func (t *Trainer) Step(pairs []Pair) (Metrics, error) {
 	if err := t.check(pairs); err != nil {
 		return Metrics{}, err
 	}
-	n := float64(len(pairs))
 	m := Metrics{Step: t.done + 1, LearningRate: t.Schedule.At(t.done), Pairs: len(pairs)}
-	err := tensor.Run(func(s *tensor.Scope) error {
-		var total []tensor.Tensor
-		for from := 0; from < len(pairs); from += t.MicroPairs {
-			batch := pairs[from:min(from+t.MicroPairs, len(pairs))]
-			var grads []tensor.Tensor
-			var fail error
-			s.WithGrad(func() {
-				sc := t.Model.Score(s, rows(batch), t.Adapter, false)
-				lp := sums(sc, 2*len(batch))
-				byRow := make([]float64, 2*len(batch))
-				for i, p := range batch {
-					if !p.HasReference {
-						fail = fmt.Errorf("dpo: pair %d has no reference log-probabilities", from+i)
-						return
-					}
-					e := Example{lp[2*i], lp[2*i+1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected)}
-					loss, gc, gr := t.Loss.Eval(e)
-					if bad(loss) || bad(gc) || bad(gr) {
-						fail = fmt.Errorf("dpo: pair %d: the loss is %g (log-probabilities %g and %g, reference %g and %g)", from+i, loss, lp[2*i], lp[2*i+1], p.Reference[0], p.Reference[1])
-						return
-					}
-					byRow[2*i], byRow[2*i+1] = gc/n, gr/n
-					m.add(loss/n, e, t.Beta, n)
-				}
-				weights := make([]float32, len(sc.LogProbs))
-				for i, r := range sc.Row {
-					weights[i] = float32(byRow[r])
-				}
-				// Averaged over the tokens of each part and then over the parts, as TRL logs it.
-				var sum [2]float64
-				var tokens [2]int
-				for i, l := range sc.MeanLogits(s) {
-					sum[sc.Row[i]%2] += l
-					tokens[sc.Row[i]%2]++
-				}
-				part := float64(len(batch)) / n
-				m.LogitsChosen += part * sum[0] / float64(max(1, tokens[0]))
-				m.LogitsRejected += part * sum[1] / float64(max(1, tokens[1]))
-				grads = s.Backward(sc.Root(s, weights), t.opt.Params)
-			})
-			if fail != nil {
-				return fail
-			}
-			if total == nil {
-				for _, g := range grads {
-					total = append(total, s.Contiguous(g))
-				}
-			} else {
-				for i, g := range grads {
-					s.Add_(total[i], g)
-				}
+	parts := make([]part, (len(pairs)+t.MicroPairs-1)/t.MicroPairs)
+	defer func() {
+		for _, p := range parts {
+			for _, g := range p.grads {
+				g.Free()
 			}
 		}
-		var err error
-		m.GradNorm, err = t.opt.Apply(total, m.LearningRate)
-		return err
+	}()
+	// The parts are computed side by side and added in their order, so that the bits do not depend on the threads.
+	err := tensor.Parallel(len(parts), func(i int, s *tensor.Scope) error {
+		from := i * t.MicroPairs
+		return t.part(s, &parts[i], pairs[from:min(from+t.MicroPairs, len(pairs))], from, len(pairs))
 	})
+	if err == nil {
+		err = tensor.Run(func(s *tensor.Scope) error {
+			for i, p := range parts {
+				m.addPart(p.metrics)
+				for k := range p.grads {
+					if i > 0 {
+						s.Add_(parts[0].grads[k], p.grads[k])
+					}
+				}
+			}
+			var err error
+			m.GradNorm, err = t.opt.Apply(parts[0].grads, m.LearningRate)
+			return err
+		})
+	}
 	if err != nil {
 		return m, fmt.Errorf("dpo: step %d: %w", m.Step, err)
 	}
@@ -205,7 +174,68 @@ func (t *Trainer) Step(pairs []Pair) (Metrics, error) {
 	return m, nil
 }
 
+// part is what one forward and backward pass gives: its share of the step's metrics and gradients.
+type part struct {
+	metrics Metrics
+	grads   []tensor.Tensor // kept
+}
+
+// part computes the pairs that begin at index from, of total in the step.
+func (t *Trainer) part(s *tensor.Scope, p *part, pairs []Pair, from, total int) (err error) {
+	n := float64(total)
+	s.WithGrad(func() {
+		sc := t.Model.Score(s, rows(pairs), t.Adapter, false)
+		lp := sums(sc, 2*len(pairs))
+		byRow := make([]float64, 2*len(pairs))
+		for i, pair := range pairs {
+			if !pair.HasReference {
+				err = fmt.Errorf("pair %d has no reference log-probabilities", from+i)
+				return
+			}
+			e := Example{lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1], len(pair.Chosen), len(pair.Rejected)}
+			loss, gc, gr := t.Loss.Eval(e)
+			if bad(loss) || bad(gc) || bad(gr) {
+				err = fmt.Errorf("pair %d: the loss is %g (log-probabilities %g and %g, reference %g and %g)", from+i, loss, lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1])
+				return
+			}
+			byRow[2*i], byRow[2*i+1] = gc/n, gr/n
+			p.metrics.add(loss/n, e, t.Beta, n)
+		}
+		// Averaged over the tokens of each part and then over the parts, as TRL logs it.
+		var sum [2]float64
+		var tokens [2]int
+		for i, l := range sc.MeanLogits(s) {
+			sum[sc.Row[i]%2] += l
+			tokens[sc.Row[i]%2]++
+		}
+		share := float64(len(pairs)) / n
+		p.metrics.LogitsChosen = share * sum[0] / float64(max(1, tokens[0]))
+		p.metrics.LogitsRejected = share * sum[1] / float64(max(1, tokens[1]))
+		weights := make([]float32, len(sc.LogProbs))
+		for i, r := range sc.Row {
+			weights[i] = float32(byRow[r])
+		}
+		for _, g := range s.Backward(sc.Root(s, weights), t.opt.Params) {
+			p.grads = append(p.grads, s.Keep(s.Contiguous(g)))
+		}
+	})
+	return err
+}
+
 func bad(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
+
+// addPart adds up figures that are shares of the step's.
+func (m *Metrics) addPart(p Metrics) {
+	m.Loss += p.Loss
+	m.RewardsChosen += p.RewardsChosen
+	m.RewardsRejected += p.RewardsRejected
+	m.RewardsMargins += p.RewardsMargins
+	m.Accuracy += p.Accuracy
+	m.LogpsChosen += p.LogpsChosen
+	m.LogpsRejected += p.LogpsRejected
+	m.LogitsChosen += p.LogitsChosen
+	m.LogitsRejected += p.LogitsRejected
+}
 
 func (m *Metrics) add(loss float64, e Example, beta, n float64) {
 	c, r := beta*e.chosen(), beta*e.rejected()

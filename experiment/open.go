@@ -228,6 +228,9 @@ func newEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, er
 	if len(texts) == 0 {
 		texts = public.Prompts
 	}
+	if c.Scoring.Encoder == "latent" {
+		return embedding.FitLatent(datasets.Strings(texts), embedding.LatentConfig{Dim: c.Scoring.Dim})
+	}
 	return embedding.FitHashing(datasets.Strings(texts), embedding.HashingConfig{Dim: c.Scoring.Dim})
 }
 
@@ -275,7 +278,7 @@ func diagnostics(c configs.Config, dir string) *fedsim.UnsafeDiagnostics {
 		r, err := scoring.Rank[string](sum, nil, j, l, scoring.ByIndex)
 		return r.Pairs, err
 	}
-	return &fedsim.UnsafeDiagnostics{Dir: dir, Rankers: map[string]func(*scoring.Samples, []float64) ([]scoring.Pair, error){
+	return &fedsim.UnsafeDiagnostics{Dir: dir, PerPrompt: j, Rankers: map[string]func(*scoring.Samples, []float64) ([]scoring.Pair, error){
 		"none": func(_ *scoring.Samples, sum []float64) ([]scoring.Pair, error) { return rank(sum) },
 		"project": func(s *scoring.Samples, sum []float64) ([]scoring.Pair, error) {
 			p, err := s.Project(sum)

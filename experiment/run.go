@@ -14,7 +14,6 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/rng"
 	"popri/models"
-	"popri/tensor"
 	"popri/trainer"
 )
 
@@ -60,10 +59,11 @@ const (
 	KeyInDomain  = "public_domain"
 )
 
-// EvalProgress is told what is being trained and measured; nil functions are left out.
+// EvalProgress is told what is being trained and measured, from several goroutines; nil functions are left out.
 type EvalProgress struct {
 	Begin    func(name string, texts int)
 	Measured func(name string, p downstream.Point)
+	End      func(r downstream.Result)
 }
 
 // Evaluate trains the small model on the synthetic set and on what it is compared with, and writes eval.json. One that
@@ -106,12 +106,15 @@ func (s *Session) evaluate(ctx context.Context, sources []downstream.Source, pro
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]string{}
+	names := map[string]string{downstream.Private: "private text"}
+	for _, src := range sources {
+		names[src.Key] = src.Name
+	}
 	suite := downstream.Suite{ModelDir: dir, Population: s.Population, Draws: d.Bootstrap, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
 		Length: d.Length, LearningRate: d.LearningRate, WeightDecay: d.WeightDecay, Warmup: d.WarmupSteps, EvalEvery: d.EvalEvery,
-		Seed: rng.Seed(s.Config.Seed, "downstream"), Compute: tensor.Float32},
+		Seed: rng.Seed(s.Config.Seed, "downstream"), Compute: computeType(s.Config.Model.DType)},
+		End: progress.End,
 		Begin: func(key, name string, texts int) {
-			names[key] = name
 			if progress.Begin != nil {
 				progress.Begin(name, texts)
 			}

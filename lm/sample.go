@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"sync/atomic"
 
 	"popri/internal/rng"
 	"popri/tensor"
@@ -27,7 +28,7 @@ type SampleOptions struct {
 	Seed uint64
 	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 512 MB. The batch size follows from it.
 	CacheBytes int64
-	// Progress, where not nil, is told how many samples are finished.
+	// Progress, where not nil, is told how many samples are finished, from several goroutines.
 	Progress func(done, total int)
 }
 
@@ -42,7 +43,6 @@ type Sample struct {
 // MaxNewTokens in the context.
 func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o SampleOptions) ([][]Sample, error) {
 	o.MaxNewTokens = max(1, o.MaxNewTokens)
-	longest := 0
 	for i, p := range prompts {
 		if len(p) == 0 {
 			return nil, fmt.Errorf("lm: prompt %d is empty", i)
@@ -53,7 +53,6 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 		if err := m.CheckTokens(p); err != nil {
 			return nil, fmt.Errorf("prompt %d: %w", i, err)
 		}
-		longest = max(longest, len(p))
 	}
 	if o.Temperature < 0 || math.IsNaN(o.Temperature) || o.TopP < 0 || o.TopP > 1 || o.TopK < 0 || samples < 1 {
 		return nil, fmt.Errorf("lm: temperature %g, top_p %g, top_k %d, %d samples: out of range", o.Temperature, o.TopP, o.TopK, samples)
@@ -61,26 +60,42 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	if len(prompts) == 0 {
 		return nil, nil
 	}
-	g := &generation{m: m, o: o, prompts: prompts, samples: samples, stop: map[int32]bool{}}
+	stop := map[int32]bool{}
 	for _, id := range o.StopTokens {
-		g.stop[id] = true
+		stop[id] = true
 	}
 	if !o.IgnoreEOS {
 		for _, id := range m.Config.EOS {
-			g.stop[id] = true
+			stop[id] = true
 		}
 	}
-	g.out = make([][]Sample, len(prompts))
-	for i := range g.out {
-		g.out[i] = make([]Sample, samples)
+	out := make([][]Sample, len(prompts))
+	for i := range out {
+		out[i] = make([]Sample, samples)
 	}
-	return g.out, tensor.Run(func(s *tensor.Scope) error { return g.run(ctx, s, longest) })
+	// Prompts of like length go together, so that prefill pads little. The cut into tasks depends on the work alone.
+	order := make([]int, len(prompts))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool { return len(prompts[order[a]]) > len(prompts[order[b]]) })
+	each := max(1, taskSequences/samples)
+	var done atomic.Int64
+	err := tensor.Parallel((len(order)+each-1)/each, func(i int, s *tensor.Scope) error {
+		g := &generation{m: m, o: o, prompts: prompts, samples: samples, stop: stop, out: out, order: order[i*each : min((i+1)*each, len(order))], done: &done}
+		return g.run(ctx, s)
+	})
+	if err != nil {
+		return nil, err // what is there is no whole
+	}
+	return out, nil
 }
 
 const (
 	defaultCacheBytes = 512 << 20
 	prefillTokens     = 4096 // padded tokens of one prefill batch
 	maxSlots          = 512
+	taskSequences     = 320 // samples that one task draws: enough rows for fast products, few enough for every thread to get some
 )
 
 // generation is one call of Generate under way.
@@ -91,11 +106,12 @@ type generation struct {
 	samples int
 	stop    map[int32]bool
 	out     [][]Sample
-	done    int
+	order   []int         // the prompts of this task, longest first
+	left    int           // samples of this task that are not finished
+	done    *atomic.Int64 // samples finished in all tasks
 
 	layers []*tensor.DecodeCache
-	order  []int // prompts, longest first, so that prefill batches pad little
-	next   int   // next place in order to prefill
+	next   int // next place in order to prefill
 	ready  []*prefix
 	free   []int32 // prefix places
 	slots  []int32 // free slots
@@ -121,24 +137,26 @@ type sequence struct {
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-func (g *generation) run(ctx context.Context, s *tensor.Scope, longest int) error {
+func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	c := g.m.Config
+	longest := len(g.prompts[g.order[0]])
 	room, own := roundUp(longest, 16), roundUp(g.o.MaxNewTokens, 16)
 	budget := g.o.CacheBytes
 	if budget == 0 {
 		budget = defaultCacheBytes
 	}
-	total := len(g.prompts) * g.samples
+	budget /= int64(tensor.Threads()) // so many tasks hold a cache at once
+	g.left = len(g.order) * g.samples
 	perSlot := int64(c.Layers) * 2 * int64(c.Hidden) * int64(own) * 4
-	slots := int(max(1, min(budget/perSlot, maxSlots, int64(total))))
+	slots := int(max(1, min(budget/perSlot, maxSlots, int64(g.left))))
 	perBatch := max(1, prefillTokens/room)
-	places := min(len(g.prompts), (slots+g.samples-1)/g.samples+1+perBatch)
+	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
 	n, d := int64(c.Heads), int64(c.HeadDim())
 	for range c.Layers {
 		g.layers = append(g.layers, &tensor.DecodeCache{
 			Heads: c.Heads, KVHeads: c.Heads, Dim: c.HeadDim(), Scale: float32(g.m.scale()), PrefixRoom: room, SuffixRoom: own,
 			PrefixK: s.Zeros(tensor.Float32, int64(places), n, d, int64(room)), PrefixV: s.Zeros(tensor.Float32, int64(places), n, int64(room), d),
-			SuffixK: s.Zeros(tensor.Float32, int64(slots), n, d, int64(own)), SuffixV: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d)})
+			SuffixK: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d), SuffixV: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d)})
 	}
 	for i := places - 1; i >= 0; i-- {
 		g.free = append(g.free, int32(i))
@@ -146,13 +164,7 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope, longest int) erro
 	for i := slots - 1; i >= 0; i-- {
 		g.slots = append(g.slots, int32(i))
 	}
-	g.order = make([]int, len(g.prompts))
-	for i := range g.order {
-		g.order[i] = i
-	}
-	sort.SliceStable(g.order, func(a, b int) bool { return len(g.prompts[g.order[a]]) > len(g.prompts[g.order[b]]) })
-
-	for g.done < total {
+	for g.left > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -203,7 +215,7 @@ func (g *generation) admit(s *tensor.Scope, perBatch int) error {
 			rows = append(rows, p.logits...)
 		}
 		g.slots = g.slots[:len(g.slots)-len(begun)]
-		if err := g.draw(rows, begun); err != nil {
+		if err := g.draw(s, rows, begun); err != nil {
 			return err
 		}
 		for _, q := range begun {
@@ -265,7 +277,7 @@ func (g *generation) step(s *tensor.Scope) error {
 		x = s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), nil))
 	}
 	logits := s.Contiguous(g.m.Logits(s, g.m.norm.apply(s, x)))
-	if err := g.draw(logits.View32(), g.live); err != nil {
+	if err := g.draw(s, logits.View32(), g.live); err != nil {
 		return err
 	}
 	g.live = slices.DeleteFunc(g.live, func(q *sequence) bool { return q.of == nil })
@@ -274,7 +286,7 @@ func (g *generation) step(s *tensor.Scope) error {
 
 // draw takes one token for each sequence from its row of logits. A sequence that ends gives its slot back and has no
 // prompt any more.
-func (g *generation) draw(logits []float32, seqs []*sequence) error {
+func (g *generation) draw(s *tensor.Scope, logits []float32, seqs []*sequence) error {
 	v := g.m.Config.Vocab
 	u := make([]float64, len(seqs))
 	for i, q := range seqs {
@@ -291,7 +303,7 @@ func (g *generation) draw(logits []float32, seqs []*sequence) error {
 		u[i] = uniform(q.seed, len(q.ids))
 		truncate(row, g.o.TopK, g.o.TopP, g.o.Temperature)
 	}
-	for i, id := range tensor.Sample(logits, v, g.o.Temperature, u) {
+	for i, id := range s.Sample(logits, v, g.o.Temperature, u) {
 		q := seqs[i]
 		if id < 0 {
 			return fmt.Errorf("lm: prompt %d, sample %d, token %d: the model's logits are not finite", q.of.prompt, q.j, len(q.ids))
@@ -320,9 +332,9 @@ func (g *generation) finish(q *sequence, why string) {
 		g.free = append(g.free, q.of.place)
 	}
 	q.of = nil
-	g.done++
-	if g.o.Progress != nil {
-		g.o.Progress(g.done, len(g.prompts)*g.samples)
+	g.left--
+	if done := g.done.Add(1); g.o.Progress != nil {
+		g.o.Progress(int(done), len(g.prompts)*g.samples)
 	}
 }
 

@@ -63,7 +63,7 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *
 	hidden := s.Reshape(m.Hidden(s, in, adapter), -1, int64(m.Config.Hidden))
 	sc.hidden = s.IndexSelect(hidden, 0, s.FromInt64(at, int64(len(at))))
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
-		l := tensor.NewLogProbs(logits, next[from:to], best)
+		l := s.NewLogProbs(logits, next[from:to], best)
 		sc.LogProbs = append(sc.LogProbs, l.Values...)
 		sc.Best = append(sc.Best, l.Best...)
 	})
@@ -111,7 +111,7 @@ func (sc *Scored) Root(s *tensor.Scope, weights []float32) tensor.Tensor {
 		dHead = s.Zeros(tensor.Float32, m.head.Shape()...)
 	}
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
-		tensor.NewLogProbs(logits, sc.tokens[from:to], false).Grad_(weights[from:to])
+		s.NewLogProbs(logits, sc.tokens[from:to], false).Grad_(weights[from:to])
 		s.Copy_(s.Narrow(dHidden, 0, int64(from), int64(to-from)), s.MatMul(logits, s.To(s.Detach(m.head), logits.DType())))
 		if trainsHead {
 			s.Add_(dHead, s.MatMul(s.Transpose(logits, 0, 1), h))
@@ -175,24 +175,78 @@ func (t *Trainer) Apply(grads []tensor.Tensor, lr float64) (norm float64, err er
 func (t *Trainer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row, lr float64) (loss, norm float64, err error) {
 	s.Do(func() {
 		var grads []tensor.Tensor
-		s.WithGrad(func() {
-			sc := m.Score(s, rows, adapter, false)
-			weights := make([]float32, len(sc.LogProbs))
-			for i, lp := range sc.LogProbs {
-				weights[i] = -1 / float32(len(weights))
-				loss -= float64(lp) / float64(len(weights))
-			}
-			grads = s.Backward(sc.Root(s, weights), t.Params)
-		})
-		for i := range grads {
-			grads[i] = s.Contiguous(grads[i])
-		}
+		loss, grads = t.gradients(s, m, adapter, rows, counted(rows))
 		norm, err = t.Apply(grads, lr)
 	})
-	if err == nil && (math.IsNaN(loss) || math.IsInf(loss, 0)) {
-		err = fmt.Errorf("lm: the loss is %g", loss)
+	return loss, norm, finite(loss, err)
+}
+
+// StepParts is [Trainer.Step] on rows in parts that are computed side by side, one a thread. The cut is part of the
+// computation: the same parts give the same bits on any number of threads.
+func (t *Trainer) StepParts(m *Model, adapter Adapter, rows []Row, parts int, lr float64) (loss, norm float64, err error) {
+	total := counted(rows)
+	losses := make([]float64, parts)
+	grads := make([][]tensor.Tensor, parts)
+	defer func() {
+		for _, part := range grads {
+			for _, g := range part {
+				g.Free()
+			}
+		}
+	}()
+	err = tensor.Parallel(parts, func(i int, s *tensor.Scope) error {
+		var g []tensor.Tensor
+		losses[i], g = t.gradients(s, m, adapter, rows[i*len(rows)/parts:(i+1)*len(rows)/parts], total)
+		for _, x := range g {
+			grads[i] = append(grads[i], s.Keep(x))
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
 	}
-	return loss, norm, err
+	err = tensor.Run(func(s *tensor.Scope) error {
+		for i := range parts {
+			loss += losses[i]
+			for k := range grads[0] {
+				if i > 0 {
+					s.Add_(grads[0][k], grads[i][k])
+				}
+			}
+		}
+		norm, err = t.Apply(grads[0], lr)
+		return err
+	})
+	return loss, norm, finite(loss, err)
+}
+
+func finite(loss float64, err error) error {
+	if err == nil && (math.IsNaN(loss) || math.IsInf(loss, 0)) {
+		return fmt.Errorf("lm: the loss is %g", loss)
+	}
+	return err
+}
+
+func counted(rows []Row) int {
+	_, tokens := targets(rows, 0)
+	return len(tokens)
+}
+
+// gradients returns the share of rows in the mean loss over total tokens, and its gradients.
+func (t *Trainer) gradients(s *tensor.Scope, m *Model, adapter Adapter, rows []Row, total int) (loss float64, grads []tensor.Tensor) {
+	s.WithGrad(func() {
+		sc := m.Score(s, rows, adapter, false)
+		weights := make([]float32, len(sc.LogProbs))
+		for i, lp := range sc.LogProbs {
+			weights[i] = -1 / float32(total)
+			loss -= float64(lp) / float64(total)
+		}
+		grads = s.Backward(sc.Root(s, weights), t.Params)
+	})
+	for i := range grads {
+		grads[i] = s.Contiguous(grads[i])
+	}
+	return loss, grads
 }
 
 // Evaluate returns the mean negative log-likelihood of the counted tokens (nats) and the share of them that are the

@@ -28,6 +28,9 @@ type Options struct {
 	SaveEvery int
 }
 
+// stepParts is how many parts a batch is computed in, side by side.
+const stepParts = 2
+
 // Stats describe a training under way or done.
 type Stats struct {
 	Step, Epoch    int
@@ -74,7 +77,7 @@ func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options, ea
 				}
 				st.Epoch++
 			}
-			loss, _, err := t.Step(s, m, nil, rows[:o.Batch], schedule.At(st.Step))
+			loss, _, err := t.StepParts(m, nil, rows[:o.Batch], stepParts, schedule.At(st.Step))
 			if err != nil {
 				return fmt.Errorf("pretrain: step %d: %w", st.Step, err)
 			}

@@ -1,6 +1,6 @@
 package tensor
 
-// #cgo CFLAGS: -O3
+// #cgo CFLAGS: -O3 -Wno-psabi
 // #include "torch.h"
 import "C"
 

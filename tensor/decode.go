@@ -5,18 +5,20 @@ package tensor
 import "C"
 
 import (
+	"fmt"
 	"sync"
 	"unsafe"
 )
 
 // DecodeCache is one layer's keys and values while sequences are sampled: one shared part for each prompt and one own
-// part for each slot. Keys are stored with the token as the last dimension, so that scores are computed along it.
+// part for each slot. Shared keys are stored with the token as the last dimension, so that scores are computed along it;
+// PrefixRoom and Dim are multiples of 16, the kernel's lanes.
 type DecodeCache struct {
 	Heads, KVHeads, Dim int
 	Scale               float32
 	PrefixK, PrefixV    Tensor // float32 [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
 	PrefixRoom          int
-	SuffixK, SuffixV    Tensor // float32 [slots, KVHeads, Dim, SuffixRoom], [slots, KVHeads, SuffixRoom, Dim]
+	SuffixK, SuffixV    Tensor // float32 [slots, KVHeads, SuffixRoom, Dim]
 	SuffixRoom          int
 }
 
@@ -25,9 +27,9 @@ type Rows struct {
 	Slot, SuffixLen, Prefix, PrefixLen []int32
 }
 
-// parallel splits n rows over the threads that [SetThreads] chose. The split does not change any row's result.
-func parallel(n int, f func(from, to int)) {
-	k := min(Threads(), n)
+// parallel splits n rows over the scope's threads. The split does not change any row's result.
+func (s *Scope) parallel(n int, f func(from, to int)) {
+	k := min(s.threads, n)
 	if k <= 1 {
 		f(0, n)
 		return
@@ -47,6 +49,9 @@ func parallel(n int, f func(from, to int)) {
 // The key and value are stored at SuffixLen, and the result [R, Heads·Dim] is the attention over the prompt's part, the
 // row's own part and the new token.
 func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
+	if c.Dim%16 != 0 || c.PrefixRoom%16 != 0 {
+		panic(&Error{Op: "Attend", Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("head dimension %d and room %d must be multiples of 16", c.Dim, c.PrefixRoom)})
+	}
 	n := len(rows.Slot)
 	out := s.Empty(Float32, int64(n), int64(c.Heads*c.Dim))
 	in, o := qkv.View32(), out.View32()
@@ -55,8 +60,8 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	*layer = C.popri_cache{heads: C.int(c.Heads), kv_heads: C.int(c.KVHeads), dim: C.int(c.Dim), scale: C.float(c.Scale),
 		prefix_k: cfloats(c.PrefixK.View32()), prefix_v: cfloats(c.PrefixV.View32()), prefix_room: C.int(c.PrefixRoom),
 		suffix_k: cfloats(c.SuffixK.View32()), suffix_v: cfloats(c.SuffixV.View32()), suffix_room: C.int(c.SuffixRoom)}
-	parallel(n, func(from, to int) {
-		scratch := make([]float32, 2*(c.PrefixRoom+2*c.SuffixRoom))
+	s.parallel(n, func(from, to int) {
+		scratch := make([]float32, 4*(c.PrefixRoom+c.SuffixRoom+16))
 		C.popri_attend(layer, C.int(from), C.int(to), cfloats(in), cfloats(o), cints(rows.Slot), cints(rows.SuffixLen),
 			cints(rows.Prefix), cints(rows.PrefixLen), cfloats(scratch))
 	})
@@ -66,7 +71,7 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 // Sample draws one token for each row of float32 logits [R, V] from softmax(logits/temperature), by inverting the
 // cumulative distribution at u[r] in [0, 1); u[r] < 0 takes the maximum. A row whose logits are not usable (NaN, no
 // finite maximum) yields -1.
-func Sample(logits []float32, vocab int, temperature float64, u []float64) []int32 {
+func (s *Scope) Sample(logits []float32, vocab int, temperature float64, u []float64) []int32 {
 	out := make([]int32, len(u))
 	if len(u) == 0 {
 		return out
@@ -75,7 +80,7 @@ func Sample(logits []float32, vocab int, temperature float64, u []float64) []int
 	if temperature > 0 {
 		k = C.float(1 / temperature)
 	}
-	parallel(len(u), func(from, to int) {
+	s.parallel(len(u), func(from, to int) {
 		scratch := make([]float32, vocab)
 		C.popri_sample(C.int(from), C.int(to), C.int(vocab), cfloats(logits), k, (*C.double)(&u[0]), cints(out), cfloats(scratch))
 	})

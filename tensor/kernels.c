@@ -38,19 +38,41 @@ CLONES double popri_sum_squares(const float *x, int64_t n) {
   return total;
 }
 
-// exp on (-inf, 0]: 2^(x·log2 e) with a degree-5 polynomial for the fraction, relative error below 3e-7. The compiler
-// vectorises it, which it cannot do with a call of expf.
-static inline float fast_exp(float x) {
+// Sixteen floats at once, as the compiler's vector type: it becomes one register with AVX-512 and several without.
+typedef float floats __attribute__((vector_size(64), aligned(4)));
+typedef int32_t ints __attribute__((vector_size(64), aligned(4)));
+#define INLINE static inline __attribute__((always_inline))
+
+// exp on (-inf, 0]: 2^(x·log2 e) with a degree-6 polynomial for the fraction, relative error below 3e-7.
+#define EXP_BODY(F, I, TO_INT, TO_FLOAT)                                                                            \
+  F y = x * 1.44269504088896341f;                                                                                   \
+  I k = TO_INT(y - 0.5f); /* towards zero from below: the nearest integer, as y <= 0 */                             \
+  F f = (y - TO_FLOAT(k)) * 0.69314718055994531f;                                                                   \
+  F p = 0.0416666667f + f * (0.00833333333f + f * 0.00138888889f);                                                  \
+  p = 1.0f + f * (1.0f + f * (0.5f + f * (0.166666667f + f * p)));
+
+INLINE float fast_exp(float x) {
   x = x < -87.0f ? -87.0f : x;
-  float y = x * 1.44269504088896341f;
-  float n = (float)(int)(y - 0.5f); // towards zero from below: the nearest integer, as y <= 0
-  float f = (y - n) * 0.69314718055994531f;
-  float p = 1.0f + f * (1.0f + f * (0.5f + f * (0.166666667f + f * (0.0416666667f + f * (0.00833333333f + f * 0.00138888889f)))));
+  EXP_BODY(float, int32_t, (int32_t), (float))
   union {
     int32_t i;
     float f;
-  } scale = {((int32_t)n + 127) << 23};
+  } scale = {(k + 127) << 23};
   return p * scale.f;
+}
+
+#define TO_INTS(v) __builtin_convertvector(v, ints)
+#define TO_FLOATS(v) __builtin_convertvector(v, floats)
+
+INLINE void exp_floats(const float *in, float max, float factor, float *out, floats *sum) {
+  floats x = (*(const floats *)in - max) * factor;
+  ints low = x < -87.0f;
+  floats least = (floats){0} - 87.0f;
+  x = (floats)(((ints)x & ~low) | ((ints)least & low));
+  EXP_BODY(floats, ints, TO_INTS, TO_FLOATS)
+  floats e = p * (floats)((k + 127) << 23);
+  *(floats *)out = e;
+  *sum += e;
 }
 
 #define LANES 16
@@ -66,81 +88,141 @@ CLONES static float max_of(const float *x, int n) {
   return best[0];
 }
 
-CLONES static float exp_sum(float *restrict e, const float *restrict x, int n, float max, float k) {
-  float part[LANES] = {0};
+CLONES static float exp_sum(float *e, const float *x, int n, float max, float k) {
+  floats part = {0};
   int i = 0;
-  for (; i + LANES <= n; i += LANES)
-    for (int j = 0; j < LANES; j++) part[j] += e[i + j] = fast_exp((x[i + j] - max) * k);
-  for (; i < n; i++) part[0] += e[i] = fast_exp((x[i] - max) * k);
-  for (int j = 1; j < LANES; j++) part[0] += part[j];
-  return part[0];
+  for (; i + LANES <= n; i += LANES) exp_floats(x + i, max, k, e + i, &part);
+  float total = 0;
+  for (; i < n; i++) total += e[i] = fast_exp((x[i] - max) * k);
+  for (int j = 0; j < LANES; j++) total += part[j];
+  return total;
 }
 
-// scores[t] += sum over d of q[d] · k[d][t]
-CLONES static void products(float *restrict scores, const float *restrict q, const float *restrict k, int dim, int n,
-                            int stride) {
-  for (int t = 0; t < n; t++) scores[t] = 0;
-  int d = 0;
-  for (; d + 4 <= dim; d += 4) {
-    const float *a = k + (int64_t)d * stride, *b = a + stride, *c = b + stride, *e = c + stride;
-    float w = q[d], x = q[d + 1], y = q[d + 2], z = q[d + 3];
-    for (int t = 0; t < n; t++) scores[t] += w * a[t] + x * b[t] + y * c[t] + z * e[t];
-  }
-  for (; d < dim; d++) {
-    const float *a = k + (int64_t)d * stride;
-    for (int t = 0; t < n; t++) scores[t] += q[d] * a[t];
+// The decoding kernels take up to GROUP queries of one head that share keys and values, so that a key read from memory
+// serves all of them. They are written for a constant number of queries and inlined for each.
+#define GROUP 4
+
+INLINE floats load(const float *p) { return *(const floats *)p; }
+
+INLINE float sum_lanes(floats v) {
+  float part[LANES], total = 0;
+  *(floats *)part = v;
+  for (int i = 0; i < LANES; i++) total += part[i];
+  return total;
+}
+
+// scores[g][t] = sum over d of q[g][d] · k[d][t], for t below n rounded up to a multiple of 16 (room is one).
+INLINE void shared_scores(int g, float *scores, int stride, const float *const *q, const float *k, int dim, int n, int room) {
+  for (int t = 0; t < n; t += 2 * LANES) {
+    floats a[GROUP] = {{0}}, b[GROUP] = {{0}};
+    const float *at = k + t;
+    if (t + LANES < n) {
+      for (int d = 0; d < dim; d++, at += room) {
+        floats x = load(at), y = load(at + LANES);
+        for (int i = 0; i < g; i++) {
+          a[i] += x * q[i][d];
+          b[i] += y * q[i][d];
+        }
+      }
+      for (int i = 0; i < g; i++) *(floats *)(scores + i * stride + t + LANES) = b[i];
+    } else {
+      for (int d = 0; d < dim; d++, at += room) {
+        floats x = load(at);
+        for (int i = 0; i < g; i++) a[i] += x * q[i][d];
+      }
+    }
+    for (int i = 0; i < g; i++) *(floats *)(scores + i * stride + t) = a[i];
   }
 }
 
-CLONES static void accumulate(float *restrict out, const float *restrict p, const float *restrict v, int dim, int n) {
-  int t = 0;
-  for (; t + 4 <= n; t += 4) {
-    const float *a = v + (int64_t)t * dim, *b = a + dim, *c = b + dim, *e = c + dim;
-    for (int d = 0; d < dim; d++) out[d] += p[t] * a[d] + p[t + 1] * b[d] + p[t + 2] * c[d] + p[t + 3] * e[d];
+// out[g][d] += sum over t of p[g][t] · v[t][d], 32 dimensions at a time.
+INLINE void shared_values(int g, float *const *out, const float *p, int stride, const float *v, int dim, int n) {
+  for (int d = 0; d < dim; d += 2 * LANES) {
+    floats a[GROUP] = {{0}}, b[GROUP] = {{0}};
+    int two = d + LANES < dim;
+    const float *at = v + d;
+    for (int t = 0; t < n; t++, at += dim) {
+      floats x = load(at), y = two ? load(at + LANES) : x;
+      for (int i = 0; i < g; i++) {
+        float w = p[i * stride + t];
+        a[i] += x * w;
+        b[i] += y * w;
+      }
+    }
+    for (int i = 0; i < g; i++) {
+      *(floats *)(out[i] + d) += a[i];
+      if (two) *(floats *)(out[i] + d + LANES) += b[i];
+    }
   }
-  for (; t < n; t++)
-    for (int d = 0; d < dim; d++) out[d] += p[t] * v[(int64_t)t * dim + d];
 }
 
-CLONES static void scale_by(float *x, int n, float k) {
-  for (int i = 0; i < n; i++) x[i] *= k;
+// scores[t] = q · k[t]
+INLINE void own_scores(float *scores, const float *q, const float *k, int dim, int n) {
+  for (int t = 0; t < n; t++, k += dim) {
+    floats a = {0};
+    for (int d = 0; d < dim; d += LANES) a += load(q + d) * load(k + d);
+    scores[t] = sum_lanes(a);
+  }
+}
+
+// One head of g rows that share a prompt.
+INLINE void attend_rows(int g, const popri_cache *c, int h, int r, const float *qkv, float *out, const int32_t *slot,
+                        const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch) {
+  int dim = c->dim, kvh = c->kv_heads, kv = h / (c->heads / kvh), np = prefix_len[r];
+  int64_t width = (int64_t)(c->heads + 2 * kvh) * dim;
+  int stride = c->prefix_room + c->suffix_room + LANES;
+  const float *pk = c->prefix_k + ((int64_t)prefix[r] * kvh + kv) * dim * c->prefix_room;
+  const float *pv = c->prefix_v + ((int64_t)prefix[r] * kvh + kv) * dim * c->prefix_room;
+  const float *q[GROUP];
+  float *o[GROUP];
+  for (int i = 0; i < g; i++) {
+    q[i] = qkv + (r + i) * width + (int64_t)h * dim;
+    o[i] = out + ((int64_t)(r + i) * c->heads + h) * dim;
+    for (int d = 0; d < dim; d++) o[i][d] = 0;
+  }
+  shared_scores(g, scratch, stride, q, pk, dim, np, c->prefix_room);
+  float inverse[GROUP];
+  for (int i = 0; i < g; i++) {
+    float *s = scratch + i * stride;
+    int ns = suffix_len[r + i] + 1;
+    int64_t own = ((int64_t)slot[r + i] * kvh + kv) * dim * c->suffix_room;
+    own_scores(s + np, q[i], c->suffix_k + own, dim, ns);
+    inverse[i] = 1.0f / exp_sum(s, s, np + ns, max_of(s, np + ns), c->scale);
+  }
+  shared_values(g, o, scratch, stride, pv, dim, np);
+  for (int i = 0; i < g; i++) {
+    int64_t own = ((int64_t)slot[r + i] * kvh + kv) * dim * c->suffix_room;
+    shared_values(1, o + i, scratch + i * stride + np, stride, c->suffix_v + own, dim, suffix_len[r + i] + 1);
+    for (int d = 0; d < dim; d++) o[i][d] *= inverse[i];
+  }
 }
 
 // One decoding step of attention for the rows [from, to): stores each row's new key and value in its slot and attends
-// over its prompt's shared part and its own part. scratch holds prefix_room + 2·suffix_room floats, twice.
-void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
-                  const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch) {
-  int dim = c->dim, kvh = c->kv_heads, group = c->heads / kvh;
+// over its prompt's shared part and its own part. dim is a multiple of 16; scratch holds GROUP rows of
+// prefix_room + suffix_room + 16 floats.
+CLONES void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
+                         const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch) {
+  int dim = c->dim, kvh = c->kv_heads;
   int64_t width = (int64_t)(c->heads + 2 * kvh) * dim;
   for (int r = from; r < to; r++) {
     const float *k = qkv + r * width + (int64_t)c->heads * dim, *v = k + (int64_t)kvh * dim;
-    int at = suffix_len[r];
     for (int h = 0; h < kvh; h++) {
-      float *sk = c->suffix_k + ((int64_t)slot[r] * kvh + h) * dim * c->suffix_room;
-      float *sv = c->suffix_v + ((int64_t)slot[r] * kvh + h) * dim * c->suffix_room;
-      for (int d = 0; d < dim; d++) sk[(int64_t)d * c->suffix_room + at] = k[h * dim + d];
-      for (int d = 0; d < dim; d++) sv[(int64_t)at * dim + d] = v[h * dim + d];
+      int64_t at = (((int64_t)slot[r] * kvh + h) * c->suffix_room + suffix_len[r]) * dim;
+      for (int d = 0; d < dim; d++) c->suffix_k[at + d] = k[h * dim + d];
+      for (int d = 0; d < dim; d++) c->suffix_v[at + d] = v[h * dim + d];
     }
   }
   for (int h = 0; h < c->heads; h++) {
-    int kv = h / group;
-    for (int r = from; r < to; r++) {
-      const float *q = qkv + r * width + (int64_t)h * dim;
-      int np = prefix_len[r], ns = suffix_len[r] + 1;
-      const float *pk = c->prefix_k + ((int64_t)prefix[r] * kvh + kv) * dim * c->prefix_room;
-      const float *pv = c->prefix_v + ((int64_t)prefix[r] * kvh + kv) * dim * c->prefix_room;
-      const float *sk = c->suffix_k + ((int64_t)slot[r] * kvh + kv) * dim * c->suffix_room;
-      const float *sv = c->suffix_v + ((int64_t)slot[r] * kvh + kv) * dim * c->suffix_room;
-      float *scores = scratch, *p = scratch + c->prefix_room + 2 * c->suffix_room;
-      products(scores, q, pk, dim, np, c->prefix_room);
-      products(scores + np, q, sk, dim, ns, c->suffix_room);
-      float max = max_of(scores, np + ns);
-      float total = exp_sum(p, scores, np + ns, max, c->scale);
-      float *o = out + ((int64_t)r * c->heads + h) * dim;
-      for (int d = 0; d < dim; d++) o[d] = 0;
-      accumulate(o, p, pv, dim, np);
-      accumulate(o, p + np, sv, dim, ns);
-      scale_by(o, dim, 1.0f / total);
+    for (int r = from; r < to;) {
+      int g = 1;
+      while (g < GROUP && r + g < to && prefix[r + g] == prefix[r]) g++;
+      switch (g) {
+      case 4: attend_rows(4, c, h, r, qkv, out, slot, suffix_len, prefix, prefix_len, scratch); break;
+      case 3: attend_rows(3, c, h, r, qkv, out, slot, suffix_len, prefix, prefix_len, scratch); break;
+      case 2: attend_rows(2, c, h, r, qkv, out, slot, suffix_len, prefix, prefix_len, scratch); break;
+      default: attend_rows(1, c, h, r, qkv, out, slot, suffix_len, prefix, prefix_len, scratch);
+      }
+      r += g;
     }
   }
 }

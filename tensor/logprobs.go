@@ -13,12 +13,13 @@ type LogProbs struct {
 	Values     []float32 // log-probability of the target of each row, nats; NaN where the row is not finite
 	Best       []int32   // likeliest token of each row, where asked for
 	normaliser []float32
+	scope      *Scope
 	logits     Tensor
 	targets    []int32
 }
 
 // NewLogProbs computes them. logits is contiguous [n, V], float32 or bfloat16, on the CPU; arithmetic is float32.
-func NewLogProbs(logits Tensor, targets []int32, best bool) *LogProbs {
+func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best bool) *LogProbs {
 	shape := logits.Shape()
 	d := logits.DType()
 	if len(shape) != 2 || shape[0] != int64(len(targets)) || (d != Float32 && d != BFloat16) || C.at_is_contiguous(logits.c) == 0 || C.at_device(logits.c) >= 0 {
@@ -29,13 +30,13 @@ func NewLogProbs(logits Tensor, targets []int32, best bool) *LogProbs {
 			panic(&Error{Op: "NewLogProbs", Shapes: []string{logits.describe()}, Text: fmt.Sprintf("target %d of row %d is outside the vocabulary", t, i)})
 		}
 	}
-	l := &LogProbs{Values: make([]float32, len(targets)), normaliser: make([]float32, len(targets)), logits: logits, targets: targets}
+	l := &LogProbs{scope: s, Values: make([]float32, len(targets)), normaliser: make([]float32, len(targets)), logits: logits, targets: targets}
 	if best {
 		l.Best = make([]int32, len(targets))
 	}
 	if len(targets) > 0 {
 		p := C.at_data_ptr(logits.c)
-		parallel(len(targets), func(from, to int) {
+		s.parallel(len(targets), func(from, to int) {
 			C.popri_logprobs(C.int64_t(from), C.int64_t(to), C.int(shape[1]), p, cbool(d == BFloat16), cints(targets), cfloats(l.Values),
 				cfloats(l.normaliser), cints(l.Best))
 		})
@@ -53,7 +54,7 @@ func (l *LogProbs) Grad_(weights []float32) {
 	}
 	p := unsafe.Pointer(C.at_data_ptr(l.logits.c))
 	v, bf := C.int(l.logits.Size(1)), cbool(l.logits.DType() == BFloat16)
-	parallel(len(weights), func(from, to int) {
+	l.scope.parallel(len(weights), func(from, to int) {
 		C.popri_logprobs_grad(C.int64_t(from), C.int64_t(to), v, p, bf, cints(l.targets), cfloats(l.normaliser), cfloats(weights))
 	})
 }

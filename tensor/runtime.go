@@ -44,8 +44,8 @@ func init() {
 	threads.Store(int32(runtime.NumCPU()))
 }
 
-// SetThreads chooses the number of threads of an operation, process-wide, from the next [Run] on. n < 1 means one for
-// each CPU.
+// SetThreads chooses, process-wide, the number of threads of an operation in [Run] and of tasks in [Parallel]. n < 1 means
+// one for each CPU.
 func SetThreads(n int) {
 	if n < 1 {
 		n = runtime.NumCPU()
@@ -57,8 +57,8 @@ func SetThreads(n int) {
 func Threads() int { return int(threads.Load()) }
 
 // useThreads applies the count to the current thread: OpenMP keeps it per thread.
-func useThreads() {
-	n := C.int(threads.Load())
+func useThreads(count int) {
+	n := C.int(count)
 	if C.at_get_num_threads() != n {
 		C.at_set_num_threads(n)
 	}

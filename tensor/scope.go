@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -22,9 +23,10 @@ func (t Tensor) Defined() bool { return t.c != nil }
 
 // A Scope owns the tensors made in it. It belongs to the goroutine of its [Run].
 type Scope struct {
-	owned  []C.tensor
-	device Device
-	grad   bool
+	owned   []C.tensor
+	device  Device
+	grad    bool
+	threads int
 }
 
 // Error says which operation failed, on which shapes, and what libtorch answered.
@@ -44,12 +46,48 @@ var live atomic.Int64
 func Live() int64 { return live.Load() }
 
 // Run calls f with a fresh scope on a locked thread, with gradients off, and frees what f made and did not keep.
-// It returns f's error, or an [*Error] where an operation failed; other panics pass through.
-func Run(f func(s *Scope) error) (err error) {
+// It returns f's error, or an [*Error] where an operation failed; other panics pass through. Operations use the number of
+// threads that [SetThreads] chose.
+func Run(f func(s *Scope) error) error { return runOn(Threads(), f) }
+
+// Parallel runs n independent tasks, as many at a time as [SetThreads] chose threads, each operation on one thread. Small
+// operations scale far better so than by splitting each of them, and a task's result does not depend on the number of
+// threads. Every task gets a scope of its own; what it keeps outlives it. The first error by task number is returned, and
+// no further task is begun after an error.
+func Parallel(n int, task func(i int, s *Scope) error) error {
+	errs := make([]error, n)
+	var next atomic.Int64
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	for range min(Threads(), n) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for !failed.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if errs[i] = runOn(1, func(s *Scope) error { return task(i, s) }); errs[i] != nil {
+					failed.Store(true)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runOn(threads int, f func(s *Scope) error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	useThreads()
-	s := &Scope{device: defaultDevice}
+	useThreads(threads)
+	s := &Scope{device: defaultDevice, threads: threads}
 	before := C.at_grad_set_enabled(0)
 	defer func() {
 		s.free()

@@ -109,7 +109,7 @@ typedef struct {
   const float *prefix_k;    // [prefix, kv_heads, dim, prefix_room]
   const float *prefix_v;    // [prefix, kv_heads, prefix_room, dim]
   int prefix_room;
-  float *suffix_k;          // [slot, kv_heads, dim, suffix_room]
+  float *suffix_k;          // [slot, kv_heads, suffix_room, dim]
   float *suffix_v;          // [slot, kv_heads, suffix_room, dim]
   int suffix_room;
 } popri_cache;

@@ -10,8 +10,8 @@ import (
 	"popri/lm"
 )
 
-// partPrompts is how many prompts are sampled between two files: what a kill costs at most.
-const partPrompts = 64
+// partSamples is about how many samples are drawn between two files: what a kill costs at most.
+const partSamples = 1280
 
 // sampling is what a batch of samples needs.
 type sampling struct {
@@ -36,6 +36,7 @@ func (t *Trainer) sample(ctx context.Context, m *lm.Model, p sampling, dir, fina
 	g := t.config.Generate
 	var all []SampleRow
 	total := len(p.prompts) * p.samples
+	partPrompts := max(1, partSamples/p.samples)
 	for from := 0; from < len(p.prompts); from += partPrompts {
 		to := min(from+partPrompts, len(p.prompts))
 		path := filepath.Join(dir, fmt.Sprintf("part-%05d.parquet", from/partPrompts))

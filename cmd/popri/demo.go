@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,14 +93,28 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, change func(*re
 	return a.summary(o.Dir, path, e)
 }
 
+// evalProgress counts the steps of all small models together, which are trained side by side.
 func (a *app) evalProgress(steps int) experiment.EvalProgress {
 	p := a.progress()
+	var mutex sync.Mutex
+	at := map[string]int{}
+	p.begin("small models")
 	return experiment.EvalProgress{
-		Begin: func(name string, texts int) {
-			a.say("small model on %s (%d texts)", name, texts)
-			p.begin(name)
+		Measured: func(name string, m downstream.Point) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			at[name] = m.Step
+			sum := 0
+			for _, n := range at {
+				sum += n
+			}
+			p.update(sum, 5*steps)
 		},
-		Measured: func(name string, m downstream.Point) { p.update(m.Step, steps) },
+		End: func(r downstream.Result) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			a.say("small model on %-44s %6d texts, best of %d steps: %d", r.Name, r.Texts, steps, r.BestStep)
+		},
 	}
 }
 

@@ -1,0 +1,77 @@
+package lm
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"popri/tensor"
+)
+
+// benchmarkModel is a model of the embedded generator's size with random weights.
+func benchmarkModel(b *testing.B, d tensor.DType) *Model {
+	random := rand.New(rand.NewPCG(1, 1))
+	m, err := New(Config{Type: "gpt2", Vocab: 4096, Context: 256, Hidden: 256, Layers: 6, Heads: 4, Inner: 1024, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true},
+		Options{Weights: d, Compute: d}, random.NormFloat64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(m.Free)
+	return m
+}
+
+func benchmarkGenerate(b *testing.B, d tensor.DType) {
+	m := benchmarkModel(b, d)
+	prompts := make([][]int32, 48)
+	for i := range prompts {
+		for range 80 + i%20 {
+			prompts[i] = append(prompts[i], int32((i*31+len(prompts[i])*7)%4096))
+		}
+	}
+	tokens := 0
+	for b.Loop() {
+		out, err := m.Generate(b.Context(), prompts, 10, SampleOptions{Temperature: 1, MaxNewTokens: 40, Seed: 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, p := range out {
+			for _, s := range p {
+				tokens += len(s.IDs)
+			}
+		}
+	}
+	b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+func BenchmarkGenerateFloat32(b *testing.B)  { benchmarkGenerate(b, tensor.Float32) }
+func BenchmarkGenerateBFloat16(b *testing.B) { benchmarkGenerate(b, tensor.BFloat16) }
+
+func benchmarkTrain(b *testing.B, d tensor.DType) {
+	m := benchmarkModel(b, tensor.Float32)
+	m.Compute = d
+	params, err := m.Trainable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	t := NewTrainer(params, 0.9, 0.999, 1e-8, 0, 1)
+	rows := make([]Row, 16)
+	for i := range rows {
+		for range 128 {
+			rows[i].Tokens = append(rows[i].Tokens, int32((i*31+len(rows[i].Tokens)*7)%4096))
+		}
+	}
+	err = tensor.Run(func(s *tensor.Scope) error {
+		for b.Loop() {
+			if _, _, err := t.Step(s, m, nil, rows, 1e-4); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(16*128*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+func BenchmarkTrainFloat32(b *testing.B)  { benchmarkTrain(b, tensor.Float32) }
+func BenchmarkTrainBFloat16(b *testing.B) { benchmarkTrain(b, tensor.BFloat16) }
