@@ -72,7 +72,7 @@ one that was not.`,
 			}
 			defer s.Close()
 			if err := s.Train(cmd.Context()); err != nil {
-				return err
+				return a.interrupted(err, out)
 			}
 			path, err := experiment.WriteReport(out, nil)
 			if err != nil {
