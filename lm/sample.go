@@ -135,26 +135,30 @@ type sequence struct {
 	ids  []int32
 }
 
+// lanes is what the decoding kernel wants head dimensions and rooms to be multiples of.
+const lanes = 16
+
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	c := g.m.Config
 	longest := len(g.prompts[g.order[0]])
-	room, own := roundUp(longest, 16), roundUp(g.o.MaxNewTokens, 16)
+	room, own := roundUp(longest, lanes), roundUp(g.o.MaxNewTokens, lanes)
 	budget := g.o.CacheBytes
 	if budget == 0 {
 		budget = defaultCacheBytes
 	}
 	budget /= int64(tensor.Threads()) // so many tasks hold a cache at once
 	g.left = len(g.order) * g.samples
-	perSlot := int64(c.Layers) * 2 * int64(c.Hidden) * int64(own) * 4
+	perSlot := int64(c.Layers) * 2 * int64(c.Heads*roundUp(c.HeadDim(), lanes)) * int64(own) * 4
 	slots := int(max(1, min(budget/perSlot, maxSlots, int64(g.left))))
 	perBatch := max(1, prefillTokens/room)
 	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
-	n, d := int64(c.Heads), int64(c.HeadDim())
+	dim := roundUp(c.HeadDim(), lanes)
+	n, d := int64(c.Heads), int64(dim)
 	for range c.Layers {
 		g.layers = append(g.layers, &tensor.DecodeCache{
-			Heads: c.Heads, KVHeads: c.Heads, Dim: c.HeadDim(), Scale: float32(g.m.scale()), PrefixRoom: room, SuffixRoom: own,
+			Heads: c.Heads, KVHeads: c.Heads, Dim: dim, Scale: float32(g.m.scale()), PrefixRoom: room, SuffixRoom: own,
 			PrefixK: s.Zeros(tensor.Float32, int64(places), n, d, int64(room)), PrefixV: s.Zeros(tensor.Float32, int64(places), n, int64(room), d),
 			SuffixK: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d), SuffixV: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d)})
 	}
@@ -243,8 +247,9 @@ func (g *generation) prefill(s *tensor.Scope, which []int) error {
 	at := s.FromInt64(places, int64(len(places)))
 	hidden := g.m.forward(s, in, nil, func(layer int, k, v tensor.Tensor) {
 		c := g.layers[layer]
-		s.IndexCopy_(s.Narrow(c.PrefixK, 3, 0, width), 0, at, s.To(s.Transpose(k, 2, 3), tensor.Float32))
-		s.IndexCopy_(s.Narrow(c.PrefixV, 2, 0, width), 0, at, s.To(v, tensor.Float32))
+		d := int64(g.m.Config.HeadDim())
+		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixK, 3, 0, width), 2, 0, d), 0, at, s.To(s.Transpose(k, 2, 3), tensor.Float32))
+		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, s.To(v, tensor.Float32))
 	})
 	ends := s.IndexSelect(s.Reshape(hidden, -1, int64(g.m.Config.Hidden)), 0, s.FromInt64(last, int64(len(last))))
 	logits := s.Float32s(g.m.Logits(s, ends))
@@ -254,6 +259,20 @@ func (g *generation) prefill(s *tensor.Scope, which []int) error {
 	}
 	g.free = g.free[:len(g.free)-len(which)]
 	return nil
+}
+
+// attend pads the heads of qkv [1, n, 3·H] with zeros to the kernel's lanes where they need it, which changes no product,
+// and cuts the result [n, H] back.
+func (g *generation) attend(s *tensor.Scope, c *tensor.DecodeCache, qkv tensor.Tensor, rows tensor.Rows) tensor.Tensor {
+	d, padded := int64(g.m.Config.HeadDim()), int64(c.Dim)
+	if d == padded {
+		return c.Attend(s, qkv, rows)
+	}
+	heads := s.View(qkv, -1, d)
+	heads = s.Cat(1, heads, s.Zeros(tensor.Float32, heads.Size(0), padded-d))
+	y := c.Attend(s, s.View(heads, 1, int64(len(rows.Slot)), -1), rows)
+	y = s.Narrow(s.View(y, int64(len(rows.Slot)), int64(c.Heads), padded), 2, 0, d)
+	return s.Reshape(y, int64(len(rows.Slot)), int64(c.Heads)*d)
 }
 
 // step feeds the last token of every live sequence and draws the next.
@@ -271,7 +290,7 @@ func (g *generation) step(s *tensor.Scope) error {
 	x := g.m.embed(s, Input{IDs: s.FromInt64(ids, 1, n), Positions: s.FromInt64(pos, 1, n)})
 	for i, b := range g.m.blocks {
 		qkv := s.Contiguous(s.To(b.attn.fused(s, b.attnNorm.apply(s, x), nil), tensor.Float32))
-		y := g.layers[i].Attend(s, qkv, rows)
+		y := g.attend(s, g.layers[i], qkv, rows)
 		y = s.To(s.View(y, 1, n, int64(g.m.Config.Hidden)), g.m.Compute)
 		x = s.Add(x, b.attn.output(s, y, nil))
 		x = s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), nil))
