@@ -1,5 +1,8 @@
 package tensor
 
+// #cgo LDFLAGS: -ldl
+// #define _GNU_SOURCE
+// #include <dlfcn.h>
 // #include <malloc.h>
 // #include "torch.h"
 //
@@ -18,6 +21,15 @@ package tensor
 //   malloc_trim(0);
 // #endif
 // }
+// // at::set_num_threads also changes what MKL and oneDNN keep for the whole process, while other threads may be inside
+// // them. OpenMP's own setting belongs to the calling thread; both follow it. The function is looked up because it lies
+// // in the OpenMP library that libtorch brings along, which is not linked by name.
+// static void (*omp_set)(int);
+// static void thread_count(int n) {
+//   at_get_num_threads(); // libtorch initialises a thread's count at its first use; afterwards ours stays
+//   if (omp_set) omp_set(n);
+// }
+// static void find_openmp(void) { omp_set = (void (*)(int))dlsym(RTLD_DEFAULT, "omp_set_num_threads"); }
 import "C"
 
 import (
@@ -41,6 +53,7 @@ func init() {
 	if os.Getenv("POPRI_MALLOC") != "stock" {
 		C.keep_large_buffers()
 	}
+	C.find_openmp()
 	threads.Store(int32(runtime.NumCPU()))
 }
 
@@ -58,10 +71,7 @@ func Threads() int { return int(threads.Load()) }
 
 // useThreads applies the count to the current thread: OpenMP keeps it per thread.
 func useThreads(count int) {
-	n := C.int(count)
-	if C.at_get_num_threads() != n {
-		C.at_set_num_threads(n)
-	}
+	C.thread_count(C.int(count))
 }
 
 // SetDevice chooses where later scopes create tensors. Call it once, at start-up.

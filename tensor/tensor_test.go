@@ -189,3 +189,42 @@ func benchmarkMatMul(b *testing.B, d DType) {
 
 func BenchmarkMatMulFloat32(b *testing.B)  { benchmarkMatMul(b, Float32) }
 func BenchmarkMatMulBFloat16(b *testing.B) { benchmarkMatMul(b, BFloat16) }
+
+func TestParallelTasksAreIndependentOfThreads(t *testing.T) {
+	defer SetThreads(0)
+	run := func(threads int) [][]float32 {
+		SetThreads(threads)
+		out := make([][]float32, 24)
+		err := Parallel(len(out), func(i int, s *Scope) error {
+			x := s.Full(BFloat16, float64(i)/7, 65, 256)
+			for k := range 4 {
+				x = s.Softmax(s.MatMul(x, s.Full(BFloat16, float64(k)/9, 256, 256)), -1)
+			}
+			out[i] = s.Float32s(x)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	want := run(1)
+	for _, threads := range []int{2, 5} {
+		for i, got := range run(threads) {
+			for k := range got {
+				if got[k] != want[i][k] {
+					t.Fatalf("%d threads: task %d element %d is %v, with one thread %v", threads, i, k, got[k], want[i][k])
+				}
+			}
+		}
+	}
+	wrong := errors.New("wrong")
+	if err := Parallel(5, func(i int, s *Scope) error {
+		if i == 3 {
+			return wrong
+		}
+		return nil
+	}); !errors.Is(err, wrong) {
+		t.Errorf("got %v, want the task's error", err)
+	}
+}
