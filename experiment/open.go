@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
+	"syscall"
 
 	"popri/accountant"
 	"popri/accountant/ledger"
@@ -19,6 +21,7 @@ import (
 	"popri/embedding"
 	"popri/fedsim"
 	"popri/internal/atomicfile"
+	"popri/internal/filelock"
 	"popri/internal/rng"
 	"popri/lm"
 	"popri/metrics"
@@ -112,6 +115,9 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		}
 	}
 	if err := s.openLedger(len(train)); err != nil {
+		return nil, err
+	}
+	if err := removeTemporary(o.Dir); err != nil {
 		return nil, err
 	}
 	modelDir, err := ModelDir(c.Model.Path, models.Generator)
@@ -243,19 +249,48 @@ func (s *Session) openLedger(train int) error {
 	if want.Unit == "" {
 		want.Unit = "a client is all rows with one client_id"
 	}
-	var err error
-	if _, missing := os.Stat(path); errors.Is(missing, fs.ErrNotExist) {
+	err := func() error {
+		var err error
+		if _, missing := os.Stat(path); errors.Is(missing, fs.ErrNotExist) {
+			s.ledger, err = ledger.Create(path, want)
+			return err
+		}
+		if s.ledger, err = ledger.Open(path); err != nil || s.ledger.Budget() == want || len(s.ledger.Entries()) > 0 || Exists(s.Dir) {
+			return err
+		}
+		// A run that ended before it had written its configuration: nothing was asked of anybody, so nothing binds it.
+		if err := errors.Join(s.ledger.Close(), os.Remove(path)); err != nil {
+			return err
+		}
 		s.ledger, err = ledger.Create(path, want)
-	} else {
-		s.ledger, err = ledger.Open(path)
-	}
-	if err != nil {
+		return err
+	}()
+	switch {
+	case errors.Is(err, filelock.ErrLocked), errors.Is(err, ledger.ErrBadBudget), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return mistake("%w", err)
+	case err != nil:
 		return err
 	}
 	if got := s.ledger.Budget(); got != want {
 		return mistake("%s is for another budget: it has %+v, the run %+v", path, got, want)
 	}
 	return nil
+}
+
+// removeTemporary clears a run's folder of the unfinished files that a killed process leaves. The caller holds the lock.
+func removeTemporary(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasPrefix(d.Name(), atomicfile.TempPrefix) {
+			return err
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
 }
 
 // validationReference embeds the validation clients' texts for the Fréchet distance in reports. It is a figure for

@@ -103,6 +103,11 @@ func (t *Trainer) Train(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if done > 0 { // a kill after the round's end may have left some
+		if err := removeSteps(RoundDir(t.Dir, done)); err != nil {
+			return err
+		}
+	}
 	if err := t.restore(done); err != nil {
 		return err
 	}

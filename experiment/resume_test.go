@@ -1,0 +1,303 @@
+package experiment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/dpo"
+	"popri/internal/atomicfile"
+	"popri/internal/filelock"
+	"popri/trainer"
+)
+
+// content reads every file of a run but those that hold times: the ledger, whose charges are compared by themselves, and
+// the events.
+func content(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil || strings.HasPrefix(name, "ledger.jsonl") || name == EventsFile {
+			return err
+		}
+		out[name], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sameRun fails the test unless the run in dir has the files, charges and ε of the one in want.
+func sameRun(t *testing.T, dir, want string) {
+	t.Helper()
+	a, b := content(t, want), content(t, dir)
+	for name := range a {
+		if x, ok := b[name]; !ok {
+			t.Errorf("%s lacks %s", dir, name)
+		} else if !bytes.Equal(a[name], x) {
+			t.Errorf("%s is not what an uninterrupted run has", filepath.Join(dir, name))
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			t.Errorf("%s is left over", filepath.Join(dir, name))
+		}
+	}
+	for _, name := range []string{trainer.SyntheticFile, "rounds/0001/adapter/adapter_model.safetensors", "rounds/0001/optimizer.safetensors", "rounds/0001/pairs.parquet"} {
+		if len(a[filepath.FromSlash(name)]) == 0 {
+			t.Errorf("the uninterrupted run has no %s", name)
+		}
+	}
+	budgetA, entriesA := charges(t, want)
+	budgetB, entriesB := charges(t, dir)
+	if budgetA != budgetB {
+		t.Errorf("budget %+v, want %+v", budgetB, budgetA)
+	}
+	if len(entriesA) != len(entriesB) {
+		t.Fatalf("%d charges, want %d", len(entriesB), len(entriesA))
+	}
+	for i := range entriesA {
+		if entriesA[i] != entriesB[i] {
+			t.Errorf("charge %d is %+v, want %+v", i+1, entriesB[i], entriesA[i])
+		}
+	}
+	spentA, errA := ledger.Spent(budgetA, entriesA)
+	spentB, errB := ledger.Spent(budgetB, entriesB)
+	if errA != nil || errB != nil || spentA != spentB || spentA > budgetA.Epsilon {
+		t.Errorf("ε is %v (%v), want %v (%v), at most %v", spentB, errB, spentA, errA, budgetA.Epsilon)
+	}
+}
+
+func charges(t *testing.T, dir string) (ledger.Budget, []ledger.Entry) {
+	t.Helper()
+	b, e, err := ledger.Read(filepath.Join(dir, "ledger.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, e
+}
+
+// process prepares a child that does, or goes on with, the run in dir.
+func process(t *testing.T, dir, config string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childRun+"="+dir, childConfig+"="+config)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	return cmd, &out
+}
+
+// TestKilledAtAnyMoment kills runs with SIGKILL at 20 random moments. Each is gone on with, however often it was killed,
+// and must end as one that was left alone.
+func TestKilledAtAnyMoment(t *testing.T) {
+	const kills = 20
+	w := world(t)
+	c := w.Config
+	c.Trainer.Rounds = 3
+	config := filepath.Join(t.TempDir(), "run.yaml")
+	if err := atomicfile.WriteBytes(config, c.YAML()); err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Join(t.TempDir(), "whole")
+	cmd, out := process(t, want, config)
+	begun := time.Now()
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	took := time.Since(begun)
+
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("an uninterrupted run takes %v; moments from seed %d", took, seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	runs := 0
+	for killed := 0; killed < kills; {
+		runs++
+		dir := t.TempDir()
+		inThis := 0
+		for {
+			cmd, out := process(t, dir, config)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var timer *time.Timer
+			if killed+inThis < kills {
+				timer = time.AfterFunc(time.Duration(random.Float64()*float64(took)), func() { _ = cmd.Process.Kill() })
+			}
+			err := cmd.Wait()
+			if timer != nil {
+				timer.Stop()
+			}
+			if err == nil {
+				break
+			}
+			if state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !state.Signaled() || state.Signal() != syscall.SIGKILL {
+				t.Fatalf("after %d kills a run does not go on: %v: %s", inThis, err, out)
+			}
+			inThis++
+		}
+		killed += inThis
+		if sameRun(t, dir, want); t.Failed() {
+			t.Fatalf("run %d was killed %d times", runs, inThis)
+		}
+	}
+	t.Logf("%d kills over %d runs", kills, runs)
+}
+
+// TestCancelled ends a run by its context, as Ctrl-C does, at each kind of moment; the resumed run is the same.
+func TestCancelled(t *testing.T) {
+	w := world(t)
+	want := t.TempDir()
+	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	o := Options{Config: w.Config, Dir: dir}
+	for _, listen := range []func(stop func()) trainer.Events{
+		func(stop func()) trainer.Events {
+			return trainer.Events{StageBegin: func(s trainer.Stage) {
+				if s.Name == "generate" {
+					stop()
+				}
+			}}
+		},
+		func(stop func()) trainer.Events {
+			return trainer.Events{Step: func(round int, m dpo.Metrics) {
+				if round == 1 && m.Step == 2 {
+					stop()
+				}
+			}}
+		},
+		func(stop func()) trainer.Events {
+			return trainer.Events{RoundEnd: func(trainer.RoundMetrics) { stop() }}
+		},
+		func(stop func()) trainer.Events {
+			return trainer.Events{StageBegin: func(s trainer.Stage) {
+				if strings.HasPrefix(s.Name, "synthesize") {
+					stop()
+				}
+			}}
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o.Events = listen(cancel)
+		if err := train(ctx, o); !errors.Is(err, context.Canceled) {
+			t.Fatalf("the error is %v, want %v", err, context.Canceled)
+		}
+		o.Resume = true
+	}
+	o.Events = trainer.Events{}
+	if err := train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	sameRun(t, dir, want)
+}
+
+// TestSecondSession: a folder that a run holds is refused, whatever is asked of it, and the run goes on unharmed.
+func TestSecondSession(t *testing.T) {
+	w := world(t)
+	want, dir := t.TempDir(), t.TempDir()
+	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Options{Config: w.Config, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var usage *UsageError
+	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: dir}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "resume") {
+		t.Errorf("a new run in the folder of another gives %v", err)
+	}
+	_, err = Open(t.Context(), Options{Dir: dir, Resume: true})
+	if !errors.As(err, &usage) || !errors.Is(err, filelock.ErrLocked) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("resuming a run that another process works on gives %v", err)
+	}
+	cmd, out := process(t, dir, w.File)
+	if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "locked") || !strings.Contains(out.String(), dir) {
+		t.Errorf("a second process: %v, %s", err, out)
+	}
+	if err := s.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sameRun(t, dir, want)
+}
+
+// TestConfigMissing: a kill between the making of the ledger and that of config.yaml leaves a folder in which a run can
+// be started as if nothing had been; also one for another budget, since nothing was released. A ledger with charges is
+// never given up.
+func TestConfigMissing(t *testing.T) {
+	w := world(t)
+	dir := t.TempDir()
+	open := func(c configs.Config) error {
+		s, err := Open(t.Context(), Options{Config: c, Dir: dir})
+		if err == nil {
+			s.Close()
+		}
+		return err
+	}
+	forget := func() {
+		t.Helper()
+		if err := os.Remove(filepath.Join(dir, ConfigFile)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := w.Config
+	other.Privacy.Epsilon /= 2
+	for _, c := range []configs.Config{w.Config, w.Config, other, w.Config} {
+		if err := open(c); err != nil {
+			t.Fatal(err)
+		}
+		forget()
+	}
+	if err := train(t.Context(), Options{Config: w.Config, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	forget()
+	var usage *UsageError
+	if err := open(other); !errors.As(err, &usage) || !strings.Contains(err.Error(), "budget") {
+		t.Errorf("another budget for a ledger with charges gives %v", err)
+	}
+	if _, entries := charges(t, dir); len(entries) != w.Config.Trainer.Rounds {
+		t.Errorf("%d charges are left of %d", len(entries), w.Config.Trainer.Rounds)
+	}
+}
+
+// TestUnwritableFolder: a folder that cannot be made or written to is the user's to mend and is named.
+func TestUnwritableFolder(t *testing.T) {
+	w := world(t)
+	var usage *UsageError
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: filepath.Join(file, "run")}); !errors.As(err, &usage) || !strings.Contains(err.Error(), file) {
+		t.Errorf("a folder under a file gives %v", err)
+	}
+	if os.Getuid() == 0 {
+		t.Skip("root may write anywhere: the rest needs another user")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: dir}); !errors.As(err, &usage) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a folder without permission to write gives %v", err)
+	}
+}

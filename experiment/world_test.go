@@ -1,0 +1,78 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"popri/configs"
+	"popri/internal/testworld"
+)
+
+// childRun names the folder of the run that a test's child process is to do, childConfig its configuration.
+const (
+	childRun    = "POPRI_TEST_RUN"
+	childConfig = "POPRI_TEST_CONFIG"
+)
+
+// TestMain makes the test binary serve as the process that tests start and kill.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childRun); dir != "" {
+		if err := child(dir, os.Getenv(childConfig)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	code := m.Run()
+	if shared.world != nil {
+		os.RemoveAll(shared.world.Dir)
+	}
+	os.Exit(code)
+}
+
+// child starts the run in dir, or goes on with it.
+func child(dir, config string) error {
+	o := Options{Dir: dir, Resume: Exists(dir)}
+	if !o.Resume {
+		c, err := configs.Load(configs.LoadOptions{File: config})
+		if err != nil {
+			return err
+		}
+		o.Config = *c
+	}
+	return train(context.Background(), o)
+}
+
+var shared struct {
+	once  sync.Once
+	world *testworld.World
+	err   error
+}
+
+// world returns the one that all tests of the package share and none changes.
+func world(t *testing.T) *testworld.World {
+	t.Helper()
+	shared.once.Do(func() {
+		var dir string
+		if dir, shared.err = os.MkdirTemp("", "popri-world-"); shared.err == nil {
+			shared.world, shared.err = testworld.New(dir)
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.world
+}
+
+// train runs one session to its end.
+func train(ctx context.Context, o Options) error {
+	s, err := Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Train(ctx)
+}

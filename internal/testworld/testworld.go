@@ -1,0 +1,167 @@
+// Package testworld builds a complete world for tests, small enough that a whole run takes a second or two: made-up
+// clients in a Parquet file, public texts, a tokenizer, two tiny models trained on the public texts, and a configuration
+// with seeded noise that names them.
+//
+// Its sentences are drawn from fixed lists of words. Clients prefer other words than the public texts do, so that scores
+// and fine-tuning have something to find.
+package testworld
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/configs"
+	"popri/internal/atomicfile"
+	"popri/internal/parquetio"
+	"popri/lm"
+	"popri/safetensors"
+	"popri/tensor"
+	"popri/tokenizer"
+)
+
+// World is where everything lies.
+type World struct {
+	Dir       string
+	Private   string // Parquet file of 30 train, 5 validation and 8 test clients
+	Public    string // JSON lines
+	Generator string // model folder
+	Device    string // model folder
+	File      string // the configuration as YAML
+	Config    configs.Config
+}
+
+var (
+	subjects = []string{"the cat", "a small dog", "the old house", "my neighbour", "the red boat", "an engine"}
+	verbs    = []string{"sees", "carries", "follows", "finds", "turns", "holds"}
+	objects  = []string{"the hat", "a green door", "two stones", "the river", "some bread", "a long rope"}
+	private  = []string{"in the harbour", "near the harbour wall", "before the storm"} // clients' endings
+	public   = []string{"in the garden", "at noon", "for a while", "before the storm"}
+)
+
+func sentence(r *rand.Rand, endings []string) string {
+	one := func(list []string) string { return list[r.IntN(len(list))] }
+	return one(subjects) + " " + one(verbs) + " " + one(objects) + " " + one(endings) + "."
+}
+
+type clientRow struct {
+	Client string `parquet:"client_id,dict"`
+	Split  string `parquet:"split,dict"`
+	Text   string `parquet:"text"`
+}
+
+// New builds the world in dir, which exists. The same program builds the same bytes.
+func New(dir string) (*World, error) {
+	w := &World{Dir: dir, Private: filepath.Join(dir, "clients.parquet"), Public: filepath.Join(dir, "public.jsonl"),
+		Generator: filepath.Join(dir, "generator"), Device: filepath.Join(dir, "device"), File: filepath.Join(dir, "world.yaml")}
+	r := rand.New(rand.NewPCG(1, 2))
+	texts, err := w.writeTexts(r)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := tokenizer.TrainBPE(slices.Values(texts), tokenizer.TrainOptions{VocabSize: 320, SpecialTokens: []string{"<|endoftext|>"}})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.writeModel(w.Generator, tok, texts, r, 40); err != nil {
+		return nil, err
+	}
+	if err := w.writeModel(w.Device, tok, texts, r, 15); err != nil {
+		return nil, err
+	}
+	w.configure()
+	return w, atomicfile.WriteBytes(w.File, w.Config.YAML())
+}
+
+func (w *World) writeTexts(r *rand.Rand) (texts []string, err error) {
+	var rows []clientRow
+	for _, part := range []struct {
+		split string
+		n     int
+	}{{"train", 30}, {"validation", 5}, {"test", 8}} {
+		for i := range part.n {
+			for range 3 {
+				rows = append(rows, clientRow{fmt.Sprintf("%s-%02d", part.split, i), part.split, sentence(r, private)})
+			}
+		}
+	}
+	err = atomicfile.Write(w.Private, func(out io.Writer) error { return parquetio.Write(out, rows, nil) })
+	if err != nil {
+		return nil, err
+	}
+	var lines bytes.Buffer
+	for range 150 {
+		t := sentence(r, public)
+		texts = append(texts, t)
+		b, err := json.Marshal(map[string]string{"text": t})
+		if err != nil {
+			return nil, err
+		}
+		lines.Write(append(b, '\n'))
+	}
+	return texts, atomicfile.WriteBytes(w.Public, lines.Bytes())
+}
+
+// writeModel trains a model of two layers on lines of texts for a few steps.
+func (w *World) writeModel(dir string, tok *tokenizer.Tokenizer, texts []string, r *rand.Rand, steps int) error {
+	eos, ok := tok.EOS()
+	if !ok {
+		return fmt.Errorf("testworld: the tokenizer has no end-of-text token")
+	}
+	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 128, Hidden: 32, Layers: 2, Heads: 2, Inner: 64, NormEps: 1e-5,
+		Gelu: "gelu_new", TiedHead: true, EOS: []int32{eos}, ScaleAttn: true}, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, r.NormFloat64)
+	if err != nil {
+		return err
+	}
+	defer m.Free()
+	params, err := m.Trainable()
+	if err != nil {
+		return err
+	}
+	t := lm.NewTrainer(params, 0.9, 0.999, 1e-8, 0, 1)
+	for range steps {
+		rows := make([]lm.Row, 8)
+		for i := range rows {
+			var lines strings.Builder
+			for range 4 {
+				lines.WriteString(texts[r.IntN(len(texts))] + "\n")
+			}
+			ids := append([]int32{eos}, tok.Encode(lines.String())...)
+			rows[i].Tokens = ids[:min(len(ids), 128)]
+		}
+		if err := tensor.Run(func(s *tensor.Scope) error { _, _, err := t.Step(s, m, nil, rows, 1e-2); return err }); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := tok.Save(filepath.Join(dir, tokenizer.FileName)); err != nil {
+		return err
+	}
+	return m.Save(dir, safetensors.F32)
+}
+
+func (w *World) configure() {
+	c := configs.Default()
+	c.Data = configs.Data{Private: w.Private, Public: w.Public, MaxTokens: 40}
+	c.Model.Path, c.Model.DType = w.Generator, "float32"
+	c.Generate.Prompts, c.Generate.Samples, c.Generate.Examples = 12, 4, 1
+	c.Generate.MaxNewTokens, c.Generate.MinNewTokens = 24, 2
+	c.Scoring.Dim = 8
+	c.Privacy.Epsilon, c.Privacy.Delta, c.Privacy.InsecureSeededNoise = 20, 1e-3, true
+	c.LoRA.Rank = 2
+	c.DPO.RejectedRank, c.DPO.BatchPairs, c.DPO.WarmupSteps = 3, 4, 1
+	c.Trainer.Rounds = 2
+	c.Synthetic.Texts, c.Synthetic.Samples, c.Synthetic.MaxNewTokens = 40, 2, 24
+	c.Downstream.Model = w.Device
+	c.Downstream.Steps, c.Downstream.Batch, c.Downstream.Length = 12, 8, 40
+	c.Downstream.WarmupSteps, c.Downstream.EvalEvery, c.Downstream.Bootstrap = 2, 4, 100
+	w.Config = c
+}
