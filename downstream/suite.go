@@ -3,6 +3,7 @@ package downstream
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"popri/datasets/clients"
 	"popri/lm"
@@ -31,10 +32,10 @@ type Result struct {
 	BestStep     int       `json:"best_step"`
 	Curve        []Point   `json:"curve,omitempty"`
 	Accuracy     float64   `json:"accuracy"`
-	AccuracyCI   Interval  `json:"accuracy_ci"`
+	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"` // intervals are nil where the bootstrap is left out
 	Perplexity   float64   `json:"perplexity"`
-	PerplexityCI Interval  `json:"perplexity_ci"`
-	GapClosed    *float64  `json:"gap_closed,omitempty"`
+	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
+	GapClosed    *float64  `json:"gap_closed,omitempty"` // nil where ε = 0 and ε = ∞ are equally good
 	GapClosedCI  *Interval `json:"gap_closed_ci,omitempty"`
 	scores       []Score
 }
@@ -44,7 +45,8 @@ type Suite struct {
 	ModelDir   string // the small model's starting point
 	Population *clients.Population
 	Options    Options
-	Draws      int // of the bootstrap
+	Draws      int    // of the bootstrap; 0 leaves intervals out
+	Cache      string // folder in which fine-tunings that suites have in common are kept; "" does each anew
 	// Begin, Measured and End, where not nil, report progress, from several goroutines: models are trained side by side.
 	Begin    func(key, name string, texts int)
 	Measured func(key string, p Point)
@@ -75,9 +77,13 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 		if u.Begin != nil {
 			u.Begin(src.Key, src.Name, len(src.Texts))
 		}
-		var err error
-		if results[i], err = u.one(ctx, s, src, tok, separator, validation, test); err != nil {
+		r, err := u.cached(src, func() (Result, error) { return u.one(ctx, s, src, tok, separator, validation, test) })
+		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", src.Name, err)
+		}
+		results[i] = r
+		if u.End != nil {
+			u.End(r)
 		}
 		return nil
 	})
@@ -108,9 +114,6 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, tok *tokeni
 	if r.scores, err = Evaluate(s, m, test); err != nil {
 		return r, err
 	}
-	if u.End != nil {
-		u.End(r)
-	}
 	return r, nil
 }
 
@@ -124,23 +127,35 @@ func (u Suite) compare(results []Result) error {
 		r := &results[i]
 		r.Accuracy, r.Perplexity = Accuracy(r.scores), Perplexity(r.scores)
 		var err error
-		if r.AccuracyCI, err = Bootstrap(u.Draws, u.Options.Seed, one(Accuracy), r.scores); err != nil {
+		if r.AccuracyCI, err = u.interval(one(Accuracy), r.scores); err != nil {
 			return err
 		}
-		if r.PerplexityCI, err = Bootstrap(u.Draws, u.Options.Seed, one(Perplexity), r.scores); err != nil {
+		if r.PerplexityCI, err = u.interval(one(Perplexity), r.scores); err != nil {
 			return err
-		}
-		if r.Key == Public || r.Key == Private {
-			continue
 		}
 		gap := GapClosed(r.scores, zero, infinite)
-		ci, err := Bootstrap(u.Draws, u.Options.Seed, func(l ...[]Score) float64 { return GapClosed(l[0], l[1], l[2]) }, r.scores, zero, infinite)
+		if r.Key == Public || r.Key == Private || math.IsNaN(gap) || math.IsInf(gap, 0) {
+			continue
+		}
+		r.GapClosed = &gap
+		r.GapClosedCI, err = u.interval(func(l ...[]Score) float64 { return GapClosed(l[0], l[1], l[2]) }, r.scores, zero, infinite)
 		if err != nil {
 			return err
 		}
-		r.GapClosed, r.GapClosedCI = &gap, &ci
 	}
 	return nil
+}
+
+// interval is nil where there is none: no draws, or a statistic that is not finite in any.
+func (u Suite) interval(statistic func(...[]Score) float64, lists ...[]Score) (*Interval, error) {
+	if u.Draws == 0 {
+		return nil, nil
+	}
+	i, err := Bootstrap(u.Draws, u.Options.Seed, statistic, lists...)
+	if err != nil || math.IsNaN(i[0]) || math.IsNaN(i[1]) {
+		return nil, err
+	}
+	return &i, nil
 }
 
 // TestClients is the number of clients that the results are measured on.

@@ -13,6 +13,7 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/godoc"
+	"popri/downstream"
 	"popri/fedsim"
 	"popri/internal/rng"
 	"popri/report"
@@ -105,10 +106,7 @@ func addResults(r *report.Report, e *Evaluation) {
 	var popri, others = e.Result(KeyPOPri), []string{}
 	for _, x := range e.Results {
 		row := report.Result{Key: x.Key, Name: x.Name, Note: notes[x.Key], Accuracy: new(x.Accuracy), Perplexity: new(x.Perplexity),
-			AccuracyCI: &report.Interval{Low: x.AccuracyCI[0], High: x.AccuracyCI[1]}, PerplexityCI: &report.Interval{Low: x.PerplexityCI[0], High: x.PerplexityCI[1]}, GapClosed: x.GapClosed}
-		if x.GapClosedCI != nil {
-			row.GapClosedCI = &report.Interval{Low: x.GapClosedCI[0], High: x.GapClosedCI[1]}
-		}
+			AccuracyCI: reported(x.AccuracyCI), PerplexityCI: reported(x.PerplexityCI), GapClosed: x.GapClosed, GapClosedCI: reported(x.GapClosedCI)}
 		r.Results = append(r.Results, row)
 		if popri != nil && x.Key != KeyPOPri && x.Key != "private" && x.Accuracy >= popri.Accuracy {
 			others = append(others, fmt.Sprintf("%s (%.2f %%)", x.Name, 100*x.Accuracy))
@@ -121,6 +119,13 @@ func addResults(r *report.Report, e *Evaluation) {
 		}
 		r.Notes = append(r.Notes, "It is no better than "+o+fmt.Sprintf("; POPri has %.2f %%.", 100*popri.Accuracy))
 	}
+}
+
+func reported(i *downstream.Interval) *report.Interval {
+	if i == nil {
+		return nil
+	}
+	return &report.Interval{Low: i[0], High: i[1]}
 }
 
 // addSamples puts texts from before and after the tuning beside real public ones.

@@ -8,8 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"popri/configs"
 	"popri/datasets"
+	"popri/datasets/clients"
 	"popri/downstream"
 	"popri/internal/atomicfile"
 	"popri/internal/rng"
@@ -66,30 +69,62 @@ type EvalProgress struct {
 	End      func(r downstream.Result)
 }
 
+// EvalOptions say what an evaluation compares.
+type EvalOptions struct {
+	Progress EvalProgress
+	// Sources are the keys of the texts to train on beside ε = 0 and ε = ∞; nil is all.
+	Sources []string
+	// Cache is a folder in which fine-tunings that several runs have in common are kept; "" does each anew.
+	Cache string
+}
+
 // Evaluate trains the small model on the synthetic set and on what it is compared with, and writes eval.json. One that
-// is there is read back.
-func (s *Session) Evaluate(ctx context.Context, progress EvalProgress) (*Evaluation, error) {
+// is there and holds what is asked for is read back.
+func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+	wants := func(key string) bool { return o.Sources == nil || slices.Contains(o.Sources, key) }
+	keys := []string{KeyUntuned, KeyPOPri, KeyPublicAll}
+	if len(s.Public.InDomain) > 0 {
+		keys = append(keys, KeyInDomain)
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return !wants(key) })
 	path := filepath.Join(s.Dir, EvalFile)
-	if e, err := ReadEvaluation(s.Dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return e, err
+	e, err := ReadEvaluation(s.Dir)
+	if err == nil && !slices.ContainsFunc(keys, func(key string) bool { return e.Result(key) == nil }) {
+		return e, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
 	tuned, err := trainer.ReadSamples(filepath.Join(s.Dir, trainer.SyntheticFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, mistake("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the synthetic set: %w", err)
 	}
-	untuned, err := s.trainer.Synthesize(ctx, false, UntunedFile)
-	if err != nil {
-		return nil, err
+	var sources []downstream.Source
+	for _, key := range keys {
+		src := downstream.Source{Key: key}
+		switch key {
+		case KeyUntuned:
+			untuned, err := s.trainer.Synthesize(ctx, false, UntunedFile)
+			if err != nil {
+				return nil, err
+			}
+			src.Name, src.Texts = "untuned model's text", trainer.Texts(untuned)
+		case KeyPOPri:
+			src.Name, src.Texts = fmt.Sprintf("POPri's text (ε = %g)", s.Config.Privacy.Epsilon), trainer.Texts(tuned)
+		case KeyPublicAll:
+			src.Name, src.Texts = "all public text that the generator saw", datasets.Strings(s.Public.Generator)
+		case KeyInDomain:
+			src.Name, src.Texts = "real public text of the clients' domain", datasets.Strings(s.Public.InDomain)
+		}
+		sources = append(sources, src)
 	}
-	sources := []downstream.Source{
-		{Key: KeyUntuned, Name: "untuned model's text", Texts: trainer.Texts(untuned)},
-		{Key: KeyPOPri, Name: fmt.Sprintf("POPri's text (ε = %g)", s.Config.Privacy.Epsilon), Texts: trainer.Texts(tuned)},
-		{Key: KeyPublicAll, Name: "all public text that the generator saw", Texts: datasets.Strings(s.Public.Generator)},
-	}
-	if len(s.Public.InDomain) > 0 {
-		sources = append(sources, downstream.Source{Key: KeyInDomain, Name: "real public text of the clients' domain", Texts: datasets.Strings(s.Public.InDomain)})
-	}
-	e, err := s.evaluate(ctx, sources, progress)
+	err = s.timings.stage("evaluate", func() error {
+		e, err = evaluate(ctx, s.Config, s.Population, sources, o)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +135,9 @@ func (s *Session) Evaluate(ctx context.Context, progress EvalProgress) (*Evaluat
 	return e, atomicfile.WriteBytes(path, append(b, '\n'))
 }
 
-func (s *Session) evaluate(ctx context.Context, sources []downstream.Source, progress EvalProgress) (*Evaluation, error) {
-	d := s.Config.Downstream
+// evaluate compares texts by what the configuration's small model learns from them.
+func evaluate(ctx context.Context, c configs.Config, population *clients.Population, sources []downstream.Source, o EvalOptions) (*Evaluation, error) {
+	d := c.Downstream
 	dir, err := ModelDir(d.Model, models.Device)
 	if err != nil {
 		return nil, err
@@ -110,29 +146,25 @@ func (s *Session) evaluate(ctx context.Context, sources []downstream.Source, pro
 	for _, src := range sources {
 		names[src.Key] = src.Name
 	}
-	suite := downstream.Suite{ModelDir: dir, Population: s.Population, Draws: d.Bootstrap, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
+	suite := downstream.Suite{ModelDir: dir, Population: population, Draws: d.Bootstrap, Cache: o.Cache, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
 		Length: d.Length, LearningRate: d.LearningRate, WeightDecay: d.WeightDecay, Warmup: d.WarmupSteps, EvalEvery: d.EvalEvery,
-		Seed: rng.Seed(s.Config.Seed, "downstream"), Compute: computeType(s.Config.Model.DType)},
-		End: progress.End,
+		Seed: rng.Seed(c.Seed, "downstream"), Compute: computeType(c.Model.DType)},
+		End: o.Progress.End,
 		Begin: func(key, name string, texts int) {
-			if progress.Begin != nil {
-				progress.Begin(name, texts)
+			if o.Progress.Begin != nil {
+				o.Progress.Begin(name, texts)
 			}
 		},
 		Measured: func(key string, p downstream.Point) {
-			if progress.Measured != nil {
-				progress.Measured(names[key], p)
+			if o.Progress.Measured != nil {
+				o.Progress.Measured(names[key], p)
 			}
 		}}
-	var results []downstream.Result
-	err = s.timings.stage("evaluate", func() error {
-		results, err = suite.Run(ctx, sources)
-		return err
-	})
+	results, err := suite.Run(ctx, sources)
 	if err != nil {
 		return nil, err
 	}
-	return &Evaluation{Results: results, Clients: suite.TestClients(), Seed: s.Config.Seed, Steps: d.Steps}, nil
+	return &Evaluation{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Steps: d.Steps}, nil
 }
 
 // ReadEvaluation reads a run's eval.json.

@@ -82,7 +82,7 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, change func(*re
 	if err := s.Train(cmd.Context()); err != nil {
 		return a.interrupted(err, o.Dir)
 	}
-	e, err := s.Evaluate(cmd.Context(), a.evalProgress(s.Config.Downstream.Steps))
+	e, err := s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress(s.Config.Downstream.Steps, 5)})
 	if err != nil {
 		return a.interrupted(err, o.Dir)
 	}
@@ -94,7 +94,7 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, change func(*re
 }
 
 // evalProgress counts the steps of all small models together, which are trained side by side.
-func (a *app) evalProgress(steps int) experiment.EvalProgress {
+func (a *app) evalProgress(steps, models int) experiment.EvalProgress {
 	p := a.progress()
 	var mutex sync.Mutex
 	at := map[string]int{}
@@ -108,7 +108,7 @@ func (a *app) evalProgress(steps int) experiment.EvalProgress {
 			for _, n := range at {
 				sum += n
 			}
-			p.update(sum, 5*steps)
+			p.update(sum, models*steps)
 		},
 		End: func(r downstream.Result) {
 			mutex.Lock()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"popri/downstream"
 	"popri/experiment"
 )
 
@@ -16,14 +17,19 @@ func evaluationTable(w io.Writer, e *experiment.Evaluation) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "trained on\ttexts\taccuracy %\t95 % interval\tperplexity\tgap closed %\t95 % interval")
 	for _, r := range e.Results {
-		gap, ci := "", ""
+		gap := ""
 		if r.GapClosed != nil {
 			gap = fmt.Sprintf("%.1f", 100**r.GapClosed)
 		}
-		if r.GapClosedCI != nil {
-			ci = fmt.Sprintf("%.1f … %.1f", 100*r.GapClosedCI[0], 100*r.GapClosedCI[1])
-		}
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f … %.2f\t%.1f\t%s\t%s\n", r.Name, r.Texts, 100*r.Accuracy, 100*r.AccuracyCI[0], 100*r.AccuracyCI[1], r.Perplexity, gap, ci)
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%s\t%.1f\t%s\t%s\n", r.Name, r.Texts, 100*r.Accuracy, percentages(r.AccuracyCI, 2), r.Perplexity, gap, percentages(r.GapClosedCI, 1))
 	}
 	return t.Flush()
+}
+
+// percentages prints an interval of shares, nothing for none.
+func percentages(i *downstream.Interval, decimals int) string {
+	if i == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.*f … %.*f", decimals, 100*i[0], decimals, 100*i[1])
 }

@@ -14,8 +14,11 @@ func (a *app) verbs() []*cobra.Command {
 		a.run(),
 		a.generate(),
 		a.pretrain(),
+		a.eval(),
 		a.account(),
 		a.data(),
+		a.report(),
+		a.compare(),
 		a.doctor(),
 		a.version(),
 	}

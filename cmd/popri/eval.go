@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"popri/experiment"
+)
+
+func (a *app) eval() *cobra.Command {
+	var flags configFlags
+	var run, synthetic, private, model string
+	cmd := &cobra.Command{
+		Use:   "eval --run DIR | --synthetic FILE [--private FILE] [--model DIR]",
+		Short: "Train a small model on text and test it on private test clients",
+		Long: `Trains the small model on a text and tests it on the private test clients: next-token accuracy and perplexity, beside
+the model before (ε = 0) and trained on the private text itself (ε = ∞), and the share of the gap between them that the
+text closes.
+
+With --run the text is a finished run's synthetic set, compared with the untuned model's text and with public text; the
+figures go into the run's eval.json and report.html. With --synthetic it is any file with a text in each row or line:
+Parquet (column text), JSON lines or plain text. Steps and rates are the configuration's downstream.* keys.`,
+		Example: "  popri eval --run runs/eps1\n  popri eval --synthetic texts.parquet --private clients.parquet --model small --set downstream.steps=300 --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (run == "") == (synthetic == "") {
+				return usage(errors.New("eval: name either --run or --synthetic"))
+			}
+			if run != "" {
+				for _, name := range []string{"private", "model", "config", "preset", "set"} {
+					if cmd.Flags().Changed(name) {
+						return usage(fmt.Errorf("eval: --%s does not go with --run, which has its own configuration", name))
+					}
+				}
+				return a.evalRun(cmd, run)
+			}
+			for key, value := range map[string]string{"data.private": private, "downstream.model": model} {
+				if value != "" {
+					flags.set = append(flags.set, key+"="+value)
+				}
+			}
+			c, err := flags.load()
+			if err != nil {
+				return err
+			}
+			e, err := experiment.Judge(cmd.Context(), c, synthetic, experiment.EvalOptions{Progress: a.evalProgress(c.Downstream.Steps, 2)})
+			if err != nil {
+				return err
+			}
+			return a.showEvaluation(e)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&run, "run", "", "folder of a finished run")
+	cmd.Flags().StringVar(&synthetic, "synthetic", "", "file of texts to judge")
+	cmd.Flags().StringVar(&private, "private", "", "Parquet file of clients, or godoc (default: the configuration's data.private)")
+	cmd.Flags().StringVar(&model, "model", "", "folder of the small model, or embedded (default: the configuration's downstream.model)")
+	return cmd
+}
+
+func (a *app) evalRun(cmd *cobra.Command, run string) error {
+	s, err := experiment.Open(cmd.Context(), experiment.Options{Dir: run, Resume: true, Events: a.events()})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	e, err := s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress(s.Config.Downstream.Steps, 5)})
+	if err != nil {
+		return err
+	}
+	path, err := experiment.WriteReport(run, nil)
+	if err != nil {
+		return err
+	}
+	a.say("report: %s", path)
+	return a.showEvaluation(e)
+}
+
+func (a *app) showEvaluation(e *experiment.Evaluation) error {
+	if a.json {
+		return a.emit(e, nil)
+	}
+	return evaluationTable(a.out, e)
+}

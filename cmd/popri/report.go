@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"popri/experiment"
+	"popri/report"
+)
+
+func (a *app) report() *cobra.Command {
+	return &cobra.Command{
+		Use:   "report RUN…",
+		Short: "Write report.html of runs anew",
+		Long: `Writes each run's report.html from what lies in its folder and prints the paths. A run that has not ended gets a report
+of what there is; nothing but the report is changed.`,
+		Example: "  popri report runs/eps1 runs/eps7",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, runs []string) error {
+			paths := make([]string, len(runs))
+			for i, run := range runs {
+				path, err := experiment.WriteReport(run, nil)
+				if err != nil {
+					return err
+				}
+				if paths[i], err = filepath.Abs(path); err != nil {
+					return err
+				}
+			}
+			return a.emit(map[string]any{"reports": paths}, func(w io.Writer) {
+				for _, p := range paths {
+					fmt.Fprintln(w, p)
+				}
+			})
+		},
+	}
+}
+
+func (a *app) compare() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:     "compare RUN… --out FILE.html",
+		Short:   "Show several runs side by side on one page",
+		Long:    `Writes one page with the runs' guarantees, results and curves side by side, and the settings in which they differ.`,
+		Example: "  popri compare runs/eps1 runs/eps7 --out compare.html",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, runs []string) error {
+			if out == "" {
+				return usage(errors.New("compare: --out names no file"))
+			}
+			list := make([]report.Report, len(runs))
+			for i, run := range runs {
+				var err error
+				if list[i], err = experiment.Report(run); err != nil {
+					return err
+				}
+			}
+			if err := report.Compare(out, list); err != nil {
+				return err
+			}
+			abs, err := filepath.Abs(out)
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"runs": runs, "report": abs}, func(w io.Writer) { fmt.Fprintln(w, abs) })
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "page to write")
+	return cmd
+}

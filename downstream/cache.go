@@ -1,0 +1,87 @@
+package downstream
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"popri/internal/atomicfile"
+)
+
+// kept is a fine-tuning as the cache holds it: what does not depend on the other sources of a suite.
+type kept struct {
+	BestStep int     `json:"best_step"`
+	Curve    []Point `json:"curve,omitempty"`
+	Scores   []Score `json:"scores"`
+}
+
+// cached returns what an earlier suite with the same model, texts, population and options got for the source, or does
+// the work and keeps it. The file's name is the hash of all that the result depends on but the program itself.
+func (u Suite) cached(src Source, work func() (Result, error)) (Result, error) {
+	if u.Cache == "" {
+		return work()
+	}
+	key, err := u.cacheKey(src)
+	if err != nil {
+		return Result{}, err
+	}
+	path := filepath.Join(u.Cache, key+".json")
+	b, err := os.ReadFile(path)
+	if err == nil {
+		var k kept
+		if err := json.Unmarshal(b, &k); err != nil {
+			return Result{}, fmt.Errorf("%s: %w (remove the file to have it made again)", path, err)
+		}
+		return Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts), BestStep: k.BestStep, Curve: k.Curve, scores: k.Scores}, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return Result{}, err
+	}
+	r, err := work()
+	if err != nil {
+		return r, err
+	}
+	if err := os.MkdirAll(u.Cache, 0o755); err != nil {
+		return r, err
+	}
+	if b, err = json.Marshal(kept{r.BestStep, r.Curve, r.scores}); err != nil {
+		return r, err
+	}
+	return r, atomicfile.WriteBytes(path, append(b, '\n'))
+}
+
+func (u Suite) cacheKey(src Source) (string, error) {
+	h := sha256.New()
+	entries, err := os.ReadDir(u.ModelDir) // sorted by name
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext != ".json" && ext != ".safetensors" {
+			continue
+		}
+		f, err := os.Open(filepath.Join(u.ModelDir, e.Name()))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s\n", e.Name())
+		_, err = io.Copy(h, f)
+		f.Close()
+		if err != nil {
+			return "", err
+		}
+	}
+	o := u.Options
+	o.Progress = nil
+	fmt.Fprintf(h, "\n%+v\n%s\n%v\n", o, u.Population.Hash(), src.Key == Public)
+	for _, t := range src.Texts {
+		fmt.Fprintf(h, "%d %s\n", len(t), t)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:32], nil
+}

@@ -1,0 +1,55 @@
+package experiment
+
+import (
+	"context"
+
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/datasets/godoc"
+	"popri/downstream"
+	"popri/models"
+)
+
+// KeyText is the key of the text that [Judge] is given.
+const KeyText = "text"
+
+// Judge trains the small model of the configuration on any texts, and tests it on the test clients of data.private beside
+// ε = 0 and ε = ∞. File holds the texts as Parquet, JSON lines or plain lines.
+func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*Evaluation, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	texts, err := datasets.ReadPublic(file)
+	if err != nil {
+		return nil, mistake("%w", err)
+	}
+	if _, err := ModelDir(c.Downstream.Model, models.Device); err != nil {
+		return nil, err
+	}
+	population, err := loadPrivate(c.Data.Private)
+	if err != nil {
+		return nil, err
+	}
+	for _, split := range clients.Splits {
+		if len(population.Split(split)) == 0 {
+			return nil, mistake("%s has no %s clients", c.Data.Private, split)
+		}
+	}
+	return evaluate(ctx, c, population, []downstream.Source{{Key: KeyText, Name: file, Texts: datasets.Strings(texts)}}, o)
+}
+
+func loadPrivate(name string) (*clients.Population, error) {
+	if name == "godoc" {
+		g, err := godoc.Load("")
+		if err != nil {
+			return nil, err
+		}
+		return g.Private, nil
+	}
+	p, err := clients.Read(name)
+	if err != nil {
+		return nil, mistake("%w", err)
+	}
+	return p, nil
+}
