@@ -32,6 +32,9 @@ import (
 	"popri/trainer"
 )
 
+// ledgerFile is the run's privacy ledger.
+const ledgerFile = "ledger.jsonl"
+
 // ConfigFile is where a run keeps its configuration.
 const ConfigFile = "config.yaml"
 
@@ -243,7 +246,7 @@ func newEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, er
 // openLedger makes the run's ledger, or opens it and checks that it is for the same budget.
 func (s *Session) openLedger(train int) error {
 	c := s.Config
-	path := filepath.Join(s.Dir, "ledger.jsonl")
+	path := filepath.Join(s.Dir, ledgerFile)
 	want := ledger.Budget{Epsilon: c.Privacy.Epsilon, Delta: c.Privacy.Delta, Mechanism: "gaussian", Unit: s.Population.Unit, Relation: accountant.AddOrRemove,
 		Clients: train, InsecureSeededNoise: c.Privacy.InsecureSeededNoise}
 	if want.Unit == "" {

@@ -45,7 +45,7 @@ func Report(dir string) (report.Report, error) {
 	if len(rounds) < c.Trainer.Rounds {
 		r.Interrupted = fmt.Sprintf("after round %d of %d", len(rounds), c.Trainer.Rounds)
 	}
-	budget, entries, err := ledger.Read(filepath.Join(dir, "ledger.jsonl"))
+	budget, entries, err := ledger.Read(filepath.Join(dir, ledgerFile))
 	if err != nil {
 		return r, err
 	}

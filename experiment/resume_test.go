@@ -87,7 +87,7 @@ func sameRun(t *testing.T, dir, want string) {
 
 func charges(t *testing.T, dir string) (ledger.Budget, []ledger.Entry) {
 	t.Helper()
-	b, e, err := ledger.Read(filepath.Join(dir, "ledger.jsonl"))
+	b, e, err := ledger.Read(filepath.Join(dir, ledgerFile))
 	if err != nil {
 		t.Fatal(err)
 	}

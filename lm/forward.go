@@ -98,11 +98,13 @@ func (m *Model) CheckTokens(ids []int32) error {
 }
 
 // PaddedInput lays sequences out as right-padded rows. A row's padding comes after its tokens, so the causal mask hides it.
-func PaddedInput(s *tensor.Scope, rows [][]int32) Input {
+// The width is rounded up within the context, since each new size of a product costs the library a kernel.
+func PaddedInput(s *tensor.Scope, rows [][]int32, context int) Input {
 	width := 1
 	for _, r := range rows {
 		width = max(width, len(r))
 	}
+	width = max(width, min(roundUp(width, 8), context))
 	flat := make([]int64, len(rows)*width)
 	for i, r := range rows {
 		for j, id := range r {

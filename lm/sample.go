@@ -239,7 +239,7 @@ func (g *generation) prefill(s *tensor.Scope, which []int) error {
 		rows[i] = g.prompts[p]
 		places[i] = int64(g.free[len(g.free)-1-i])
 	}
-	in := PaddedInput(s, rows)
+	in := PaddedInput(s, rows, g.m.Config.Context)
 	width := in.IDs.Size(1)
 	for i := range which {
 		last[i] = int64(i)*width + int64(len(rows[i])) - 1
@@ -270,7 +270,7 @@ func (g *generation) attend(s *tensor.Scope, c *tensor.DecodeCache, qkv tensor.T
 	}
 	heads := s.View(qkv, -1, d)
 	heads = s.Cat(1, heads, s.Zeros(tensor.Float32, heads.Size(0), padded-d))
-	y := c.Attend(s, s.View(heads, 1, int64(len(rows.Slot)), -1), rows)
+	y := c.Attend(s, s.View(heads, 1, qkv.Size(1), -1), rows)
 	y = s.Narrow(s.View(y, int64(len(rows.Slot)), int64(c.Heads), padded), 2, 0, d)
 	return s.Reshape(y, int64(len(rows.Slot)), int64(c.Heads)*d)
 }
@@ -278,7 +278,9 @@ func (g *generation) attend(s *tensor.Scope, c *tensor.DecodeCache, qkv tensor.T
 // step feeds the last token of every live sequence and draws the next.
 func (g *generation) step(s *tensor.Scope) error {
 	n := int64(len(g.live))
-	ids, pos := make([]int64, n), make([]int64, n)
+	// Rows are rounded up, and the surplus ignored: each new size of a product costs the library a kernel.
+	full := int64(roundUp(len(g.live), 16))
+	ids, pos := make([]int64, full), make([]int64, full)
 	rows := tensor.Rows{Slot: make([]int32, n), SuffixLen: make([]int32, n), Prefix: make([]int32, n), PrefixLen: make([]int32, n)}
 	for i, q := range g.live {
 		length := len(g.prompts[q.of.prompt])
@@ -287,16 +289,19 @@ func (g *generation) step(s *tensor.Scope) error {
 		rows.Slot[i], rows.SuffixLen[i] = q.slot, int32(len(q.ids)-1)
 		rows.Prefix[i], rows.PrefixLen[i] = q.of.place, int32(length)
 	}
-	x := g.m.embed(s, Input{IDs: s.FromInt64(ids, 1, n), Positions: s.FromInt64(pos, 1, n)})
+	x := g.m.embed(s, Input{IDs: s.FromInt64(ids, 1, full), Positions: s.FromInt64(pos, 1, full)})
 	for i, b := range g.m.blocks {
 		qkv := s.Contiguous(s.To(b.attn.fused(s, b.attnNorm.apply(s, x), nil), tensor.Float32))
 		y := g.attend(s, g.layers[i], qkv, rows)
-		y = s.To(s.View(y, 1, n, int64(g.m.Config.Hidden)), g.m.Compute)
+		if full > n {
+			y = s.Cat(0, y, s.Zeros(tensor.Float32, full-n, int64(g.m.Config.Hidden)))
+		}
+		y = s.To(s.View(y, 1, full, int64(g.m.Config.Hidden)), g.m.Compute)
 		x = s.Add(x, b.attn.output(s, y, nil))
 		x = s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), nil))
 	}
 	logits := s.Contiguous(g.m.Logits(s, g.m.norm.apply(s, x)))
-	if err := g.draw(s, logits.View32(), g.live); err != nil {
+	if err := g.draw(s, logits.View32()[:n*int64(g.m.Config.Vocab)], g.live); err != nil {
 		return err
 	}
 	g.live = slices.DeleteFunc(g.live, func(q *sequence) bool { return q.of == nil })

@@ -28,7 +28,7 @@ func TestGreedyFollowsForward(t *testing.T) {
 			for i, p := range prompts {
 				row := append(slices.Clone(p), got[i][0].IDs...)
 				err := tensor.Run(func(s *tensor.Scope) error {
-					logits := s.Float32s(m.Logits(s, m.Hidden(s, PaddedInput(s, [][]int32{row}), nil)))
+					logits := s.Float32s(m.Logits(s, m.Hidden(s, PaddedInput(s, [][]int32{row}, m.Config.Context), nil)))
 					for j, id := range got[i][0].IDs {
 						at := logits[(len(p)+j-1)*m.Config.Vocab:][:m.Config.Vocab]
 						if best := slices.Max(at); best-at[id] > 1e-4 {

@@ -50,13 +50,19 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *
 	for i, r := range rows {
 		tokens[i] = r.Tokens
 	}
-	in := PaddedInput(s, tokens)
+	in := PaddedInput(s, tokens, m.Config.Context)
 	width := int(in.IDs.Size(1))
 	at, next := targets(rows, width)
-	sc := &Scored{m: m, tokens: next, Row: make([]int, len(at))}
+	n := len(at)
+	sc := &Scored{m: m, Row: make([]int, n)}
 	for i, a := range at {
 		sc.Row[i] = int(a) / width
 	}
+	// The surplus of a rounded size scores position 0 and is dropped.
+	for n > 0 && len(at)%32 != 0 {
+		at, next = append(at, 0), append(next, 0)
+	}
+	sc.tokens = next
 	if len(at) == 0 {
 		return sc
 	}
@@ -67,6 +73,10 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *
 		sc.LogProbs = append(sc.LogProbs, l.Values...)
 		sc.Best = append(sc.Best, l.Best...)
 	})
+	sc.LogProbs = sc.LogProbs[:n]
+	if best {
+		sc.Best = sc.Best[:n]
+	}
 	return sc
 }
 
@@ -86,14 +96,14 @@ func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.
 // MeanLogits returns the mean over the vocabulary of the raw logits at each counted position: the product of the hidden
 // state with the mean row of the head.
 func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
-	if len(sc.tokens) == 0 {
+	if len(sc.LogProbs) == 0 {
 		return nil
 	}
 	var out []float64
 	s.NoGrad(func() {
 		s.Do(func() {
 			mean := s.MeanDim(s.To(s.Detach(sc.m.head), tensor.Float32), 0)
-			out = s.Float64s(s.MatMul(s.To(s.Detach(sc.hidden), tensor.Float32), s.Transpose(mean, 0, 1)))
+			out = s.Float64s(s.MatMul(s.To(s.Detach(sc.hidden), tensor.Float32), s.Transpose(mean, 0, 1)))[:len(sc.LogProbs)]
 		})
 	})
 	return out
@@ -104,6 +114,7 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 // hidden states through their product with it.
 func (sc *Scored) Root(s *tensor.Scope, weights []float32) tensor.Tensor {
 	m := sc.m
+	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
 	trainsHead := m.head.RequiresGrad()
 	dHidden := s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
 	var dHead tensor.Tensor

@@ -4,6 +4,7 @@ package tensor
 // #define _GNU_SOURCE
 // #include <dlfcn.h>
 // #include <malloc.h>
+// #include <stdlib.h>
 // #include "torch.h"
 //
 // // glibc gives large buffers back to the kernel after every operation and faults their pages in again, which costs up
@@ -29,6 +30,9 @@ package tensor
 //   at_get_num_threads(); // libtorch initialises a thread's count at its first use; afterwards ours stays
 //   if (omp_set) omp_set(n);
 // }
+// // oneDNN keeps a kernel for each size of a product; evicting one while another thread makes one has failed (2.1.2), so
+// // its cache gets room for all sizes that occur. It reads the variable at its first use.
+// static void keep_kernels(void) { setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16384", 0); }
 // static void find_openmp(void) { omp_set = (void (*)(int))dlsym(RTLD_DEFAULT, "omp_set_num_threads"); }
 import "C"
 
@@ -53,6 +57,7 @@ func init() {
 	if os.Getenv("POPRI_MALLOC") != "stock" {
 		C.keep_large_buffers()
 	}
+	C.keep_kernels()
 	C.find_openmp()
 	threads.Store(int32(runtime.NumCPU()))
 }

@@ -15,6 +15,7 @@ func (a *app) verbs() []*cobra.Command {
 		a.generate(),
 		a.pretrain(),
 		a.eval(),
+		a.ablate(),
 		a.account(),
 		a.data(),
 		a.report(),
