@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"popri/experiment"
+)
+
+func (a *app) ablate() *cobra.Command {
+	var flags configFlags
+	var over []string
+	var seeds int
+	var out string
+	cmd := &cobra.Command{
+		Use:   "ablate --over KEY=V1,V2,… [--over …] [--seeds N] [--out DIR]",
+		Short: "Compare settings over a grid of runs",
+		Long: `Does a run for every combination of values and every seed, judges each by what the small model learns from its text,
+and prints a table of means and standard deviations over the seeds; a page with the plot and ablation.json lie in the
+folder. All configurations are checked before the first run starts.
+
+The same command goes on with an ablation that was interrupted, and adds to one that is done: runs that are there are
+read back. Every run spends its own privacy budget on the same clients.`,
+		Example: "  popri ablate --preset demo --over dpo.rejected_rank=2,5,8,10 --seeds 3 --out runs/rank\n  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			base, err := flags.load()
+			if err != nil {
+				return err
+			}
+			if a.threads > 0 {
+				base.Model.Threads = a.threads
+			}
+			var axes []experiment.Axis
+			for _, text := range over {
+				axis, err := experiment.ParseAxis(text)
+				if err != nil {
+					return err
+				}
+				axes = append(axes, axis)
+			}
+			cells, err := experiment.Grid(base, axes, seeds)
+			if err != nil {
+				return err
+			}
+			result, err := experiment.Ablate(cmd.Context(), base, axes, cells, experiment.AblateOptions{Dir: out, Events: a.events(),
+				Begin: func(i, n int, c experiment.Cell, done bool) {
+					state := ""
+					if done {
+						state = " (done before)"
+					}
+					a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
+				},
+				Progress: func(c experiment.Cell, models int) experiment.EvalProgress {
+					return a.evalProgress(c.Config.Downstream.Steps, models)
+				}})
+			if errors.Is(err, context.Canceled) {
+				a.say("interrupted; the same command goes on")
+			}
+			if err != nil {
+				return err
+			}
+			page, err := filepath.Abs(filepath.Join(out, experiment.ReportFile))
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.emit(struct {
+					*experiment.Ablation
+					Report string `json:"report"`
+				}{result, page}, nil)
+			}
+			if err := ablationTable(a.out, result); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "\nreport:  %s\n", page)
+			return nil
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringArrayVar(&over, "over", nil, "a key and its values: dpo.rejected_rank=2,5,8; may be repeated for a grid")
+	cmd.Flags().IntVar(&seeds, "seeds", 1, "runs of each combination, with successive seeds")
+	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "ablation"), "folder of the ablation; each run is a folder in it")
+	return cmd
+}
+
+// ablationTable prints a row for each combination of values; the base configuration's is marked.
+func ablationTable(w io.Writer, r *experiment.Ablation) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	var keys []string
+	for _, x := range r.Axes {
+		keys = append(keys, x.Key)
+	}
+	fmt.Fprintln(t, strings.Join(keys, "\t")+"\taccuracy %\tperplexity\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
+	for _, row := range r.Rows {
+		gap, mark := "", ""
+		if row.GapClosed != nil {
+			gap = spread(*row.GapClosed, 100, 1)
+		}
+		if row.Base {
+			mark = "configured"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%d\t%s\n", strings.Join(row.Values, "\t"), spread(row.Accuracy, 100, 2), spread(row.Perplexity, 1, 1), gap,
+			spread(row.Public, 100, 2), spread(row.Private, 100, 2), row.Epsilon.Mean, len(row.Accuracy.Values), mark)
+	}
+	return t.Flush()
+}
+
+func spread(s experiment.Summary, scale float64, decimals int) string {
+	if s.SD == nil {
+		return fmt.Sprintf("%.*f", decimals, scale*s.Mean)
+	}
+	return fmt.Sprintf("%.*f ± %.*f", decimals, scale*s.Mean, decimals, scale**s.SD)
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"popri/experiment"
+	"popri/internal/testworld"
+)
+
+func TestAblate(t *testing.T) {
+	w, err := testworld.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "grid")
+	command := func(more ...string) []string {
+		return append([]string{"ablate", "--config", w.File, "--set", "trainer.rounds=1", "--over", "dpo.rejected_rank=2,3", "--out", dir}, more...)
+	}
+
+	// Every configuration is checked before a run starts, and all that is wrong is told at once.
+	code, _, errs := popri(t, command("--over", "lora.rank=2,0,-1")...)
+	if _, err := os.Stat(dir); code != exitUsage || err == nil || !strings.Contains(errs, "rank=0") || !strings.Contains(errs, "rank=-1") {
+		t.Fatalf("exit code %d, %v: %s", code, err, errs)
+	}
+
+	code, out, errs := popri(t, command("--seeds", "1", "--json")...)
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var one experiment.Ablation
+	if err := json.Unmarshal([]byte(out), &one); err != nil {
+		t.Fatal(err)
+	}
+	// A second seed adds to what is there; the interrupted run goes on.
+	name := filepath.Base(one.Rows[1].Runs[0])
+	if err := os.Remove(filepath.Join(dir, name, experiment.EvalFile)); err != nil {
+		t.Fatal(err)
+	}
+	ledger := filepath.Join(one.Rows[0].Runs[0], "ledger.jsonl")
+	before, err := os.ReadFile(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = popri(t, command("--seeds", "2", "--json")...)
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	if strings.Count(errs, "(done before)") != 1 {
+		t.Errorf("one of four runs was done: %s", errs)
+	}
+	if after, err := os.ReadFile(ledger); err != nil || string(after) != string(before) {
+		t.Errorf("%v: a run that was done was charged again", err)
+	}
+	var got experiment.Ablation
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, experiment.AblationFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored experiment.Ablation
+	if err := json.Unmarshal(b, &stored); err != nil || !reflect.DeepEqual(stored, got) {
+		t.Errorf("%v: ablation.json and the printed object differ", err)
+	}
+	if len(got.Rows) != 2 || !reflect.DeepEqual(got.Seeds, []uint64{1, 2}) {
+		t.Fatalf("%+v", got)
+	}
+	for i, row := range got.Rows {
+		if len(row.Accuracy.Values) != 2 || row.Accuracy.SD == nil || row.Accuracy.Values[0] != one.Rows[i].Accuracy.Values[0] || row.Base != (row.Values[0] == "3") {
+			t.Errorf("row %d: %+v, with one seed %+v", i, row, one.Rows[i])
+		}
+		// What the rows have in common is equal, though it was computed once.
+		if !reflect.DeepEqual(row.Private, got.Rows[0].Private) || !reflect.DeepEqual(row.Public, got.Rows[0].Public) {
+			t.Errorf("row %d has other reference points", i)
+		}
+		for k, run := range row.Runs {
+			e, err := experiment.ReadEvaluation(run)
+			if err != nil || e.Result("popri").Accuracy != row.Accuracy.Values[k] {
+				t.Errorf("%s: %v", run, err)
+			}
+		}
+	}
+	if found, err := filepath.Glob(filepath.Join(dir, "evaluations", "*.json")); err != nil || len(found) != 4+2*2 {
+		t.Errorf("%v: %d fine-tunings are kept, want one of each run and two of each seed", err, len(found))
+	}
+
+	// The table holds the object's figures; a repetition reads everything back.
+	begun := time.Now()
+	code, out, errs = popri(t, command("--seeds", "2")...)
+	if code != 0 || strings.Count(errs, "(done before)") != 4 {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	t.Logf("read back in %v:\n%s", time.Since(begun), out)
+	for _, row := range got.Rows {
+		if want := strconv.FormatFloat(100*row.Accuracy.Mean, 'f', 2, 64) + " ± "; !strings.Contains(out, want) {
+			t.Errorf("the table lacks %q:\n%s", want, out)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
+	if err != nil || !strings.Contains(string(page), "dpo.rejected_rank") || !strings.Contains(string(page), "<svg") {
+		t.Errorf("%v: the page lacks key or plot", err)
+	}
+
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{command("--set", "dpo.beta=0.2"), "dpo.beta"},
+		{command("--seeds", "0"), "--seeds is 0"},
+		{command("--over", "dpo.rejected_rank=2"), "twice"},
+		{command("--over", "dpo.beta"), "dpo.beta"},
+		{command("--over", "dpo.beta=1,1"), "twice"},
+		{command("--over", "seed=1,2"), "--seeds"},
+		{command("--over", "dpo.bta=1,2"), "dpo.bta"},
+		{command("--over", "dpo.beta=x"), `"x"`},
+		{[]string{"ablate", "--config", w.File, "--out", dir}, "--over"},
+	} {
+		if code, out, errs := popri(t, c.args...); code != exitUsage || out != "" || !strings.Contains(errs, c.want) {
+			t.Errorf("%q: exit code %d, %q, %s", c.args, code, out, errs)
+		}
+	}
+}
