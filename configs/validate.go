@@ -54,6 +54,10 @@ func (c Config) Validate() error {
 		v.add("generate.template_item", "is %q, must be one line", c.Generate.TemplateItem)
 	}
 
+	if begin, _, _ := strings.Cut(c.Generate.TemplateItem, "{i}"); c.Generate.TemplateItem != "" && strings.TrimSpace(begin) == "" {
+		v.add("generate.template_item", "is %q, must begin with words before {i}: a sample ends where they occur again", c.Generate.TemplateItem)
+	}
+
 	v.oneOf("scoring.encoder", c.Scoring.Encoder, encoders)
 	v.count("scoring.dim", c.Scoring.Dim, 2, maxDimension)
 	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)

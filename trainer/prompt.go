@@ -17,6 +17,7 @@ type Prompter struct {
 	tok       *tokenizer.Tokenizer
 	config    configs.Generate
 	context   int // most tokens of a prompt
+	longest   int // most tokens of a completion
 	texts     []string
 	ids       [][]int32 // of texts, where a line is a text
 	separator int32
@@ -24,15 +25,18 @@ type Prompter struct {
 	marker    string // what starts the next text under a template
 }
 
-// NewPrompter prepares public texts, cut to maxTokens, for a model with the given context length.
-func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, public []datasets.Text, maxTokens, context int) (*Prompter, error) {
+// NewPrompter prepares the public texts of at most maxTokens tokens for a model with the given context length, in which
+// room is left for completions of the given length.
+func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, public []datasets.Text, maxTokens, context, longest int) (*Prompter, error) {
 	separator, ok := tok.EOS()
 	if !ok {
 		return nil, errors.New("trainer: the tokenizer has no end-of-text token")
 	}
-	p := &Prompter{tok: tok, config: g, context: context - g.MaxNewTokens, separator: separator, newline: tok.Encode("\n")}
+	p := &Prompter{tok: tok, config: g, context: context - longest, longest: longest, separator: separator, newline: tok.Encode("\n")}
 	if g.TemplateItem != "" {
-		p.marker = strings.TrimSpace(strings.SplitN(g.TemplateItem, "{i}", 2)[0])
+		if p.marker = strings.TrimSpace(strings.SplitN(g.TemplateItem, "{i}", 2)[0]); p.marker == "" {
+			return nil, fmt.Errorf("trainer: generate.template_item is %q: it must begin with words, which end a sample where they occur again", g.TemplateItem)
+		}
 	}
 	for _, t := range public {
 		ids := tok.Encode(t.Text)
@@ -119,7 +123,7 @@ func (p *Prompter) stop() func(ids []int32) bool {
 }
 
 // Read returns a sample's text, on one line, and its completion for training: the tokens with an end where the sample
-// ended by itself.
+// ended by itself. A prompt and its completion together fit the context.
 func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []int32) {
 	text = p.tok.Decode(ids, true)
 	if p.marker == "" {
@@ -127,7 +131,7 @@ func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []in
 		if stopped {
 			completion = append(completion, p.newline...)
 		}
-		return strings.Join(strings.Fields(text), " "), completion
+		return strings.Join(strings.Fields(text), " "), p.cut(completion)
 	}
 	if i := strings.Index(text, p.marker); i >= 0 {
 		text = text[:i]
@@ -137,5 +141,10 @@ func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []in
 	if stopped {
 		completion = append(completion, p.separator)
 	}
-	return text, completion
+	return text, p.cut(completion)
+}
+
+// cut bounds a completion: a text that is encoded anew may take more tokens than the model drew.
+func (p *Prompter) cut(completion []int32) []int32 {
+	return completion[:min(len(completion), p.longest)]
 }

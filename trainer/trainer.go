@@ -62,7 +62,7 @@ func New(o Options) (*Trainer, error) {
 	if o.Tokenizer.VocabSize() > o.Model.Config.Vocab {
 		return nil, fmt.Errorf("trainer: the tokenizer has %d tokens, the model %d", o.Tokenizer.VocabSize(), o.Model.Config.Vocab)
 	}
-	prompter, err := NewPrompter(o.Tokenizer, c.Generate, o.Public, c.Data.MaxTokens, o.Model.Config.Context)
+	prompter, err := NewPrompter(o.Tokenizer, c.Generate, o.Public, c.Data.MaxTokens, o.Model.Config.Context, max(c.Generate.MaxNewTokens, c.Synthetic.MaxNewTokens))
 	if err != nil {
 		return nil, err
 	}

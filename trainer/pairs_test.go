@@ -1,0 +1,150 @@
+package trainer
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"popri/configs"
+	"popri/dpo"
+	"popri/embedding"
+	"popri/fedsim"
+	"popri/scoring"
+)
+
+// samplesOf makes J samples for each of n prompts, each with a text of its own.
+func samplesOf(n, j int) (prompts []Prompt, rows []SampleRow) {
+	for i := range n {
+		prompts = append(prompts, Prompt{fmt.Sprintf("prompt %d", i), []int32{1, int32(i)}})
+		for k := range j {
+			rows = append(rows, SampleRow{Prompt: int64(i), Sample: int64(k), Text: fmt.Sprintf("%d/%d", i, k), IDs: []int32{int32(10*i + k)}})
+		}
+	}
+	return prompts, rows
+}
+
+func plainTrainer(j, rank int) *Trainer {
+	t := &Trainer{}
+	t.config.Generate = configs.Generate{Samples: j}
+	t.config.DPO.RejectedRank = rank
+	t.config.Scoring = configs.Scoring{Normalize: "none", ClipNorm: 1, Denoise: "none"}
+	return t
+}
+
+func TestPairs(t *testing.T) {
+	prompts, rows := samplesOf(3, 4)
+	rows[4].Text = rows[7].Text // prompt 1: two alike, so that three are left
+	rows[9].IDs = nil           // prompt 2: the best is empty
+	release := &fedsim.Release{Clients: 10, Sum: []float64{
+		1, 4, 3, 2, // best 1, then 2, 3, 0
+		9, 1, 2, 9, // 3 repeats 0: best 0, then 2, 1
+		1, 9, 2, 3}}
+	m := RoundMetrics{}
+	dir := t.TempDir()
+	tr := plainTrainer(4, 3)
+	pairs, err := tr.pairs(dir, prompts, rows, embedding.Matrix{}, release, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []struct {
+		prompt, chosen, rejected int
+		scores                   [2]float64
+	}{{0, 1, 3, [2]float64{0.4, 0.2}}, {1, 0, 1, [2]float64{0.9, 0.1}}}
+	if len(pairs) != len(want) {
+		t.Fatalf("%d pairs, want %d: %+v", len(pairs), len(want), pairs)
+	}
+	for i, w := range want {
+		p := pairs[i]
+		chosen, rejected := rows[4*w.prompt+w.chosen], rows[4*w.prompt+w.rejected]
+		if p.PromptIndex != w.prompt || p.ChosenIndex != w.chosen || p.RejectedIndex != w.rejected || p.ChosenScore != w.scores[0] || p.RejectedScore != w.scores[1] ||
+			p.ChosenText != chosen.Text || p.RejectedText != rejected.Text || !reflect.DeepEqual(p.Chosen, chosen.IDs) || !reflect.DeepEqual(p.Rejected, rejected.IDs) || !reflect.DeepEqual(p.Prompt, prompts[w.prompt].IDs) {
+			t.Errorf("pair %d is %+v, want %+v", i, p, w)
+		}
+	}
+	if m.Pairs != 2 || m.Skipped != 1 || m.Duplicates != 1 || math.Abs(m.ScoreChosen-0.65) > 1e-12 || math.Abs(m.ScoreRejected-0.15) > 1e-12 || m.NoiseKept != nil || m.LengthSlope != nil {
+		t.Errorf("the metrics are %+v", m)
+	}
+	stored, err := dpo.ReadPairs(filepath.Join(dir, pairsFile))
+	if err != nil || !reflect.DeepEqual(stored, pairs) {
+		t.Errorf("%v: read back %+v", err, stored)
+	}
+	scores, err := readRows[scoreRow](filepath.Join(dir, scoresFile))
+	if err != nil || len(scores) != len(rows) {
+		t.Fatalf("%v: %d scores", err, len(scores))
+	}
+	for i, s := range scores {
+		if s.Noisy != release.Sum[i]/10 || s.Score != s.Noisy || s.Prompt != rows[i].Prompt || s.Sample != rows[i].Sample {
+			t.Errorf("score %d is %+v", i, s)
+		}
+	}
+
+	for i := range rows {
+		rows[i].Text = "same"
+	}
+	if _, err := tr.pairs(t.TempDir(), prompts, rows, embedding.Matrix{}, release, &m); err == nil || !strings.Contains(err.Error(), "too alike") {
+		t.Errorf("samples that are all alike give %v", err)
+	}
+}
+
+// TestPairsDenoised: a sum that has no noise lies in the space that is projected on, so that nothing changes; and what
+// only the lengths explain goes.
+func TestPairsDenoised(t *testing.T) {
+	prompts, rows := samplesOf(4, 4)
+	vectors := embedding.NewMatrix(16, 2)
+	client := [2]float64{0.6, -0.3}
+	sum := make([]float64, 16)
+	for i := range 16 {
+		angle := float64(i)
+		vectors.Data[2*i], vectors.Data[2*i+1] = float32(math.Cos(angle)), float32(math.Sin(angle))
+		sum[i] = client[0]*float64(vectors.Data[2*i]) + client[1]*float64(vectors.Data[2*i+1])
+	}
+	release := &fedsim.Release{Clients: 1, Sum: sum}
+	tr := plainTrainer(4, 2)
+	plain, err := tr.pairs(t.TempDir(), prompts, rows, vectors, release, &RoundMetrics{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.config.Scoring.Denoise = "project"
+	var m RoundMetrics
+	projected, err := tr.pairs(t.TempDir(), prompts, rows, vectors, release, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range plain {
+		if plain[i].ChosenIndex != projected[i].ChosenIndex || plain[i].RejectedIndex != projected[i].RejectedIndex || math.Abs(plain[i].ChosenScore-projected[i].ChosenScore) > 1e-6 {
+			t.Errorf("pair %d is %+v, projected %+v", i, plain[i], projected[i])
+		}
+	}
+	if m.NoiseKept == nil || !(*m.NoiseKept > 0 && *m.NoiseKept < 0.5) {
+		t.Errorf("the share of the noise that is left is %v", m.NoiseKept)
+	}
+
+	// Longer samples score higher and nothing else: after the regression all are level.
+	tr = plainTrainer(4, 2)
+	tr.config.Scoring.LengthRegression = true
+	for i := range rows {
+		rows[i].IDs = make([]int32, 1+(i*7)%5)
+		release.Sum[i] = 3 * scoring.LogLengths([]int{len(rows[i].IDs)})[0]
+	}
+	dir := t.TempDir()
+	if _, err := tr.pairs(dir, prompts, rows, vectors, release, &m); err != nil {
+		t.Fatal(err)
+	}
+	scores, err := readRows[scoreRow](filepath.Join(dir, scoresFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < 16; i++ {
+		if math.Abs(scores[i].Score-scores[i-i%4].Score) > 1e-9 {
+			t.Errorf("sample %d has %g, the first of its prompt %g", i, scores[i].Score, scores[i-i%4].Score)
+		}
+	}
+	if m.LengthSlope == nil {
+		t.Error("the slope is not told")
+	} else if math.Abs(*m.LengthSlope-3) > 1e-9 {
+		t.Errorf("the slope is %g, want 3", *m.LengthSlope)
+	}
+}
