@@ -137,23 +137,30 @@ func (t *Trainer) restore(round int) error {
 
 func (t *Trainer) newDPO(state string, restore bool) error {
 	d := t.config.DPO
-	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta})
-	if err != nil {
-		return err
-	}
 	perRound := d.Epochs * ((t.config.Generate.Prompts + d.BatchPairs - 1) / d.BatchPairs)
-	total := t.config.Trainer.Rounds * perRound
-	micro := d.MicroPairs
-	if micro == 0 {
-		micro = min(d.BatchPairs, 8)
-	}
-	t.dpo, err = dpo.NewTrainer(t.Model, t.adapter, loss, d.Beta,
-		optim.Schedule{Kind: d.Schedule, Peak: d.LearningRate, Min: d.MinLearningRate, Warmup: d.WarmupSteps, Total: total},
-		[3]float64{d.AdamBeta1, d.AdamBeta2, d.AdamEps}, d.WeightDecay, d.MaxGradNorm, d.BatchPairs, micro)
+	var err error
+	t.dpo, err = NewDPO(t.config, t.Model, t.adapter, t.config.Trainer.Rounds*perRound)
 	if err != nil || !restore {
 		return err
 	}
 	return t.dpo.Restore(state)
+}
+
+// NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
+// given number of steps.
+func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Trainer, error) {
+	d := c.DPO
+	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta})
+	if err != nil {
+		return nil, err
+	}
+	micro := d.MicroPairs
+	if micro == 0 {
+		micro = min(d.BatchPairs, 8)
+	}
+	return dpo.NewTrainer(m, a, loss, d.Beta,
+		optim.Schedule{Kind: d.Schedule, Peak: d.LearningRate, Min: d.MinLearningRate, Warmup: d.WarmupSteps, Total: steps},
+		[3]float64{d.AdamBeta1, d.AdamBeta2, d.AdamEps}, d.WeightDecay, d.MaxGradNorm, d.BatchPairs, micro)
 }
 
 // merged returns the model with its adapters merged, for sampling.

@@ -14,6 +14,7 @@ func (a *app) verbs() []*cobra.Command {
 		a.run(),
 		a.generate(),
 		a.pretrain(),
+		a.dpo(),
 		a.eval(),
 		a.ablate(),
 		a.account(),

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/dpo"
+	"popri/experiment"
+)
+
+func TestDPO(t *testing.T) {
+	model, dir := tinyModel(t), t.TempDir()
+	var lines strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&lines, "{\"prompt\": \"the %d\", \"chosen\": \" cat\", \"rejected\": \" hat\"}\n", i)
+	}
+	pairs, out := write(t, dir, "pairs.jsonl", lines.String()), filepath.Join(dir, "adapter")
+	command := func(out string, more ...string) []string {
+		return append([]string{"dpo", "--pairs", pairs, "--model", model, "--out", out, "--set", "dpo.epochs=10", "--set", "dpo.batch_pairs=5", "--set", "dpo.learning_rate=1e-2",
+			"--set", "model.dtype=float32"}, more...)
+	}
+	code, stdout, errs := popri(t, command(out, "--json")...)
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var got experiment.Preferred
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Pairs != 12 || got.Steps != 30 || got.Out != out || got.Last.Step != 30 || got.Last.Accuracy != 1 || !(got.Last.Loss < 0.66) || !(got.Loss > got.Last.Loss) {
+		t.Errorf("%+v", got)
+	}
+	b, err := os.ReadFile(filepath.Join(out, experiment.StepsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []dpo.Metrics
+	mean := 0.0
+	for line := range bytes.Lines(b) {
+		var m dpo.Metrics
+		if err := json.Unmarshal(line, &m); err != nil || !bytes.Contains(line, []byte(`"rewards/margins"`)) {
+			t.Fatalf("%v: %s", err, line)
+		}
+		steps = append(steps, m)
+		mean += m.Loss / 30
+	}
+	if len(steps) != 30 || steps[29] != got.Last || fmt.Sprintf("%.9g", mean) != fmt.Sprintf("%.9g", got.Loss) || fmt.Sprintf("%.4f", steps[0].Loss) != "0.6931" {
+		t.Errorf("%d steps with the mean loss %g, the first %+v", len(steps), mean, steps[0])
+	}
+
+	// The same again gives the same bytes; a folder in use is left alone.
+	second := filepath.Join(dir, "again")
+	if code, stdout, errs := popri(t, command(second)...); code != 0 || !strings.Contains(stdout, "rewards/accuracies") {
+		t.Fatal(code, stdout, errs)
+	}
+	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", experiment.StepsFile} {
+		x, errX := os.ReadFile(filepath.Join(out, name))
+		y, errY := os.ReadFile(filepath.Join(second, name))
+		if errX != nil || errY != nil || !bytes.Equal(x, y) {
+			t.Errorf("%s differs (%v, %v)", name, errX, errY)
+		}
+	}
+	// What was trained is preferred: the adapter is of use to generate.
+	prompts := write(t, dir, "prompts.jsonl", `{"prompt": "the 3"}`)
+	if code, _, errs := popri(t, "generate", "--model", model, "--adapter", out, "--prompts", prompts, "--temperature", "0", "--max-new-tokens", "4", "--quiet"); code != 0 {
+		t.Error(errs)
+	}
+
+	bad := write(t, dir, "bad.jsonl", `{"prompt": "the", "chosen": " cat"}`)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{command(out), out},
+		{[]string{"dpo", "--pairs", pairs}, "--out"},
+		{[]string{"dpo", "--pairs", bad, "--model", model, "--out", filepath.Join(dir, "x")}, "line 1"},
+		{[]string{"dpo", "--pairs", filepath.Join(dir, "none.parquet"), "--model", model, "--out", filepath.Join(dir, "x")}, "none.parquet"},
+		{[]string{"dpo", "--pairs", pairs, "--model", filepath.Join(dir, "none"), "--out", filepath.Join(dir, "x")}, "none"},
+		{command(filepath.Join(dir, "x"), "--set", "dpo.beta=0"), "dpo.beta"},
+	} {
+		if code, stdout, errs := popri(t, c.args...); code != exitUsage || stdout != "" || !strings.Contains(errs, c.want) {
+			t.Errorf("%q: exit code %d, %q, %s", c.args, code, stdout, errs)
+		}
+	}
+}

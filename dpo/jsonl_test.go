@@ -1,0 +1,85 @@
+package dpo
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"popri/tokenizer"
+)
+
+func lineTokenizer(t testing.TB) *tokenizer.Tokenizer {
+	t.Helper()
+	tok, err := tokenizer.TrainBPE(slices.Values([]string{"the cat and the hat"}), tokenizer.TrainOptions{VocabSize: 262, SpecialTokens: []string{"<|endoftext|>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+func TestReadJSONL(t *testing.T) {
+	tok := lineTokenizer(t)
+	eos, _ := tok.EOS()
+	path := filepath.Join(t.TempDir(), "pairs.jsonl")
+	long := strings.Repeat("the cat ", 40)
+	content := fmt.Sprintf("{\"prompt\": \"the\", \"chosen\": \" cat\", \"rejected\": \" hat\", \"score\": 1}\r\n\n{\"prompt\": \"\", \"chosen\": \"\", \"rejected\": \"é\"}\n{\"prompt\": %q, \"chosen\": \"a\", \"rejected\": \"b\"}", long)
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	pairs, err := ReadJSONL(path, tok, 30)
+	if err != nil || len(pairs) != 3 {
+		t.Fatalf("%v: %d pairs", err, len(pairs))
+	}
+	end := func(text string) []int32 { return append(tok.Encode(text), eos) }
+	if p := pairs[0]; !slices.Equal(p.Prompt, append([]int32{eos}, tok.Encode("the")...)) || !slices.Equal(p.Chosen, end(" cat")) || !slices.Equal(p.Rejected, end(" hat")) || p.PromptText != "the" {
+		t.Errorf("%+v", p)
+	}
+	if p := pairs[1]; !slices.Equal(p.Prompt, []int32{eos}) || !slices.Equal(p.Chosen, []int32{eos}) || !slices.Equal(p.Rejected, end("é")) {
+		t.Errorf("%+v", p)
+	}
+	if p, ids := pairs[2], tok.Encode(long); !slices.Equal(p.Prompt, ids[len(ids)-28:]) {
+		t.Errorf("a long prompt keeps %q", tok.Decode(p.Prompt, false))
+	}
+
+	for _, c := range []struct{ content, want string }{
+		{"", "no pairs"},
+		{"\n \n", "no pairs"},
+		{`{"prompt": "a", "chosen": "b", "rejected": "c"}` + "\n[1]", "line 2"},
+		{`{"prompt": "a", "chosen": "b"}`, `line 1: "rejected" is missing`},
+		{`{"prompt": "a", "chosen": [{"role": "user"}], "rejected": "c"}`, `"chosen" is [{`},
+		{`{"prompt": null, "chosen": "b", "rejected": "c"}`, `"prompt" is null`},
+		{fmt.Sprintf(`{"prompt": "a", "chosen": %q, "rejected": "c"}`, long), "context of 30"},
+		{`{"prompt": "a"`, "line 1"},
+	} {
+		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadJSONL(path, tok, 30); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q gives %v", c.content, err)
+		}
+	}
+	if _, err := ReadJSONL(filepath.Join(t.TempDir(), "none"), tok, 30); err == nil {
+		t.Error("a missing file is no error")
+	}
+}
+
+func FuzzPairs(f *testing.F) {
+	tok := lineTokenizer(f)
+	f.Add([]byte(`{"prompt": "the", "chosen": " cat", "rejected": " hat"}`))
+	f.Add([]byte("{\"prompt\": \"\\ud800\", \"chosen\": \"\", \"rejected\": \"\xff\"}\n\n[]"))
+	f.Add([]byte(`{"prompt": {}, "chosen": 1}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		pairs, err := parseJSONL(strings.NewReader(string(content)), tok, 50)
+		if err != nil {
+			return
+		}
+		for _, p := range pairs {
+			if len(p.Prompt) == 0 || len(p.Chosen) == 0 || len(p.Rejected) == 0 || len(p.Prompt)+max(len(p.Chosen), len(p.Rejected)) > 50 {
+				t.Fatalf("%+v", p)
+			}
+		}
+	})
+}
