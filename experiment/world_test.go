@@ -4,17 +4,21 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 
 	"popri/configs"
 	"popri/internal/testworld"
 )
 
-// childRun names the folder of the run that a test's child process is to do, childConfig its configuration.
+// What a test's child process is to do, by environment variables.
 const (
-	childRun    = "POPRI_TEST_RUN"
-	childConfig = "POPRI_TEST_CONFIG"
+	childRun    = "POPRI_TEST_RUN"    // folder of the run
+	childConfig = "POPRI_TEST_CONFIG" // its configuration file
+	childLimit  = "POPRI_TEST_LIMIT"  // bytes beyond which no file may grow
 )
 
 // TestMain makes the test binary serve as the process that tests start and kill.
@@ -35,6 +39,16 @@ func TestMain(m *testing.M) {
 
 // child starts the run in dir, or goes on with it.
 func child(dir, config string) error {
+	if text := os.Getenv(childLimit); text != "" {
+		limit, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return err
+		}
+		signal.Ignore(syscall.SIGXFSZ) // the write then fails instead
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
+	}
 	o := Options{Dir: dir, Resume: Exists(dir)}
 	if !o.Resume {
 		c, err := configs.Load(configs.LoadOptions{File: config})
