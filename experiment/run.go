@@ -67,6 +67,7 @@ type EvalProgress struct {
 	Begin    func(name string, texts int)
 	Measured func(name string, p downstream.Point)
 	End      func(r downstream.Result)
+	Done     func() // all are measured, or the evaluation failed
 }
 
 // EvalOptions say what an evaluation compares.
@@ -161,6 +162,9 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 			}
 		}}
 	results, err := suite.Run(ctx, sources)
+	if o.Progress.Done != nil {
+		o.Progress.Done()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,7 @@ func (a *app) evalProgress(steps, models int) experiment.EvalProgress {
 	at := map[string]int{}
 	p.begin("small models")
 	return experiment.EvalProgress{
+		Done: p.end,
 		Measured: func(name string, m downstream.Point) {
 			mutex.Lock()
 			defer mutex.Unlock()
