@@ -210,6 +210,10 @@ type Synthetic struct {
 	// Samples is how many texts each prompt gives. Default 4: reading a prompt costs about as much as writing a text, so 1
 	// takes twice the time for somewhat more variety.
 	Samples int `yaml:"samples"`
+	// Examples says which texts the prompts of the synthetic set quote: "public", as in the rounds and in the paper, or
+	// "scored", the default, the samples of all rounds that the noised scores like best, a tenth of them. They are as
+	// private as the scores, which were paid for; a prompt of them asks for more of their kind.
+	Examples string `yaml:"examples"`
 	// Temperature and TopP are as in generate. Defaults 0.8, at which text is more correct and less varied, and 1.
 	Temperature float64 `yaml:"temperature"`
 	TopP        float64 `yaml:"top_p"`
@@ -223,7 +227,7 @@ type Downstream struct {
 	// Model is "embedded" for the small model that comes with the program, or a Hugging Face folder, trained on public
 	// text: the ε = 0 point. Default "embedded"; "" is refused.
 	Model string `yaml:"model"`
-	// Steps is how many steps it is fine-tuned. Default 600, the same for every training set that is compared.
+	// Steps is how many steps it is fine-tuned. Default 500, the same for every training set that is compared.
 	Steps int `yaml:"steps"`
 	// Batch is how many texts make a step. Default 32.
 	Batch int `yaml:"batch"`

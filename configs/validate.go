@@ -16,6 +16,7 @@ var (
 	losses      = []string{"sigmoid", "sigmoid_norm", "hinge", "ipo", "ipo_sum"}
 	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
 	selections  = []string{"last"}
+	examples    = []string{"public", "scored"}
 )
 
 // Upper bounds far past every use, so that products of two stay within 64 bits.
@@ -116,6 +117,7 @@ func (c Config) Validate() error {
 	v.oneOf("trainer.select", c.Trainer.Select, selections)
 
 	v.count("synthetic.texts", c.Synthetic.Texts, 1, maxCount)
+	v.oneOf("synthetic.examples", c.Synthetic.Examples, examples)
 	v.count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)

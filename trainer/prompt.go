@@ -52,6 +52,16 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, public []datasets
 	return p, nil
 }
 
+// With returns a prompter that quotes other texts in the same way.
+func (p *Prompter) With(texts []string) *Prompter {
+	q := *p
+	q.texts, q.ids = texts, nil
+	for _, t := range texts {
+		q.ids = append(q.ids, p.tok.Encode(t))
+	}
+	return &q
+}
+
 // Prompt is one prompt: its text for people, its tokens for the model.
 type Prompt struct {
 	Text string

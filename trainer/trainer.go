@@ -400,20 +400,20 @@ func (t *Trainer) tune(ctx context.Context, stage Stage, dir string, pairs []dpo
 	return nil
 }
 
-// Synthesize writes the synthetic set: untuned as well, from the same prompts with the same seeds, where adapters is
-// false. It returns the texts.
+// Synthesize writes the synthetic set: untuned as well, where adapters is false, from public prompts. It
+// returns the texts.
 func (t *Trainer) Synthesize(ctx context.Context, adapters bool, file string) (rows []SampleRow, err error) {
-	c := t.config
-	each := max(1, c.Synthetic.Samples)
+	c := t.config.Synthetic
 	label := "untuned"
 	if adapters {
-		label = fmt.Sprintf("after round %d", c.Trainer.Rounds)
+		label = fmt.Sprintf("after round %d", t.config.Trainer.Rounds)
+	}
+	final := filepath.Join(t.Dir, file)
+	if exists(final) {
+		return readRows[SampleRow](final)
 	}
 	err = t.stage("synthesize "+label, 0, func(s Stage) error {
-		prompts, err := t.prompter.Draw(rng.New(c.Seed, "synthetic", "prompts"), (c.Synthetic.Texts+each-1)/each)
-		if err != nil {
-			return err
-		}
+		prompter := t.prompter
 		var model *lm.Model
 		if adapters {
 			done, err := latest(t.Dir)
@@ -423,17 +423,28 @@ func (t *Trainer) Synthesize(ctx context.Context, adapters bool, file string) (r
 			if err := t.restore(done); err != nil {
 				return err
 			}
-			model, err = t.merged()
-			if err != nil {
+			if model, err = t.merged(); err != nil {
 				return err
+			}
+			if c.Examples == "scored" {
+				quotes, err := t.bestScored()
+				if err != nil {
+					model.Free()
+					return err
+				}
+				prompter = prompter.With(quotes)
 			}
 		} else if model, err = t.Model.Copy(lm.Options{Weights: t.Model.Compute, Compute: t.Model.Compute}, nil); err != nil {
 			return err
 		}
 		defer model.Free()
-		final := filepath.Join(t.Dir, file)
-		rows, err = t.sample(ctx, model, sampling{prompts: prompts, samples: each, temperature: c.Synthetic.Temperature, topP: c.Synthetic.TopP, maxNew: c.Synthetic.MaxNewTokens,
-			seed: rng.Seed(c.Seed, "synthetic", "generate"), label: label}, final+".parts", final, s)
+		each := max(1, c.Samples)
+		prompts, err := prompter.Draw(rng.New(t.config.Seed, "synthetic", "prompts"), (c.Texts+each-1)/each)
+		if err != nil {
+			return err
+		}
+		rows, err = t.sample(ctx, model, sampling{prompts: prompts, samples: each, temperature: c.Temperature, topP: c.TopP, maxNew: c.MaxNewTokens,
+			seed: rng.Seed(t.config.Seed, "synthetic", "generate"), label: label}, final+".parts", final, s)
 		return err
 	})
 	tensor.Trim()

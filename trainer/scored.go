@@ -1,0 +1,55 @@
+package trainer
+
+import (
+	"fmt"
+	"path/filepath"
+	"sort"
+)
+
+// What the clients' released scores say beyond the pairs. All of it is post-processing of what was paid for.
+
+// scoredRound reads a finished round's samples with their scores.
+func (t *Trainer) scoredRound(round int) ([]SampleRow, []scoreRow, error) {
+	dir := RoundDir(t.Dir, round)
+	samples, err := readRows[SampleRow](filepath.Join(dir, samplesFile))
+	if err != nil {
+		return nil, nil, err
+	}
+	scores, err := readRows[scoreRow](filepath.Join(dir, scoresFile))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(samples) != len(scores) {
+		return nil, nil, fmt.Errorf("trainer: %s holds %d samples and %d scores", dir, len(samples), len(scores))
+	}
+	return samples, scores, nil
+}
+
+// bestScored returns the samples of all rounds whose post-processed scores are highest, a tenth of each round's, without
+// repetitions. Samples that did not end by themselves are left out: a prompt should quote whole texts.
+func (t *Trainer) bestScored() ([]string, error) {
+	var out []string
+	seen := map[string]bool{}
+	for round := 1; round <= t.config.Trainer.Rounds; round++ {
+		samples, scores, err := t.scoredRound(round)
+		if err != nil {
+			return nil, err
+		}
+		order := make([]int, len(scores))
+		for i := range order {
+			order[i] = i
+		}
+		sort.SliceStable(order, func(a, b int) bool { return scores[order[a]].Score > scores[order[b]].Score })
+		for _, i := range order[:(len(order)+9)/10] {
+			s := samples[i]
+			if s.Finish == "stop" && s.Text != "" && !seen[s.Text] && len(s.IDs) <= t.config.Data.MaxTokens {
+				seen[s.Text] = true
+				out = append(out, s.Text)
+			}
+		}
+	}
+	if len(out) < max(1, t.config.Generate.Examples) {
+		return nil, fmt.Errorf("trainer: only %d scored samples can be quoted in prompts; set synthetic.examples to public", len(out))
+	}
+	return out, nil
+}
