@@ -286,7 +286,7 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, 
 	if e, err = s.Evaluate(ctx, eval); err != nil {
 		return nil, err
 	}
-	_, err = WriteReport(dir, nil)
+	_, err = WriteReport(dir)
 	return e, err
 }
 

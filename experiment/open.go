@@ -52,6 +52,9 @@ type Options struct {
 	Dir    string
 	Resume bool // Dir holds a run that goes on; Config is then read from it
 	Events trainer.Events
+	// Title and Command are what the report is headed with and what to type for the same run; "" takes the folder and
+	// popri run.
+	Title, Command string
 }
 
 // Session is an open run. Close releases its models and the lock on its folder.
@@ -155,7 +158,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, err
 	}
 	if !o.Resume {
-		if err := s.writeConfig(modelDir); err != nil {
+		if err := s.writeConfig(modelDir, o); err != nil {
 			return nil, err
 		}
 	}
@@ -328,17 +331,35 @@ func diagnostics(c configs.Config, dir string) *fedsim.UnsafeDiagnostics {
 	}}
 }
 
+// corpusWarning is the provenance key that tells of weights and data that do not belong together.
+const corpusWarning = "warning"
+
 // writeConfig stores every key with its value, and the versions and hashes of program, model and data.
-func (s *Session) writeConfig(modelDir string) error {
+func (s *Session) writeConfig(modelDir string, o Options) error {
 	c := s.Config
 	c.Provenance = map[string]string{
 		"go": runtime.Version(), "libtorch": LibtorchVersion(), "program": ProgramVersion(), "public": s.Public.Name, "public_sha256": s.Public.Hash(),
 		"private": s.Population.Name, "clients": fmt.Sprint(len(s.Population.Split(clients.Train))), "unit": s.Population.Unit,
 		"noise_multiplier": fmt.Sprintf("%.6g", s.Sigma), "compute": computeType(c.Model.DType).String(), "threads": fmt.Sprint(tensor.Threads()),
 	}
+	for key, value := range map[string]string{"title": o.Title, "command": o.Command} {
+		if value != "" {
+			c.Provenance[key] = value
+		}
+	}
 	for _, name := range []string{"model.safetensors", "tokenizer.json"} {
 		if h, err := fileHash(filepath.Join(modelDir, name)); err == nil {
 			c.Provenance["model "+name] = h
+		}
+	}
+	if c.Model.Path == "embedded" && c.Data.Private == "godoc" {
+		// Which file is private is decided by the Go release that is read: the weights must be from the same one.
+		p, err := models.ReadProvenance(models.Generator)
+		if err != nil {
+			return err
+		}
+		if p.CorpusHash != s.Public.Hash() {
+			c.Provenance[corpusWarning] = fmt.Sprintf("the embedded weights were trained on the public part of %s, the clients are from %s: what is private here may have been public there", p.GoVersion, s.Public.Name)
 		}
 	}
 	s.Config.Provenance = c.Provenance

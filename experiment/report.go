@@ -33,6 +33,12 @@ func Report(dir string) (report.Report, error) {
 	r.Title = "POPri run " + filepath.Base(dir)
 	r.Subtitle = fmt.Sprintf("%s; %d rounds of %d prompts × %d samples", c.Provenance["private"], c.Trainer.Rounds, c.Generate.Prompts, c.Generate.Samples)
 	r.Command = "popri run --config " + filepath.Join(dir, ConfigFile)
+	if t := c.Provenance["title"]; t != "" {
+		r.Title = t
+	}
+	if cmd := c.Provenance["command"]; cmd != "" {
+		r.Command = cmd
+	}
 	r.Finished = time.Now().UTC().Truncate(time.Second)
 	rounds, err := trainer.ReadMetrics(dir)
 	if err != nil {
@@ -58,6 +64,9 @@ func Report(dir string) (report.Report, error) {
 		UnsafeDiagnostics: exists(filepath.Join(dir, fedsim.UnsafeFolder)), ValidationUnguarded: true}
 	if len(entries) > 0 {
 		r.Privacy.NoiseMultiplier = entries[len(entries)-1].Sigma
+	}
+	if w := c.Provenance[corpusWarning]; w != "" {
+		r.Privacy.FurtherWarnings = append(r.Privacy.FurtherWarnings, w)
 	}
 	if budget.ForcedDelta {
 		r.Privacy.FurtherWarnings = append(r.Privacy.FurtherWarnings, "δ is 1/clients or more; it was forced")
@@ -166,13 +175,10 @@ func pick(texts []string, n int) []string {
 }
 
 // WriteReport writes report.html into the run's folder and returns its path.
-func WriteReport(dir string, change func(*report.Report)) (string, error) {
+func WriteReport(dir string) (string, error) {
 	r, err := Report(dir)
 	if err != nil {
 		return "", err
-	}
-	if change != nil {
-		change(&r)
 	}
 	path := filepath.Join(dir, ReportFile)
 	return path, report.Write(path, r)

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -23,6 +24,24 @@ const (
 	Generator = "generator"
 	Device    = "device"
 )
+
+// Provenance is what a model's provenance.json says of the data that it was trained on.
+type Provenance struct {
+	Command    string `json:"command"`
+	Commit     string `json:"program_commit"` // of the program that ran the command
+	GoVersion  string `json:"go_version"`
+	CorpusHash string `json:"corpus_sha256"` // of all public text; see datasets.Public.Hash
+}
+
+// ReadProvenance returns it.
+func ReadProvenance(name string) (Provenance, error) {
+	var p Provenance
+	b, err := files.ReadFile("godoc/" + name + "/provenance.json")
+	if err != nil {
+		return p, fmt.Errorf("models: there is no embedded model %q", name)
+	}
+	return p, json.Unmarshal(b, &p)
+}
 
 // Dir unpacks a model into the user's cache folder ($POPRI_CACHE, else the system's + /popri), where weights can be
 // mapped into memory, and returns its folder. What is there already, with the same content, is used again.

@@ -11,7 +11,6 @@ import (
 	"popri/configs"
 	"popri/downstream"
 	"popri/experiment"
-	"popri/report"
 )
 
 func (a *app) demo() *cobra.Command {
@@ -55,10 +54,11 @@ that was interrupted goes on where it stopped when it is called again with the s
 			if resume {
 				a.say("%s holds a run already; going on with it and its configuration", out)
 			}
-			return a.complete(cmd, experiment.Options{Config: *c, Dir: out, Resume: resume}, func(r *report.Report) {
-				r.Title = "POPri on Go's own comments"
-				r.Command = fmt.Sprintf("popri demo --epsilon %g --seed %d", c.Privacy.Epsilon, c.Seed)
-			})
+			command := fmt.Sprintf("popri demo --epsilon %g --seed %d", c.Privacy.Epsilon, c.Seed)
+			for _, s := range set {
+				command += " --set " + s
+			}
+			return a.complete(cmd, experiment.Options{Config: *c, Dir: out, Resume: resume, Title: "POPri on Go's own comments", Command: command})
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"), "folder of the run; the default takes the next free name")
@@ -70,7 +70,7 @@ that was interrupted goes on where it stopped when it is called again with the s
 }
 
 // complete trains, evaluates, writes the report and prints the results.
-func (a *app) complete(cmd *cobra.Command, o experiment.Options, change func(*report.Report)) error {
+func (a *app) complete(cmd *cobra.Command, o experiment.Options) error {
 	o.Events = a.events()
 	begun := time.Now()
 	s, err := experiment.Open(cmd.Context(), o)
@@ -86,7 +86,7 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, change func(*re
 	if err != nil {
 		return a.interrupted(err, o.Dir)
 	}
-	path, err := experiment.WriteReport(o.Dir, change)
+	path, err := experiment.WriteReport(o.Dir)
 	if err != nil {
 		return err
 	}

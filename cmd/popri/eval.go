@@ -70,7 +70,7 @@ func (a *app) evalRun(cmd *cobra.Command, run string) error {
 	if err != nil {
 		return err
 	}
-	path, err := experiment.WriteReport(run, nil)
+	path, err := experiment.WriteReport(run)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"popri/datasets"
 	"popri/datasets/godoc"
+	"popri/experiment"
 	"popri/internal/atomicfile"
 	"popri/lm"
 	"popri/pretrain"
@@ -22,6 +23,7 @@ import (
 // provenance is written beside shipped weights: what made them.
 type provenance struct {
 	Command      string  `json:"command"`
+	Commit       string  `json:"program_commit"`
 	Corpus       string  `json:"corpus"`
 	CorpusHash   string  `json:"corpus_sha256"`
 	GoVersion    string  `json:"go_version"`
@@ -94,7 +96,7 @@ which is the small model's starting point (ε = 0).`,
 			}
 			c := pretrain.NewCorpus(texts, tok)
 			a.say("corpus: %s, %d texts, %d tokens, %d texts held out", corpus.Public.Name, len(c.Train), c.Tokens(), len(c.Held))
-			p := provenance{Corpus: corpus.Public.Name, CorpusHash: corpus.Public.Hash(), GoVersion: corpus.GoVersion, Seed: o.Seed, Tokens: c.Tokens(),
+			p := provenance{Commit: experiment.ProgramVersion(), Corpus: corpus.Public.Name, CorpusHash: corpus.Public.Hash(), GoVersion: corpus.GoVersion, Seed: o.Seed, Tokens: c.Tokens(),
 				CPU: fmt.Sprintf("%s/%s %s", runtime.GOOS, runtime.GOARCH, dtype)}
 			p.Command = fmt.Sprintf("popri pretrain --role %s --layers %d --width %d --heads %d --context %d --vocab %d --batch %d --steps %d --learning-rate %g --min-learning-rate %g --warmup %d --weight-decay %g --seed %d --dtype %s",
 				role, o.Layers, o.Width, o.Heads, o.Context, tok.VocabSize(), o.Batch, o.Steps, o.LearningRate, o.MinLearningRate, o.Warmup, o.WeightDecay, o.Seed, dtype)

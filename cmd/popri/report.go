@@ -23,7 +23,7 @@ of what there is; nothing but the report is changed.`,
 		RunE: func(_ *cobra.Command, runs []string) error {
 			paths := make([]string, len(runs))
 			for i, run := range runs {
-				path, err := experiment.WriteReport(run, nil)
+				path, err := experiment.WriteReport(run)
 				if err != nil {
 					return err
 				}

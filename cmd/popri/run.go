@@ -74,7 +74,7 @@ one that was not.`,
 			if err := s.Train(cmd.Context()); err != nil {
 				return a.interrupted(err, out)
 			}
-			path, err := experiment.WriteReport(out, nil)
+			path, err := experiment.WriteReport(out)
 			if err != nil {
 				return err
 			}
