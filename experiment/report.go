@@ -82,7 +82,10 @@ func Report(dir string) (report.Report, error) {
 	if err := addSamples(&r, dir, c); err != nil {
 		return r, err
 	}
-	names, seconds, err := Seconds(dir)
+	names, seconds, perRound, err := Seconds(dir)
+	for i := range r.Rounds {
+		r.Rounds[i].Seconds = perRound[r.Rounds[i].Round]
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
@@ -160,7 +163,7 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 			return err
 		}
 		r.Samples.Columns = append(r.Samples.Columns, report.SampleColumn{Name: "Real", Note: "public texts of the clients' domain", Texts: pick(datasets.Strings(g.Public.InDomain), n)})
-		r.Notes = append(r.Notes, "The prompts' corpus Ω is the standard library without runtime, go/, internal, reflect, debug and simd. It was chosen so that the small model does not know the clients' domain beforehand: with all public text as Ω the gap between ε = 0 and ε = ∞ is about half as wide.")
+		r.Notes = append(r.Notes, "The prompts' corpus Ω is the standard library without runtime, go/, internal, reflect, debug and simd. It was chosen so that the small model does not know the clients' domain beforehand, while the generator has seen public files of it: what the method can give is to bring that knowledge out.")
 	}
 	return nil
 }

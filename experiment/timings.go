@@ -58,12 +58,13 @@ func (t *timings) stage(name string, f func() error) error {
 	return nil
 }
 
-// Seconds adds up the time of each stage of a run, over rounds and resumptions, in the order of their first end.
-func Seconds(dir string) (names []string, seconds map[string]float64, err error) {
-	seconds = map[string]float64{}
+// Seconds adds up the time of each stage of a run, over rounds and resumptions, in the order of their first end, and of
+// each round over its stages.
+func Seconds(dir string) (names []string, seconds map[string]float64, rounds map[int]float64, err error) {
+	seconds, rounds = map[string]float64{}, map[int]float64{}
 	for e, err := range report.ReadEvents(filepath.Join(dir, EventsFile)) {
 		if err != nil {
-			return names, seconds, err
+			return names, seconds, rounds, err
 		}
 		name, _ := e.Fields["stage"].(string)
 		took, ok := e.Fields["seconds"].(float64)
@@ -74,6 +75,9 @@ func Seconds(dir string) (names []string, seconds map[string]float64, err error)
 			names = append(names, name)
 		}
 		seconds[name] += took
+		if round, ok := e.Fields["round"].(float64); ok && round > 0 {
+			rounds[int(round)] += took
+		}
 	}
-	return names, seconds, nil
+	return names, seconds, rounds, nil
 }

@@ -199,7 +199,7 @@ func (v Privacy) warnings() (list []string) {
 		list = append(list, "Figures that use the clients' texts without noise were written (privacy.unsafe_diagnostics). They are not covered by the guarantee.")
 	}
 	if v.ValidationUnguarded {
-		list = append(list, "The round was chosen by its distance to the validation clients' texts, without noise (trainer.select: fid_validation). Validation clients are not protected by the guarantee; training clients are.")
+		list = append(list, "The evaluation measures validation and test clients without noise: the distance of each round's samples, the small models' best step and the table. These clients are not protected by the guarantee; the training clients are, and nothing measured here goes back into the rounds or the synthetic set.")
 	}
 	if v.Clients > 0 && v.Delta >= 1/float64(v.Clients) {
 		list = append(list, fmt.Sprintf("δ = %s is not below 1/clients = %s: publishing one client's whole text would satisfy it.", significant(v.Delta, 2), significant(1/float64(v.Clients), 2)))
