@@ -143,7 +143,7 @@ func TestWarnings(t *testing.T) {
 	r.Privacy.Delta = 0.45
 	r.Privacy.FurtherWarnings = []string{"something else"}
 	page := render(t, r)
-	for _, want := range []string{"insecure_seeded_noise", "had the noise come from a secret source", "unsafe_diagnostics", "Validation clients are not protected", "is not below 1/clients", "something else"} {
+	for _, want := range []string{"insecure_seeded_noise", "had the noise come from a secret source", "unsafe_diagnostics", "These clients are not protected", "is not below 1/clients", "something else"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -35,7 +35,7 @@ func (p *progress) begin(name string) {
 }
 
 func (p *progress) update(done, total int) {
-	if p.a.quiet {
+	if p.a.quiet || done == 0 {
 		return
 	}
 	if !p.tty {
