@@ -16,17 +16,6 @@ import (
 	"popri/safetensors"
 )
 
-func readJSON(t *testing.T, path string, v any) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-}
-
 func TestGoldenLosses(t *testing.T) {
 	type batch struct {
 		PolicyChosen   []float64 `json:"policy_chosen_logps"`
@@ -51,7 +40,7 @@ func TestGoldenLosses(t *testing.T) {
 			Margins        float64   `json:"rewards/margins"`
 		}
 	}
-	readJSON(t, filepath.Join(golden.Root(t), "dpo", "losses.json"), &file)
+	golden.ReadJSON(t, filepath.Join(golden.Root(t), "dpo", "losses.json"), &file)
 	batches := map[string]batch{}
 	if json.Unmarshal(file.Batches, &batches) != nil {
 		var list []batch
@@ -158,9 +147,9 @@ func TestGoldenTraces(t *testing.T) {
 					LRApplied float64 `json:"lr_applied"`
 				}
 			}
-			readJSON(t, path, &k)
+			golden.ReadJSON(t, path, &k)
 			var order struct{ Order []int }
-			readJSON(t, filepath.Join(top, "order.json"), &order)
+			golden.ReadJSON(t, filepath.Join(top, "order.json"), &order)
 			pairs := readPairs(t, filepath.Join(top, "pairs.jsonl"))
 			a, err := lora.Load(filepath.Join(top, "adapter-init"), m)
 			if err != nil {
@@ -180,7 +169,7 @@ func TestGoldenTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			var logps map[string]map[string][]float64
-			readJSON(t, filepath.Join(dir, "logps.json"), &logps)
+			golden.ReadJSON(t, filepath.Join(dir, "logps.json"), &logps)
 			near := func(step int, what string, got, want, tolerance float64) {
 				t.Helper()
 				if !(math.Abs(got-want) <= tolerance) {

@@ -21,6 +21,7 @@ import (
 	"popri/embedding"
 	"popri/fedsim"
 	"popri/internal/atomicfile"
+	"popri/internal/filehash"
 	"popri/internal/filelock"
 	"popri/internal/rng"
 	"popri/lm"
@@ -348,7 +349,7 @@ func (s *Session) writeConfig(modelDir string, o Options) error {
 		}
 	}
 	for _, name := range []string{"model.safetensors", "tokenizer.json"} {
-		if h, err := fileHash(filepath.Join(modelDir, name)); err == nil {
+		if h, err := filehash.SHA256(filepath.Join(modelDir, name)); err == nil {
 			c.Provenance["model "+name] = h
 		}
 	}

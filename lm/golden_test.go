@@ -1,9 +1,7 @@
 package lm
 
 import (
-	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,17 +9,6 @@ import (
 	"popri/safetensors"
 	"popri/tensor"
 )
-
-func readJSON(t *testing.T, path string, v any) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-}
 
 // cases gives access to the tensors of one cases.safetensors.
 type cases struct {
@@ -97,14 +84,14 @@ func TestGoldenModels(t *testing.T) {
 	var index struct {
 		Models []struct{ Folder, Cases string }
 	}
-	readJSON(t, filepath.Join(root, "index.json"), &index)
+	golden.ReadJSON(t, filepath.Join(root, "index.json"), &index)
 	for _, entry := range index.Models {
 		t.Run(entry.Folder, func(t *testing.T) {
 			dir := filepath.Join(root, entry.Folder)
 			var head struct {
 				Type string `json:"model_type"`
 			}
-			readJSON(t, filepath.Join(dir, "config.json"), &head)
+			golden.ReadJSON(t, filepath.Join(dir, "config.json"), &head)
 			if _, ok := architectures[head.Type]; !ok && golden.Unbuilt(t, "models/"+entry.Folder) {
 				return
 			}
@@ -123,7 +110,7 @@ func TestGoldenModels(t *testing.T) {
 				}
 				Greedy []struct{ Prompt, Continuation []int32 }
 			}
-			readJSON(t, filepath.Join(root, entry.Cases, "cases.json"), &list)
+			golden.ReadJSON(t, filepath.Join(root, entry.Cases, "cases.json"), &list)
 			c := openCases(t, filepath.Join(root, entry.Cases, "cases.safetensors"))
 			checked := 0
 			for _, k := range list.Cases {

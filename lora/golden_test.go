@@ -1,7 +1,6 @@
 package lora
 
 import (
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,17 +13,6 @@ import (
 	"popri/safetensors"
 	"popri/tensor"
 )
-
-func readJSON(t *testing.T, path string, v any) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-}
 
 type cases struct {
 	t *testing.T
@@ -90,7 +78,7 @@ func TestGoldenPEFT(t *testing.T) {
 			Modules    map[string][]float64 `json:"modules"`
 		}
 	}
-	readJSON(t, filepath.Join(root, "peft", "index.json"), &index)
+	golden.ReadJSON(t, filepath.Join(root, "peft", "index.json"), &index)
 	for _, entry := range index.Adapters {
 		t.Run(entry.Name, func(t *testing.T) {
 			dir := filepath.Join(root, "peft", entry.Name)
@@ -227,7 +215,7 @@ func TestGoldenTrain(t *testing.T) {
 					GradNorm float64 `json:"grad_norm"`
 				}
 			}
-			readJSON(t, filepath.Join(dir, "trace.json"), &k)
+			golden.ReadJSON(t, filepath.Join(dir, "trace.json"), &k)
 			base := filepath.Join(root, "models", k.Model)
 			if (k.Kind != "lora" && k.Kind != "full" || !supportedModel(base)) && golden.Unbuilt(t, "train/"+f.Name()) {
 				return

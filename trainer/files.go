@@ -1,8 +1,6 @@
 package trainer
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,19 +124,6 @@ func latest(run string) (int, error) {
 		return 0, fmt.Errorf("trainer: %s names %q, which is no round", filepath.Join(run, latestFile), b)
 	}
 	return round, nil
-}
-
-func fileHash(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // ReadMetrics returns the metrics of the rounds that are complete, in order.

@@ -16,6 +16,7 @@ import (
 	"popri/embedding"
 	"popri/fedsim"
 	"popri/internal/atomicfile"
+	"popri/internal/filehash"
 	"popri/internal/rng"
 	"popri/lm"
 	"popri/lora"
@@ -225,7 +226,7 @@ func (t *Trainer) round(ctx context.Context, round int) error {
 	}
 	var release *fedsim.Release
 	err = t.stage("collect", round, func(Stage) error {
-		key, err := fileHash(filepath.Join(dir, samplesFile))
+		key, err := filehash.SHA256(filepath.Join(dir, samplesFile))
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@
 package golden
 
 import (
+	"encoding/json"
 	"os"
 	"path"
 	"path/filepath"
@@ -37,6 +38,18 @@ func Root(t testing.TB) string {
 		t.Fatalf("golden data: %s is not a folder (POPRI_GOLDEN=%q): %v", dir, os.Getenv("POPRI_GOLDEN"), err)
 	}
 	return dir
+}
+
+// ReadJSON reads a file of golden data into v, or fails.
+func ReadJSON(t testing.TB, path string, v any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil {
+		t.Fatalf("golden data: %s: %v", path, err)
+	}
 }
 
 // Unbuilt reports whether kind stands in [NotBuilt]. A test calls it for every kind that it finds and does not
