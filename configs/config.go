@@ -86,7 +86,7 @@ type Generate struct {
 	// embed badly; 0 allows empty samples.
 	MinNewTokens int `yaml:"min_new_tokens"`
 	// BatchTokens bounds the tokens whose keys and values are held at once, and with it the memory: they take
-	// 2 · layers · width values each. Default 65536, 128 MiB for the embedded model. Smaller saves memory and is slower,
+	// 2 · layers · width values each. Default 32768, 400 MB of float32 for the embedded model. Smaller saves memory and is slower,
 	// much larger is no faster.
 	BatchTokens int `yaml:"batch_tokens"`
 }
@@ -214,7 +214,7 @@ type Synthetic struct {
 	// "scored", the default, the samples of all rounds that the noised scores like best, a tenth of them. They are as
 	// private as the scores, which were paid for; a prompt of them asks for more of their kind.
 	Examples string `yaml:"examples"`
-	// Temperature and TopP are as in generate. Defaults 0.8, at which text is more correct and less varied, and 1.
+	// Temperature and TopP are as in generate. Defaults 0.9, at which text is somewhat more correct and less varied, and 1.
 	Temperature float64 `yaml:"temperature"`
 	TopP        float64 `yaml:"top_p"`
 	// MaxNewTokens bounds a text in tokens. Default 64.
