@@ -104,10 +104,10 @@ func findBFloat16() finding {
 	}
 	if tensor.FastBFloat16() {
 		f.Found = "fast: " + joined(has)
-		f.Advice = "model.dtype=bfloat16 is worth trying for large models"
+		f.Advice = "model.dtype: auto takes it"
 	} else {
 		f.Found = "slow: the CPU has neither AVX-512 BF16 nor AMX"
-		f.Advice = "keep model.dtype=float32"
+		f.Advice = "model.dtype: auto takes float32"
 	}
 	return f
 }
