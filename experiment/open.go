@@ -158,6 +158,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
+	debug.FreeOSMemory() // reading the data takes far more memory than keeping it
 	if !o.Resume {
 		if err := s.writeConfig(modelDir, o); err != nil {
 			return nil, err

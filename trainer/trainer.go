@@ -92,6 +92,7 @@ func (t *Trainer) stage(name string, round int, f func(Stage) error) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	s.Took = time.Since(begun)
+	tensor.Trim() // what one stage needed must not add to what the next one needs
 	if t.events.StageEnd != nil {
 		t.events.StageEnd(s)
 	}
@@ -448,6 +449,5 @@ func (t *Trainer) Synthesize(ctx context.Context, adapters bool, file string) (r
 			seed: rng.Seed(t.config.Seed, "synthetic", "generate"), label: label}, final+".parts", final, s)
 		return err
 	})
-	tensor.Trim()
 	return rows, err
 }
