@@ -6,7 +6,6 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/datasets/godoc"
 	"popri/downstream"
 	"popri/models"
 )
@@ -41,7 +40,7 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 
 func loadPrivate(name string) (*clients.Population, error) {
 	if name == "godoc" {
-		g, err := godoc.Load("")
+		g, err := embeddedCorpus()
 		if err != nil {
 			return nil, err
 		}

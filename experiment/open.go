@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 
 	"popri/accountant"
@@ -192,11 +193,15 @@ type Corpus struct {
 	Private *clients.Population
 }
 
+// embeddedCorpus is the embedded default, read once in a process: a demo needs it for the run and twice for the report,
+// and reading takes seconds. Nobody changes it.
+var embeddedCorpus = sync.OnceValues(func() (*godoc.Corpus, error) { return godoc.Load("") })
+
 // LoadData reads what data.private and data.public name.
 func LoadData(c configs.Config) (*Corpus, error) {
 	out := &Corpus{}
 	if c.Data.Private == "godoc" || c.Data.Public == "godoc" {
-		g, err := godoc.Load("")
+		g, err := embeddedCorpus()
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,6 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/datasets"
-	"popri/datasets/godoc"
 	"popri/downstream"
 	"popri/fedsim"
 	"popri/internal/rng"
@@ -158,7 +157,7 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		r.Samples.Columns = append(r.Samples.Columns, report.SampleColumn{Name: col.name, Note: col.note, Texts: pick(trainer.Texts(rows), n)})
 	}
 	if c.Data.Private == "godoc" && len(r.Samples.Columns) > 0 {
-		g, err := godoc.Load("")
+		g, err := embeddedCorpus()
 		if err != nil {
 			return err
 		}
