@@ -33,7 +33,7 @@ func (t *Trainer) sample(ctx context.Context, m *lm.Model, p sampling, dir, fina
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	g := t.config.Generate
+	g := t.Config.Generate
 	var all []SampleRow
 	total := len(p.prompts) * p.samples
 	partPrompts := max(1, partSamples/p.samples)
@@ -51,8 +51,8 @@ func (t *Trainer) sample(ctx context.Context, m *lm.Model, p sampling, dir, fina
 				StopTokens: t.prompter.stopTokens(), Stop: t.prompter.stop(), Seed: rng.Seed(p.seed, fmt.Sprint(from)),
 				CacheBytes: t.cacheBytes(m),
 				Progress: func(done, _ int) {
-					if t.events.Progress != nil {
-						t.events.Progress(stage, len(all)+done, total)
+					if t.Events.Progress != nil {
+						t.Events.Progress(stage, len(all)+done, total)
 					}
 				}})
 			if err != nil {
@@ -79,5 +79,5 @@ func (t *Trainer) sample(ctx context.Context, m *lm.Model, p sampling, dir, fina
 
 // cacheBytes turns generate.batch_tokens into the memory that so many tokens' keys and values take.
 func (t *Trainer) cacheBytes(m *lm.Model) int64 {
-	return int64(t.config.Generate.BatchTokens) * int64(m.Config.Layers) * 2 * int64(m.Config.Hidden) * 4
+	return int64(t.Config.Generate.BatchTokens) * int64(m.Config.Layers) * 2 * int64(m.Config.Hidden) * 4
 }

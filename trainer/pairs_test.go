@@ -28,9 +28,9 @@ func samplesOf(n, j int) (prompts []Prompt, rows []SampleRow) {
 
 func plainTrainer(j, rank int) *Trainer {
 	t := &Trainer{}
-	t.config.Generate = configs.Generate{Samples: j}
-	t.config.DPO.RejectedRank = rank
-	t.config.Scoring = configs.Scoring{Normalize: "none", ClipNorm: 1, Denoise: "none"}
+	t.Config.Generate = configs.Generate{Samples: j}
+	t.Config.DPO.RejectedRank = rank
+	t.Config.Scoring = configs.Scoring{Normalize: "none", ClipNorm: 1, Denoise: "none"}
 	return t
 }
 
@@ -107,7 +107,7 @@ func TestPairsDenoised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.config.Scoring.Denoise = "project"
+	tr.Config.Scoring.Denoise = "project"
 	var m RoundMetrics
 	projected, err := tr.pairs(t.TempDir(), prompts, rows, vectors, release, &m)
 	if err != nil {
@@ -124,7 +124,7 @@ func TestPairsDenoised(t *testing.T) {
 
 	// Longer samples score higher and nothing else: after the regression all are level.
 	tr = plainTrainer(4, 2)
-	tr.config.Scoring.LengthRegression = true
+	tr.Config.Scoring.LengthRegression = true
 	for i := range rows {
 		rows[i].IDs = make([]int32, 1+(i*7)%5)
 		release.Sum[i] = 3 * scoring.LogLengths([]int{len(rows[i].IDs)})[0]

@@ -30,7 +30,7 @@ func (t *Trainer) scoredRound(round int) ([]SampleRow, []scoreRow, error) {
 func (t *Trainer) bestScored() ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
-	for round := 1; round <= t.config.Trainer.Rounds; round++ {
+	for round := 1; round <= t.Config.Trainer.Rounds; round++ {
 		samples, scores, err := t.scoredRound(round)
 		if err != nil {
 			return nil, err
@@ -42,13 +42,13 @@ func (t *Trainer) bestScored() ([]string, error) {
 		sort.SliceStable(order, func(a, b int) bool { return scores[order[a]].Score > scores[order[b]].Score })
 		for _, i := range order[:(len(order)+9)/10] {
 			s := samples[i]
-			if s.Finish == "stop" && s.Text != "" && !seen[s.Text] && len(s.IDs) <= t.config.Data.MaxTokens {
+			if s.Finish == "stop" && s.Text != "" && !seen[s.Text] && len(s.IDs) <= t.Config.Data.MaxTokens {
 				seen[s.Text] = true
 				out = append(out, s.Text)
 			}
 		}
 	}
-	if len(out) < max(1, t.config.Generate.Examples) {
+	if len(out) < max(1, t.Config.Generate.Examples) {
 		return nil, fmt.Errorf("trainer: only %d scored samples can be quoted in prompts; set synthetic.examples to public", len(out))
 	}
 	return out, nil

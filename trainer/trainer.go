@@ -50,8 +50,6 @@ type Options struct {
 // Trainer runs the rounds of one run.
 type Trainer struct {
 	Options
-	config   configs.Config
-	events   Events
 	prompter *Prompter
 	adapter  *lora.Adapter
 	dpo      *dpo.Trainer
@@ -67,7 +65,7 @@ func New(o Options) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Trainer{Options: o, config: c, events: o.Events, prompter: prompter}, nil
+	return &Trainer{Options: o, prompter: prompter}, nil
 }
 
 // Close releases the adapters.
@@ -81,8 +79,8 @@ func (t *Trainer) Close() {
 // stage reports the beginning and the end of f.
 func (t *Trainer) stage(name string, round int, f func(Stage) error) error {
 	s := Stage{Name: name, Round: round}
-	if t.events.StageBegin != nil {
-		t.events.StageBegin(s)
+	if t.Events.StageBegin != nil {
+		t.Events.StageBegin(s)
 	}
 	begun := time.Now()
 	if err := f(s); err != nil {
@@ -93,8 +91,8 @@ func (t *Trainer) stage(name string, round int, f func(Stage) error) error {
 	}
 	s.Took = time.Since(begun)
 	tensor.Trim() // what one stage needed must not add to what the next one needs
-	if t.events.StageEnd != nil {
-		t.events.StageEnd(s)
+	if t.Events.StageEnd != nil {
+		t.Events.StageEnd(s)
 	}
 	return nil
 }
@@ -113,7 +111,7 @@ func (t *Trainer) Train(ctx context.Context) error {
 	if err := t.restore(done); err != nil {
 		return err
 	}
-	for round := done + 1; round <= t.config.Trainer.Rounds; round++ {
+	for round := done + 1; round <= t.Config.Trainer.Rounds; round++ {
 		if err := t.round(ctx, round); err != nil {
 			return err
 		}
@@ -123,7 +121,7 @@ func (t *Trainer) Train(ctx context.Context) error {
 
 // restore sets adapters and optimizer to the state after the given round; 0 is the beginning.
 func (t *Trainer) restore(round int) error {
-	c := t.config
+	c := t.Config
 	var err error
 	t.Close()
 	if round == 0 {
@@ -138,10 +136,10 @@ func (t *Trainer) restore(round int) error {
 }
 
 func (t *Trainer) newDPO(state string, restore bool) error {
-	d := t.config.DPO
-	perRound := d.Epochs * ((t.config.Generate.Prompts + d.BatchPairs - 1) / d.BatchPairs)
+	d := t.Config.DPO
+	perRound := d.Epochs * ((t.Config.Generate.Prompts + d.BatchPairs - 1) / d.BatchPairs)
 	var err error
-	t.dpo, err = NewDPO(t.config, t.Model, t.adapter, t.config.Trainer.Rounds*perRound)
+	t.dpo, err = NewDPO(t.Config, t.Model, t.adapter, t.Config.Trainer.Rounds*perRound)
 	if err != nil || !restore {
 		return err
 	}
@@ -175,7 +173,7 @@ func (t *Trainer) round(ctx context.Context, round int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	c := t.config
+	c := t.Config
 	r := strconv.Itoa(round)
 	m := RoundMetrics{Round: round}
 	var prompts []Prompt
@@ -267,8 +265,8 @@ func (t *Trainer) round(ctx context.Context, round int) error {
 	if err := atomicfile.WriteBytes(filepath.Join(t.Dir, latestFile), []byte(fmt.Sprintf("rounds/%04d\n", round))); err != nil {
 		return err
 	}
-	if t.events.RoundEnd != nil {
-		t.events.RoundEnd(m)
+	if t.Events.RoundEnd != nil {
+		t.Events.RoundEnd(m)
 	}
 	return removeSteps(dir)
 }
@@ -287,7 +285,7 @@ func (t *Trainer) distance(vectors embedding.Matrix) (*float64, error) {
 
 // pairs turns the released sum into preference pairs. All of it is post-processing.
 func (t *Trainer) pairs(dir string, prompts []Prompt, samples []SampleRow, vectors embedding.Matrix, release *fedsim.Release, m *RoundMetrics) ([]dpo.Pair, error) {
-	c := t.config
+	c := t.Config
 	scores := make([]float64, len(release.Sum))
 	for i, v := range release.Sum {
 		scores[i] = v / float64(release.Clients)
@@ -356,7 +354,7 @@ func (t *Trainer) pairs(dir string, prompts []Prompt, samples []SampleRow, vecto
 
 // tune does the round's DPO steps, with a checkpoint after each.
 func (t *Trainer) tune(ctx context.Context, stage Stage, dir string, pairs []dpo.Pair, m *RoundMetrics) error {
-	d := t.config.DPO
+	d := t.Config.DPO
 	if err := t.dpo.Reference(ctx, pairs); err != nil {
 		return err
 	}
@@ -371,7 +369,7 @@ func (t *Trainer) tune(ctx context.Context, stage Stage, dir string, pairs []dpo
 			return err
 		}
 		epoch := step / perEpoch
-		order := rng.New(t.config.Seed, "round", strconv.Itoa(stage.Round), "dpo", strconv.Itoa(epoch)).Perm(len(pairs))
+		order := rng.New(t.Config.Seed, "round", strconv.Itoa(stage.Round), "dpo", strconv.Itoa(epoch)).Perm(len(pairs))
 		at := (step % perEpoch) * d.BatchPairs
 		var batch []dpo.Pair
 		for _, i := range order[at:min(at+d.BatchPairs, len(order))] {
@@ -385,11 +383,11 @@ func (t *Trainer) tune(ctx context.Context, stage Stage, dir string, pairs []dpo
 		if err := t.saveStep(dir, steps); err != nil {
 			return err
 		}
-		if t.events.Step != nil {
-			t.events.Step(stage.Round, got)
+		if t.Events.Step != nil {
+			t.Events.Step(stage.Round, got)
 		}
-		if t.events.Progress != nil {
-			t.events.Progress(stage, step+1, total)
+		if t.Events.Progress != nil {
+			t.Events.Progress(stage, step+1, total)
 		}
 	}
 	for _, s := range steps {
@@ -405,10 +403,10 @@ func (t *Trainer) tune(ctx context.Context, stage Stage, dir string, pairs []dpo
 // Synthesize writes the synthetic set: untuned as well, where adapters is false, from public prompts. It
 // returns the texts.
 func (t *Trainer) Synthesize(ctx context.Context, adapters bool, file string) (rows []SampleRow, err error) {
-	c := t.config.Synthetic
+	c := t.Config.Synthetic
 	label := "untuned"
 	if adapters {
-		label = fmt.Sprintf("after round %d", t.config.Trainer.Rounds)
+		label = fmt.Sprintf("after round %d", t.Config.Trainer.Rounds)
 	}
 	final := filepath.Join(t.Dir, file)
 	if exists(final) {
@@ -441,12 +439,12 @@ func (t *Trainer) Synthesize(ctx context.Context, adapters bool, file string) (r
 		}
 		defer model.Free()
 		each := max(1, c.Samples)
-		prompts, err := prompter.Draw(rng.New(t.config.Seed, "synthetic", "prompts"), (c.Texts+each-1)/each)
+		prompts, err := prompter.Draw(rng.New(t.Config.Seed, "synthetic", "prompts"), (c.Texts+each-1)/each)
 		if err != nil {
 			return err
 		}
 		rows, err = t.sample(ctx, model, sampling{prompts: prompts, samples: each, temperature: c.Temperature, topP: c.TopP, maxNew: c.MaxNewTokens,
-			seed: rng.Seed(t.config.Seed, "synthetic", "generate"), label: label}, final+".parts", final, s)
+			seed: rng.Seed(t.Config.Seed, "synthetic", "generate"), label: label}, final+".parts", final, s)
 		return err
 	})
 	return rows, err
