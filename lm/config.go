@@ -2,9 +2,13 @@ package lm
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -17,18 +21,42 @@ type Config struct {
 	Hidden    int     // width of the residual stream
 	Layers    int     // blocks
 	Heads     int     // attention heads
+	KVHeads   int     // heads of keys and values, each serving Heads/KVHeads query heads; 0 means Heads
+	Dim       int     // width of one head; 0 means Hidden/Heads
 	Inner     int     // width inside the MLP
 	NormEps   float64 // added to the variance
-	Gelu      string  // activation: gelu_new or gelu
+	Gelu      string  // activation of GPT-2's MLP: gelu_new, gelu_pytorch_tanh or gelu
 	TiedHead  bool    // the output projection is the token embedding
 	EOS       []int32 // tokens that end a sequence
 	ScaleAttn bool    // attention scores are divided by √D
+
+	Rotary  Rotary // rotary positions, where the architecture has them
+	QKVBias bool   // query, key and value projections have biases
+	OutBias bool   // so has the attention's output projection
+	MLPBias bool   // and the MLP's
 }
 
 // HeadDim returns D, the width of one attention head.
-func (c Config) HeadDim() int { return c.Hidden / c.Heads }
+func (c Config) HeadDim() int {
+	if c.Dim > 0 {
+		return c.Dim
+	}
+	return c.Hidden / c.Heads
+}
 
-// readConfig reads dir/config.json and refuses by name what the decoders would otherwise silently ignore.
+// complete fills in what a zero value stands for.
+func (c Config) complete() Config {
+	if c.KVHeads == 0 {
+		c.KVHeads = c.Heads
+	}
+	if c.Dim == 0 && c.Heads > 0 && c.Hidden%c.Heads == 0 {
+		c.Dim = c.Hidden / c.Heads
+	}
+	return c
+}
+
+// readConfig reads dir/config.json and refuses by name what the decoders would otherwise silently ignore. The tokens that
+// end a sequence are those of generation_config.json, where that file names any.
 func readConfig(dir string) (Config, error) {
 	path := filepath.Join(dir, "config.json")
 	raw, err := os.ReadFile(path)
@@ -50,6 +78,21 @@ func readConfig(dir string) (Config, error) {
 		return Config{}, fmt.Errorf("lm: %s: %w", path, err)
 	}
 	c.Type = head.Type
+	generation := filepath.Join(dir, "generation_config.json")
+	if raw, err := os.ReadFile(generation); err == nil {
+		var g struct {
+			EOS tokenIDs `json:"eos_token_id"`
+		}
+		if err := json.Unmarshal(raw, &g); err != nil {
+			return Config{}, fmt.Errorf("lm: %s: %w", generation, err)
+		}
+		if len(g.EOS) > 0 {
+			c.EOS = g.EOS
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return Config{}, fmt.Errorf("lm: %w", err)
+	}
+	c = c.complete()
 	if err := c.check(); err != nil {
 		return Config{}, fmt.Errorf("lm: %s: %w", path, err)
 	}
@@ -61,15 +104,22 @@ func (c Config) check() error {
 	for _, v := range []struct {
 		name  string
 		value int
-	}{{"vocabulary size", c.Vocab}, {"context length", c.Context}, {"hidden size", c.Hidden}, {"number of layers", c.Layers}, {"number of heads", c.Heads}, {"MLP width", c.Inner}} {
+	}{{"vocabulary size", c.Vocab}, {"context length", c.Context}, {"hidden size", c.Hidden}, {"number of layers", c.Layers}, {"number of heads", c.Heads},
+		{"number of key-value heads", c.KVHeads}, {"MLP width", c.Inner}} {
 		if v.value < 1 || v.value > limit {
 			return fmt.Errorf("the %s is %d", v.name, v.value)
 		}
 	}
-	if c.Hidden%c.Heads != 0 {
+	if c.Dim == 0 {
 		return fmt.Errorf("the hidden size %d is no multiple of the %d heads", c.Hidden, c.Heads)
 	}
-	if c.NormEps <= 0 {
+	if c.Dim < 0 || c.Dim > limit {
+		return fmt.Errorf("the width of a head is %d", c.Dim)
+	}
+	if c.Heads%c.KVHeads != 0 {
+		return fmt.Errorf("the %d heads are no multiple of the %d key-value heads", c.Heads, c.KVHeads)
+	}
+	if !(c.NormEps > 0) {
 		return fmt.Errorf("the norm's epsilon is %g", c.NormEps)
 	}
 	for _, id := range c.EOS {
@@ -77,7 +127,55 @@ func (c Config) check() error {
 			return fmt.Errorf("the end-of-text token %d is outside the vocabulary of %d", id, c.Vocab)
 		}
 	}
+	return c.Rotary.check(c.Dim)
+}
+
+// Fields of config.json that do not change what a decoder computes: bookkeeping, how it was initialised and trained
+// (dropout is never applied here), and the defaults of other programs' samplers.
+var harmlessFields = map[string]bool{}
+
+func init() {
+	for _, name := range strings.Fields(`
+		architectures model_type dtype torch_dtype transformers_version _name_or_path name_or_path _commit_hash tokenizer_class
+		initializer_range use_cache bos_token_id pad_token_id sep_token_id task_specific_params finetuning_task problem_type
+		id2label label2id _num_labels num_labels output_attentions output_hidden_states output_past return_dict torchscript
+		use_bfloat16 tf_legacy_loss gradient_checkpointing language license attention_dropout attn_pdrop embd_pdrop resid_pdrop
+		max_length min_length do_sample temperature top_k top_p typical_p num_beams num_beam_groups num_return_sequences
+		repetition_penalty length_penalty diversity_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size early_stopping
+		chunk_size_feed_forward output_scores return_dict_in_generate bad_words_ids prefix remove_invalid_values`) {
+		harmlessFields[name] = true
+	}
+}
+
+// decodeConfig reads the fields that into names by its json tags. Any other field must be harmless (also those listed) or
+// switched off; else it is refused by name, since ignoring it could change the model.
+func decodeConfig(raw []byte, into any, harmless ...string) error {
+	if err := json.Unmarshal(raw, into); err != nil {
+		return err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
+		known[f.Tag.Get("json")] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if known[name] || harmlessFields[name] || slices.Contains(harmless, name) || strings.HasPrefix(name, "summary_") || switchedOff(all[name]) {
+			continue
+		}
+		return fmt.Errorf("%s: %s is not supported", name, all[name])
+	}
 	return nil
+}
+
+func switchedOff(v json.RawMessage) bool {
+	switch string(v) {
+	case "null", "false", "0", "0.0", "[]", "{}", `""`:
+		return true
+	}
+	return false
 }
 
 // tokenIDs reads a token id that configs write as a number, a list or null.
@@ -100,11 +198,4 @@ func (t *tokenIDs) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func supported() []string {
-	var names []string
-	for name := range architectures {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func supported() []string { return slices.Sorted(maps.Keys(architectures)) }

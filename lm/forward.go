@@ -22,21 +22,19 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 	return m.forward(s, in, adapter, nil)
 }
 
-// forward also hands each block's keys and values [B, N, T, D] to each, where not nil.
+// forward also hands each block's keys and values [B, KV, T, D] to each, where not nil.
 func (m *Model) forward(s *tensor.Scope, in Input, adapter Adapter, each func(layer int, k, v tensor.Tensor)) tensor.Tensor {
 	t := in.IDs.Size(1)
 	x := m.embed(s, in)
+	r := m.turn(s, in)
 	mask := m.scoreMask(s, in, t)
 	scale := m.scale()
 	for i, b := range m.blocks {
-		q, k, v := b.attn.project(s, b.attnNorm.apply(s, x), m.Config.Heads, adapter)
+		q, k, v := b.attn.project(s, b.attnNorm.apply(s, x), r, adapter)
 		if each != nil {
 			each(i, k, v)
 		}
-		scores := s.Add(s.MatMul(s.MulScalar(q, scale), s.Transpose(k, 2, 3)), mask)
-		y := s.MatMul(s.Softmax(scores, -1), v) // [B, N, T, D]
-		y = s.Reshape(s.Transpose(y, 1, 2), -1, t, int64(m.Config.Hidden))
-		x = s.Add(x, b.attn.output(s, y, adapter))
+		x = s.Add(x, b.attn.out.apply(s, b.attn.attend(s, q, k, v, mask, scale), adapter))
 		x = s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), adapter))
 	}
 	return m.norm.apply(s, x)

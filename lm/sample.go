@@ -150,15 +150,15 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	}
 	budget /= int64(tensor.Threads()) // so many tasks hold a cache at once
 	g.left = len(g.order) * g.samples
-	perSlot := int64(c.Layers) * 2 * int64(c.Heads*roundUp(c.HeadDim(), lanes)) * int64(own) * 4
+	perSlot := int64(c.Layers) * 2 * int64(c.KVHeads*roundUp(c.HeadDim(), lanes)) * int64(own) * 4
 	slots := int(max(1, min(budget/perSlot, maxSlots, int64(g.left))))
 	perBatch := max(1, prefillTokens/room)
 	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
 	dim := roundUp(c.HeadDim(), lanes)
-	n, d := int64(c.Heads), int64(dim)
+	n, d := int64(c.KVHeads), int64(dim)
 	for range c.Layers {
 		g.layers = append(g.layers, &tensor.DecodeCache{
-			Heads: c.Heads, KVHeads: c.Heads, Dim: dim, Scale: float32(g.m.scale()), PrefixRoom: room, SuffixRoom: own,
+			Heads: c.Heads, KVHeads: c.KVHeads, Dim: dim, Scale: float32(g.m.scale()), PrefixRoom: room, SuffixRoom: own,
 			PrefixK: s.Zeros(tensor.Float32, int64(places), n, d, int64(room)), PrefixV: s.Zeros(tensor.Float32, int64(places), n, int64(room), d),
 			SuffixK: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d), SuffixV: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d)})
 	}
@@ -261,8 +261,8 @@ func (g *generation) prefill(s *tensor.Scope, which []int) error {
 	return nil
 }
 
-// attend pads the heads of qkv [1, n, 3·H] with zeros to the kernel's lanes where they need it, which changes no product,
-// and cuts the result [n, H] back.
+// attend pads the heads of qkv [1, n, (N + 2·KV)·D] with zeros to the kernel's lanes where they need it, which changes no
+// product, and cuts the result [n, N·D] back.
 func (g *generation) attend(s *tensor.Scope, c *tensor.DecodeCache, qkv tensor.Tensor, rows tensor.Rows) tensor.Tensor {
 	d, padded := int64(g.m.Config.HeadDim()), int64(c.Dim)
 	if d == padded {
@@ -289,15 +289,18 @@ func (g *generation) step(s *tensor.Scope) error {
 		rows.Slot[i], rows.SuffixLen[i] = q.slot, int32(len(q.ids)-1)
 		rows.Prefix[i], rows.PrefixLen[i] = q.of.place, int32(length)
 	}
-	x := g.m.embed(s, Input{IDs: s.FromInt64(ids, 1, full), Positions: s.FromInt64(pos, 1, full)})
+	in := Input{IDs: s.FromInt64(ids, 1, full), Positions: s.FromInt64(pos, 1, full)}
+	x := g.m.embed(s, in)
+	r := g.m.turn(s, in)
+	width := int64(g.m.Config.Heads * g.m.Config.HeadDim())
 	for i, b := range g.m.blocks {
-		qkv := s.Contiguous(s.To(b.attn.fused(s, b.attnNorm.apply(s, x), nil), tensor.Float32))
+		qkv := s.Contiguous(s.To(b.attn.fused(s, b.attnNorm.apply(s, x), r, nil), tensor.Float32))
 		y := g.attend(s, g.layers[i], qkv, rows)
 		if full > n {
-			y = s.Cat(0, y, s.Zeros(tensor.Float32, full-n, int64(g.m.Config.Hidden)))
+			y = s.Cat(0, y, s.Zeros(tensor.Float32, full-n, width))
 		}
-		y = s.To(s.View(y, 1, full, int64(g.m.Config.Hidden)), g.m.Compute)
-		x = s.Add(x, b.attn.output(s, y, nil))
+		y = s.To(s.View(y, 1, full, width), g.m.Compute)
+		x = s.Add(x, b.attn.out.apply(s, y, nil))
 		x = s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), nil))
 	}
 	logits := s.Contiguous(g.m.Logits(s, g.m.norm.apply(s, x)))

@@ -2,26 +2,24 @@ package lm
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"popri/tensor"
 )
 
-// Greedy samples are the likeliest tokens of the whole forward pass, whatever the size of a head is.
+// Greedy samples are the likeliest tokens of the whole forward pass, whatever the architecture and the size of a head are.
 func TestGreedyFollowsForward(t *testing.T) {
-	for _, dim := range []int{8, 16, 20, 48} {
-		t.Run(fmt.Sprintf("head of %d", dim), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(uint64(dim), 1))
-			m, err := New(Config{Type: "gpt2", Vocab: 97, Context: 48, Hidden: 3 * dim, Layers: 2, Heads: 3, Inner: 5 * dim, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true},
-				Options{}, func() float64 { return 10 * random.NormFloat64() })
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.Free()
+	configs := small()
+	for _, dim := range []int{16, 20, 48} {
+		configs[fmt.Sprintf("head of %d", dim)] = Config{Type: "gpt2", Vocab: 97, Context: 48, Hidden: 3 * dim, Layers: 2, Heads: 3, Inner: 5 * dim,
+			NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}
+	}
+	for name, c := range configs {
+		t.Run(name, func(t *testing.T) {
+			m := newSmall(t, c)
 			prompts := [][]int32{{5}, {7, 8, 9}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}}
-			got, err := m.Generate(t.Context(), prompts, 3, SampleOptions{MaxNewTokens: 20})
+			got, err := m.Generate(t.Context(), prompts, 3, SampleOptions{MaxNewTokens: 20, IgnoreEOS: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package lm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -12,9 +13,6 @@ import (
 )
 
 func save(m *Model, dir string, d safetensors.DType) error {
-	if m.Config.Type != "gpt2" {
-		return fmt.Errorf("lm: saving a %s model is not supported", m.Config.Type)
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("lm: %w", err)
 	}
@@ -34,14 +32,14 @@ func save(m *Model, dir string, d safetensors.DType) error {
 	}
 	c := m.Config
 	types := map[safetensors.DType]string{safetensors.F32: "float32", safetensors.F16: "float16", safetensors.BF16: "bfloat16"}
-	config := map[string]any{
-		"architectures": []string{"GPT2LMHeadModel"}, "model_type": "gpt2", "dtype": types[d],
-		"vocab_size": c.Vocab, "n_positions": c.Context, "n_embd": c.Hidden, "n_layer": c.Layers, "n_head": c.Heads, "n_inner": c.Inner,
-		"layer_norm_epsilon": c.NormEps, "activation_function": c.Gelu, "tie_word_embeddings": c.TiedHead, "scale_attn_weights": c.ScaleAttn,
-		"attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0,
-	}
-	if len(c.EOS) > 0 {
+	config := architectures[c.Type].fields(c)
+	maps.Copy(config, map[string]any{"model_type": c.Type, "dtype": types[d], "torch_dtype": types[d], "vocab_size": c.Vocab, "tie_word_embeddings": c.TiedHead})
+	switch len(c.EOS) {
+	case 0:
+	case 1:
 		config["eos_token_id"], config["bos_token_id"] = c.EOS[0], c.EOS[0]
+	default:
+		config["eos_token_id"] = c.EOS
 	}
 	b, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {

@@ -38,6 +38,20 @@ func (s *Scope) Log(a Tensor) Tensor {
 	return s.own("Log", out, a)
 }
 
+// Cos applies it element by element.
+func (s *Scope) Cos(a Tensor) Tensor {
+	var out C.tensor
+	C.atg_cos(&out, a.c)
+	return s.own("Cos", out, a)
+}
+
+// Sin applies it element by element.
+func (s *Scope) Sin(a Tensor) Tensor {
+	var out C.tensor
+	C.atg_sin(&out, a.c)
+	return s.own("Sin", out, a)
+}
+
 // Sqrt applies it element by element.
 func (s *Scope) Sqrt(a Tensor) Tensor {
 	var out C.tensor

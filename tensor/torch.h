@@ -5,6 +5,7 @@ typedef void *tensor;
 typedef void *scalar;
 
 char *get_and_reset_last_err();
+tensor at_tensor_of_blob(void *, int64_t *, size_t, int64_t *, size_t, int, int);
 tensor at_tensor_of_data(void *, int64_t *, size_t, size_t, int);
 void at_copy_data(tensor, void *, size_t, size_t);
 void *at_data_ptr(tensor);
@@ -37,6 +38,7 @@ void atg_bmm(tensor *, tensor, tensor);
 void atg_cat(tensor *, tensor *, int, int64_t);
 void atg_clamp_min(tensor *, tensor, scalar);
 void atg_contiguous(tensor *, tensor);
+void atg_cos(tensor *, tensor);
 void atg_cumsum(tensor *, tensor, int64_t, int);
 void atg_detach(tensor *, tensor);
 void atg_div(tensor *, tensor, tensor);
@@ -77,6 +79,7 @@ void atg_select(tensor *, tensor, int64_t, int64_t);
 void atg_set_requires_grad(tensor *, tensor, int);
 void atg_sigmoid(tensor *, tensor);
 void atg_silu(tensor *, tensor);
+void atg_sin(tensor *, tensor);
 void atg_softmax(tensor *, tensor, int64_t, int);
 void atg_sqrt(tensor *, tensor);
 void atg_square(tensor *, tensor);
@@ -117,3 +120,4 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
                     float *normaliser, int32_t *best);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
+int popri_not_finite(const void *x, int64_t n, int size, uint64_t exponent);

@@ -19,11 +19,8 @@ import (
 var NotBuilt = []string{
 	"accountant/discrete_gaussian/*", "accountant/fixed_size_gaussian/*", "accountant/laplace/*", "accountant/poisson_laplace/*", "accountant/poisson_gaussian/[^r]*",
 	"accountant/composition/*", "accountant/tree/*", "accountant/gaussian/pld",
-	"dpo/trace-llama/*",
 	"embedding/bert-tiny", "embedding/minilm",
-	"models/llama*", "models/qwen2*", "peft/llama*", "peft/qwen2*",
 	"tokenizers/minilm",
-	"train/llama-*",
 }
 
 // Root returns the folder of golden data. A folder that is named and missing is a failure, never a skip.

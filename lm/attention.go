@@ -1,0 +1,57 @@
+package lm
+
+import (
+	"slices"
+
+	"popri/tensor"
+)
+
+// attention is causal self-attention of heads query heads that share kvHeads heads of keys and values.
+type attention struct {
+	qkv                 projection // onto the queries, keys and values of all heads side by side
+	out                 projection
+	heads, kvHeads, dim int64
+}
+
+func (a *attention) linears() []*Linear { return slices.Concat(a.qkv.linears(), a.out.linears()) }
+
+// fused returns queries, keys and values side by side, [B, T, (N + 2·KV)·D], queries and keys turned by their positions.
+func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r turn, adapter Adapter) tensor.Tensor {
+	y := a.qkv.apply(s, x, adapter)
+	if !r.cos.Defined() {
+		return y
+	}
+	shape := y.Shape()
+	all := s.View(y, shape[0], shape[1], -1, a.dim)
+	turned := r.apply(s, s.Narrow(all, 2, 0, a.heads+a.kvHeads))
+	return s.View(s.Cat(2, turned, s.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads)), shape...)
+}
+
+// project returns the queries [B, N, T, D] and the keys and values [B, KV, T, D].
+func (a *attention) project(s *tensor.Scope, x tensor.Tensor, r turn, adapter Adapter) (q, k, v tensor.Tensor) {
+	y := a.qkv.apply(s, x, adapter)
+	shape := y.Shape()
+	all := s.View(y, shape[0], shape[1], -1, a.dim)
+	turned := s.Narrow(all, 2, 0, a.heads+a.kvHeads)
+	if r.cos.Defined() {
+		turned = r.apply(s, turned)
+	}
+	turned = s.Transpose(turned, 1, 2)
+	v = s.Transpose(s.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads), 1, 2)
+	return s.Narrow(turned, 1, 0, a.heads), s.Narrow(turned, 1, a.heads, a.kvHeads), v
+}
+
+// attend returns the heads' outputs side by side [B, T, N·D]. mask is added to the scores. The query heads that share
+// keys are rows of one product with them.
+func (a *attention) attend(s *tensor.Scope, q, k, v, mask tensor.Tensor, scale float64) tensor.Tensor {
+	shape := q.Shape()
+	b, t := shape[0], shape[2]
+	if a.heads > a.kvHeads {
+		q = s.Reshape(q, b, a.kvHeads, -1, a.dim)
+	}
+	scores := s.MatMul(s.MulScalar(q, scale), s.Transpose(k, 2, 3))
+	scores = s.Softmax(s.Add(s.View(scores, b, a.heads, t, t), mask), -1)
+	y := s.MatMul(s.View(scores, b, a.kvHeads, -1, t), v)
+	y = s.Transpose(s.View(y, b, a.heads, t, a.dim), 1, 2)
+	return s.Reshape(y, b, t, a.heads*a.dim)
+}

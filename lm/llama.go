@@ -1,0 +1,119 @@
+package lm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// LLaMA (Touvron et al. 2023; Llama 3, Grattafiori et al. 2024): rotary positions, RMS norm before attention and MLP,
+// groups of query heads that share keys and values, SwiGLU, no biases unless the config says so.
+var llama = architecture{config: llamaConfig, fields: llamaFields("LlamaForCausalLM"), build: llamaBuild, rename: llamaName, residual: llamaResidual}
+
+var llamaResidual = []string{"o_proj", "down_proj"}
+
+// llamaLike is what the config.json of LLaMA and of its descendants has in common.
+type llamaLike struct {
+	Vocab   int      `json:"vocab_size"`
+	Context int      `json:"max_position_embeddings"`
+	Hidden  int      `json:"hidden_size"`
+	Layers  int      `json:"num_hidden_layers"`
+	Heads   int      `json:"num_attention_heads"`
+	KVHeads int      `json:"num_key_value_heads"`
+	Dim     int      `json:"head_dim"`
+	Inner   int      `json:"intermediate_size"`
+	Eps     float64  `json:"rms_norm_eps"`
+	Act     string   `json:"hidden_act"`
+	Tied    bool     `json:"tie_word_embeddings"`
+	EOS     tokenIDs `json:"eos_token_id"`
+	rotaryFields
+	// Attention over the last Window tokens only. Within a window's length it is full attention.
+	Window    *int  `json:"sliding_window"`
+	UseWindow *bool `json:"use_sliding_window"`
+	// LLaMA's switches.
+	AttnBias    bool     `json:"attention_bias"`
+	MLPBias     bool     `json:"mlp_bias"`
+	Parallelism int      `json:"pretraining_tp"`
+	LayerTypes  []string `json:"layer_types"`
+}
+
+// config reads the fields of one architecture. windowed says what a missing use_sliding_window means.
+func (f llamaLike) config(raw []byte, windowed bool, harmless ...string) (Config, error) {
+	if err := decodeConfig(raw, &f, harmless...); err != nil {
+		return Config{}, err
+	}
+	if f.Act != "silu" {
+		return Config{}, fmt.Errorf("hidden_act: %q is not supported (silu)", f.Act)
+	}
+	if f.Parallelism != 0 && f.Parallelism != 1 {
+		return Config{}, fmt.Errorf("pretraining_tp: %d is not supported", f.Parallelism)
+	}
+	for i, t := range f.LayerTypes {
+		if t != "full_attention" && t != "sliding_attention" {
+			return Config{}, fmt.Errorf("layer_types: layer %d: %q is not supported", i, t)
+		}
+	}
+	rotary, err := f.rotary()
+	if err != nil {
+		return Config{}, err
+	}
+	if f.UseWindow != nil {
+		windowed = *f.UseWindow
+	}
+	if windowed && f.Window != nil {
+		f.Context = min(f.Context, *f.Window)
+	}
+	return Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads, KVHeads: f.KVHeads, Dim: f.Dim, Inner: f.Inner,
+		NormEps: f.Eps, TiedHead: f.Tied, EOS: f.EOS, ScaleAttn: true, Rotary: rotary, QKVBias: f.AttnBias, OutBias: f.AttnBias, MLPBias: f.MLPBias}, nil
+}
+
+func llamaConfig(raw []byte) (Config, error) {
+	f := llamaLike{Vocab: 32000, Context: 2048, Hidden: 4096, Layers: 32, Heads: 32, Inner: 11008, Eps: 1e-6, Act: "silu", rotaryFields: rotaryFields{Theta: 10000}}
+	return f.config(raw, false)
+}
+
+func llamaFields(class string) func(c Config) map[string]any {
+	return func(c Config) map[string]any {
+		theta, scaling := c.Rotary.fields()
+		f := map[string]any{
+			"architectures":           []string{class},
+			"max_position_embeddings": c.Context, "hidden_size": c.Hidden, "num_hidden_layers": c.Layers, "num_attention_heads": c.Heads,
+			"num_key_value_heads": c.KVHeads, "head_dim": c.Dim, "intermediate_size": c.Inner, "rms_norm_eps": c.NormEps, "hidden_act": "silu",
+			"rope_theta": theta, "rope_scaling": scaling, "attention_dropout": 0,
+		}
+		if class == "LlamaForCausalLM" {
+			f["attention_bias"], f["mlp_bias"] = c.QKVBias, c.MLPBias
+		} else {
+			f["sliding_window"] = nil
+		}
+		return f
+	}
+}
+
+func llamaName(name string) string {
+	if strings.HasSuffix(name, ".rotary_emb.inv_freq") {
+		return "" // a buffer in old checkpoints
+	}
+	if strings.HasPrefix(name, "model.") || name == headName {
+		return name
+	}
+	return "model." + name
+}
+
+func llamaBuild(m *Model, b *builder) {
+	c := m.Config
+	h, in, heads, kv, d := int64(c.Hidden), int64(c.Inner), int64(c.Heads), int64(c.KVHeads), int64(c.Dim)
+	m.tok = b.take("model.embed_tokens.weight", int64(c.Vocab), h)
+	for i := range c.Layers {
+		p := fmt.Sprintf("model.layers.%d.", i)
+		m.blocks = append(m.blocks, block{
+			attnNorm: b.rmsNorm(p+"input_layernorm", h),
+			attn: &attention{
+				qkv: b.join(h, c.QKVBias, part{p + "self_attn.q_proj", heads * d}, part{p + "self_attn.k_proj", kv * d}, part{p + "self_attn.v_proj", kv * d}),
+				out: b.linear(p+"self_attn.o_proj", heads*d, h, c.OutBias), heads: heads, kvHeads: kv, dim: d},
+			mlpNorm: b.rmsNorm(p+"post_attention_layernorm", h),
+			mlp: &gatedMLP{gateUp: b.join(h, c.MLPBias, part{p + "mlp.gate_proj", in}, part{p + "mlp.up_proj", in}),
+				down: b.linear(p+"mlp.down_proj", in, h, c.MLPBias)},
+		})
+	}
+	m.norm = b.rmsNorm("model.norm", h)
+}

@@ -1,0 +1,248 @@
+package lm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"popri/safetensors"
+	"popri/tensor"
+)
+
+// Options say how a checkpoint is loaded.
+type Options struct {
+	Weights tensor.DType // type the weights are kept in; 0 means float32
+	Compute tensor.DType // type of activations; 0 means that of the weights
+}
+
+// Load reads a model from a Hugging Face directory: config.json and safetensors, single or sharded. Every tensor that
+// the architecture needs must be there with the shape that config.json says, finite, and none may be left over. The files
+// are mapped, and each tensor goes straight to its place.
+func Load(dir string, o Options) (*Model, error) {
+	config, err := readConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := safetensors.OpenModel(dir)
+	if err != nil {
+		return nil, fmt.Errorf("lm: %w", err)
+	}
+	defer files.Close()
+	stored := map[string]safetensors.Tensor{}
+	for _, name := range files.Names() {
+		t, _ := files.Tensor(name)
+		if as := architectures[config.Type].rename(name); as != "" {
+			stored[as] = t
+		}
+	}
+	if config.TiedHead {
+		delete(stored, headName) // a copy of the embedding
+	}
+	m, err := assemble(config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
+		t, ok := stored[name]
+		if !ok {
+			return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s is missing", dir, name)
+		}
+		if !slices.Equal(t.Shape, shape) {
+			return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has shape %v, config.json makes it %v", dir, name, t.Shape, shape)
+		}
+		delete(stored, name)
+		types := map[safetensors.DType]tensor.DType{safetensors.F32: tensor.Float32, safetensors.F16: tensor.Float16, safetensors.BF16: tensor.BFloat16, safetensors.F64: tensor.Float64}
+		d, ok := types[t.DType]
+		if !ok {
+			return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has the type %s, weights are floating point", dir, name, t.DType)
+		}
+		x := s.Borrow(d, t.Data, shape...)
+		if !s.Finite(x) {
+			return tensor.Tensor{}, fmt.Errorf("lm: %s: %w", dir, t.CheckFinite())
+		}
+		return x, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(stored) > 0 {
+		names := slices.Sorted(maps.Keys(stored))
+		m.Free()
+		return nil, fmt.Errorf("lm: %s: the checkpoint holds tensors that a %s model with this config.json does not have: %s", dir, config.Type, strings.Join(names[:min(5, len(names))], ", "))
+	}
+	return m, nil
+}
+
+// New makes a model with random weights: normal with standard deviation 0.02, that of the projections onto the residual
+// stream divided by √(2·layers), norms at one and biases at zero, as GPT-2 was initialised.
+func New(config Config, o Options, normal func() float64) (*Model, error) {
+	arch, ok := architectures[config.Type]
+	if !ok {
+		return nil, fmt.Errorf("lm: model type %q is not supported", config.Type)
+	}
+	config = config.complete()
+	if err := config.check(); err != nil {
+		return nil, fmt.Errorf("lm: %w", err)
+	}
+	return assemble(config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
+		if len(shape) == 1 {
+			if strings.HasSuffix(name, ".bias") {
+				return s.Zeros(tensor.Float32, shape...), nil
+			}
+			return s.Full(tensor.Float32, 1, shape...), nil
+		}
+		std := 0.02
+		for _, end := range arch.residual {
+			if strings.HasSuffix(name, end+".weight") {
+				std /= math.Sqrt(2 * float64(config.Layers))
+			}
+		}
+		data := make([]float32, shape[0]*shape[1])
+		for i := range data {
+			data[i] = float32(std * normal())
+		}
+		return s.FromFloat32(data, shape...), nil
+	})
+}
+
+// headName is the output projection's name in every architecture.
+const headName = "lm_head.weight"
+
+// A source gives the tensor of a name and shape. It is copied before the scope ends.
+type source func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error)
+
+// builder puts a model together.
+type builder struct {
+	m    *Model
+	s    *tensor.Scope
+	o    Options
+	get  source
+	errs []error
+}
+
+func assemble(config Config, o Options, get source) (*Model, error) {
+	if o.Weights == 0 {
+		o.Weights = tensor.Float32
+	}
+	if o.Compute == 0 {
+		o.Compute = o.Weights
+	}
+	m := &Model{Config: config, Compute: o.Compute, params: map[string]tensor.Tensor{}, linears: map[string]*Linear{}}
+	err := tensor.Run(func(s *tensor.Scope) error {
+		b := &builder{m: m, s: s, o: o, get: get}
+		architectures[config.Type].build(m, b)
+		m.head = m.tok
+		if !config.TiedHead {
+			m.head = b.take(headName, int64(config.Vocab), int64(config.Hidden))
+		}
+		if config.Rotary != (Rotary{}) {
+			f := config.Rotary.frequencies(config.HeadDim())
+			m.frequencies = s.Keep(s.FromFloat32(f, int64(len(f))))
+		}
+		return errors.Join(b.errs...)
+	})
+	if err != nil {
+		m.Free()
+		return nil, err
+	}
+	for _, b := range m.blocks {
+		for _, l := range slices.Concat(b.attn.linears(), b.mlp.linears()) {
+			m.linears[l.Name] = l
+		}
+	}
+	return m, nil
+}
+
+// Errors about a checkpoint's tensors that are reported together; all the others are mostly the same.
+const mostErrors = 5
+
+// fill copies the tensor of that name into dst.
+func (b *builder) fill(dst tensor.Tensor, name string) {
+	if len(b.errs) == mostErrors {
+		return
+	}
+	b.s.Do(func() {
+		src, err := b.get(b.s, name, dst.Shape())
+		if err != nil {
+			b.errs = append(b.errs, err)
+			return
+		}
+		b.s.Copy_(dst, src)
+	})
+}
+
+func (b *builder) take(name string, shape ...int64) tensor.Tensor {
+	t := b.s.Keep(b.s.Empty(b.o.Weights, shape...))
+	b.m.params[name] = t
+	b.fill(t, name)
+	return t
+}
+
+func (b *builder) layerNorm(name string, h int64) norm {
+	b.take(name+".weight", h)
+	b.take(name+".bias", h)
+	return layerNorm{m: b.m, weight: name + ".weight", bias: name + ".bias", eps: b.m.Config.NormEps}
+}
+
+func (b *builder) rmsNorm(name string, h int64) norm {
+	b.take(name+".weight", h)
+	return rmsNorm{m: b.m, weight: name + ".weight", eps: b.m.Config.NormEps}
+}
+
+// conv1D is a projection with a bias, stored [in, out].
+func (b *builder) conv1D(name string, in, out int64) *Linear {
+	b.take(name+".weight", in, out)
+	b.take(name+".bias", out)
+	return &Linear{Name: name, In: in, Out: out, InOut: true, weight: name + ".weight", bias: name + ".bias", m: b.m}
+}
+
+// linear is a projection stored [out, in].
+func (b *builder) linear(name string, in, out int64, bias bool) *Linear {
+	l := &Linear{Name: name, In: in, Out: out, weight: name + ".weight", m: b.m}
+	b.take(l.weight, out, in)
+	if bias {
+		l.bias = name + ".bias"
+		b.take(l.bias, out)
+	}
+	return l
+}
+
+// part names one projection of a joined one.
+type part struct {
+	name string
+	out  int64
+}
+
+// join puts projections of one input side by side.
+func (b *builder) join(in int64, bias bool, parts ...part) *joined {
+	total := int64(0)
+	for _, p := range parts {
+		total += p.out
+	}
+	j := &joined{}
+	allocate := func(shape ...int64) tensor.Tensor {
+		t := b.s.Keep(b.s.Empty(b.o.Weights, shape...))
+		b.m.shared = append(b.m.shared, t)
+		return t
+	}
+	view := func(of tensor.Tensor, name string, at, n int64) {
+		t := b.s.Keep(b.s.Narrow(of, 0, at, n))
+		b.m.params[name] = t
+		b.fill(t, name)
+	}
+	j.weight = allocate(total, in)
+	if bias {
+		j.bias = allocate(total)
+	}
+	at := int64(0)
+	for _, p := range parts {
+		l := &Linear{Name: p.name, In: in, Out: p.out, weight: p.name + ".weight", m: b.m}
+		view(j.weight, l.weight, at, p.out)
+		if bias {
+			l.bias = p.name + ".bias"
+			view(j.bias, l.bias, at, p.out)
+		}
+		j.parts = append(j.parts, l)
+		at += p.out
+	}
+	return j
+}
