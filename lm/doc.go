@@ -9,5 +9,6 @@
 //	x = x + mlp(norm(x))          for each block
 //	logits = norm(x) · headᵀ
 //
-// Shapes are written with B sequences, T tokens, H hidden size, N heads of D = H/N, V vocabulary.
+// Shapes are written with B sequences, T tokens, H hidden size, N query heads and KV heads of keys and values of width D,
+// V vocabulary.
 package lm
