@@ -3,8 +3,9 @@
 //	text ─ added tokens cut out ─ split into words ─ bytes ─ merges by rank ─► ids
 //	"don't <|endoftext|>"   ["don" "'t" " "]   d·o·n → do·n → don   [9099, 470, 220, 50256]
 //
-// Byte-level BPE with the split of GPT-2, of LLaMA 3 or of Qwen 2 is supported, trained ([TrainBPE]), read ([Load])
-// and written. The results equal those of the reference library, offsets included. What a file asks for and this
+// Three kinds are read ([Load]): byte-level BPE with the split of GPT-2, of LLaMA 3 or of Qwen 2, which is also trained
+// ([TrainBPE]); BPE over characters that falls back to bytes (LLaMA 2); and BERT's WordPiece. The results equal those of
+// the reference library, offsets included. What a file asks for and this
 // package does not do is refused by name, never passed over: a tokenizer that is nearly right gives a model that is
 // quietly worse.
 //

@@ -268,13 +268,6 @@ func parse(content []byte) (*Tokenizer, error) {
 	if file.Version != "1.0" {
 		return nil, fmt.Errorf("version %q is not supported (supported: \"1.0\")", file.Version)
 	}
-	if !isNull(file.Normalizer) {
-		kind, err := typeOf(file.Normalizer)
-		if err != nil {
-			return nil, fmt.Errorf("normalizer: %w", err)
-		}
-		return nil, fmt.Errorf("normalizer %q is not supported (supported: none)", kind)
-	}
 	if isNull(file.Model) {
 		return nil, errors.New("model is missing")
 	}
@@ -282,23 +275,7 @@ func parse(content []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	if kind != "BPE" {
-		return nil, fmt.Errorf("model type %q is not supported (supported: \"BPE\")", kind)
-	}
-	var settings bpeSettings
-	if err := strict(file.Model, &settings); err != nil {
-		return nil, err
-	}
-	if err := settings.check(); err != nil {
-		return nil, err
-	}
-	split, err := parsePreTokenizer(file.PreTokenizer)
-	if err != nil {
-		return nil, fmt.Errorf("pre_tokenizer: %w", err)
-	}
-	if err := parseDecoder(file.Decoder); err != nil {
-		return nil, fmt.Errorf("decoder: %w", err)
-	}
+	t := &Tokenizer{source: slices.Clone(content)}
 	var added []AddedToken
 	for _, a := range file.AddedTokens {
 		for name, set := range map[string]bool{"single_word": a.SingleWord, "lstrip": a.LStrip, "rstrip": a.RStrip} {
@@ -308,26 +285,80 @@ func parse(content []byte) (*Tokenizer, error) {
 		}
 		added = append(added, AddedToken{ID: a.ID, Content: a.Content, Special: a.Special, Normalized: a.Normalized})
 	}
-	t := &Tokenizer{source: slices.Clone(content)}
-	if t.vocab, err = newVocabulary(settings.Vocab, added, bytesOfPiece); err != nil {
-		return nil, err
+	switch kind {
+	case "BPE":
+		var settings bpeSettings
+		if err := strict(file.Model, &settings); err != nil {
+			return nil, err
+		}
+		if err := settings.check(); err != nil {
+			return nil, err
+		}
+		if settings.ByteFallback {
+			err = t.parseByteFallback(&file, &settings, added)
+		} else {
+			err = t.parseBPE(&file, &settings, added)
+		}
+	case "WordPiece":
+		err = t.parseWordPiece(&file, added)
+	default:
+		err = fmt.Errorf("model type %q is not supported (supported: BPE, WordPiece)", kind)
 	}
-	if t.model, err = newByteLevel(t.vocab, settings.Merges, settings.IgnoreMerges, split); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if err := t.parsePostProcessor(file.PostProcessor); err != nil {
 		return nil, fmt.Errorf("post_processor: %w", err)
 	}
-	var plain, normalized []AddedToken
+	var plain, normalized []match
 	for _, a := range added {
-		if a.Normalized {
-			normalized = append(normalized, a)
-		} else {
-			plain = append(plain, a)
+		if !a.Normalized || t.normalizer == nil {
+			if m := (match{a.Content, a}); a.Normalized {
+				normalized = append(normalized, m)
+			} else {
+				plain = append(plain, m)
+			}
+			continue
 		}
+		text, _ := t.normalizer.normalize(a.Content, false)
+		if text == "" {
+			return nil, fmt.Errorf("added_tokens: nothing is left of %q when it is normalized", a.Content)
+		}
+		normalized = append(normalized, match{text, a})
+		// The reference decodes such a token to the text that it is found by.
+		if t.vocab.bytes[a.ID] = text; t.joiner == nil {
+			t.vocab.bytes[a.ID] = bytesOfPiece(text)
+		}
+		t.vocab.shown[a.ID] = text
 	}
 	t.first, t.then = newMatcher(plain), newMatcher(normalized)
 	return t, nil
+}
+
+// parseBPE reads byte-level BPE.
+func (t *Tokenizer) parseBPE(file *tokenizerFile, settings *bpeSettings, added []AddedToken) error {
+	if !isNull(file.Normalizer) {
+		kind, err := typeOf(file.Normalizer)
+		if err != nil {
+			return fmt.Errorf("normalizer: %w", err)
+		}
+		if kind != "NFC" {
+			return fmt.Errorf("normalizer %q is not supported for byte-level BPE (supported: NFC or none)", kind)
+		}
+		t.normalizer = nfc{}
+	}
+	split, err := parsePreTokenizer(file.PreTokenizer)
+	if err != nil {
+		return fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	if err := parseDecoder(file.Decoder); err != nil {
+		return fmt.Errorf("decoder: %w", err)
+	}
+	if t.vocab, err = newVocabulary(settings.Vocab, added, bytesOfPiece); err != nil {
+		return err
+	}
+	t.model, err = newByteLevel(t.vocab, settings.Merges, settings.IgnoreMerges, split)
+	return err
 }
 
 func (s *bpeSettings) check() error {
@@ -341,10 +372,8 @@ func (s *bpeSettings) check() error {
 		return fmt.Errorf("model.continuing_subword_prefix %q is not supported (supported: none)", *s.ContinuingSubwordPrefix)
 	case !empty(s.EndOfWordSuffix):
 		return fmt.Errorf("model.end_of_word_suffix %q is not supported (supported: none)", *s.EndOfWordSuffix)
-	case s.ByteFallback:
-		return errors.New("model.byte_fallback is not supported: the vocabulary must be byte-level")
 	}
-	// unk_token and fuse_unk have no effect: every byte is in the vocabulary, which newByteLevel checks.
+	// unk_token and fuse_unk have no effect: every byte is in the vocabulary, which is checked.
 	return nil
 }
 

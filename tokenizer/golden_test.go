@@ -8,8 +8,12 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"popri/internal/golden"
 )
@@ -68,11 +72,23 @@ func TestGoldenTokenizers(t *testing.T) {
 		kind := path.Join("tokenizers", filepath.Base(dir))
 		var file struct{ Model struct{ Type string } }
 		readJSON(t, filepath.Join(dir, FileName), &file)
-		if file.Model.Type != "BPE" {
+		if file.Model.Type != "BPE" && file.Model.Type != "WordPiece" {
 			golden.Unbuilt(t, kind)
 			continue
 		}
 		t.Run(filepath.Base(dir), func(t *testing.T) { checkGolden(t, dir, kind) })
+	}
+}
+
+// What the reference says of kinds that the golden data lacks; scripts/tokenizer_cases.py makes it.
+func TestReferenceCases(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join("testdata", "*", FileName))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("testdata holds no tokenizers: %v", err)
+	}
+	for _, file := range folders {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) { checkGolden(t, dir, filepath.ToSlash(dir)) })
 	}
 }
 
@@ -220,4 +236,77 @@ func TestGoldenUnicodeClasses(t *testing.T) {
 			}
 		}
 	}
+}
+
+// BERT's normalizer and pre-tokenizer must do with every code point what the reference's do.
+func TestGoldenBertUnicode(t *testing.T) {
+	var facts struct {
+		Bert    map[string][][2]rune
+		BertMap map[string]string `json:"bert_map"`
+	}
+	readJSON(t, filepath.Join(golden.Root(t), "tokenizers", "unicode.json"), &facts)
+	has := func(class string) map[rune]bool {
+		set := map[rune]bool{}
+		for _, r := range facts.Bert[class] {
+			for point := r[0]; point <= r[1]; point++ {
+				set[point] = true
+			}
+		}
+		if len(set) == 0 {
+			t.Fatalf("unicode.json lacks %s", class)
+		}
+		return set
+	}
+	removed, space, cjk, accents, punctuation, white := has("removed"), has("to_space"), has("cjk"), has("accent_removed"), has("punctuation"), has("whitespace")
+	cased, uncased := &bertNormalizer{cjk: true}, &bertNormalizer{cjk: true, folded: bertFolded()}
+	checked := 0
+	for point := range rune(utf8.MaxRune + 1) {
+		if !utf8.ValidRune(point) {
+			continue
+		}
+		checked++
+		plain, folded := string(point), string(point)
+		if hex, ok := facts.BertMap[fmt.Sprintf("%04X", point)]; ok {
+			folded = ""
+			for _, field := range strings.Fields(hex) {
+				n, err := strconv.ParseUint(field, 16, 32)
+				if err != nil {
+					t.Fatal(err)
+				}
+				folded += string(rune(n))
+			}
+		}
+		switch {
+		case removed[point]:
+			plain, folded = "", ""
+		case space[point]:
+			plain, folded = " ", " "
+		case accents[point]:
+			folded = ""
+		case point >= hangulFirst && point <= hangulLast:
+			folded = norm.NFD.String(plain)
+		case cjk[point]:
+			plain, folded = " "+plain+" ", " "+folded+" "
+		}
+		if got, _ := cased.normalize(string(point), false); got != plain {
+			t.Errorf("U+%04X: cased %q, want %q", point, got, plain)
+		}
+		if got, _ := uncased.normalize(string(point), false); got != folded {
+			t.Errorf("U+%04X: uncased %q, want %q", point, got, folded)
+		}
+		from, to := nextBertWord(string(point) + "a")
+		want := len(string(point)) + 1
+		switch {
+		case removed[point]:
+			continue // never reaches it
+		case white[point]:
+			from -= len(string(point))
+		case punctuation[point]:
+			want--
+		}
+		if from != 0 || to != want {
+			t.Errorf("U+%04X: the first word is [%d, %d), want [0, %d)", point, from, to, want)
+		}
+	}
+	golden.Checked(t, "tokenizers/unicode/bert", checked)
 }

@@ -10,11 +10,28 @@ import (
 // concurrently.
 type Tokenizer struct {
 	vocab        *vocabulary
-	model        *byteLevel
+	normalizer   normalizer // or nil
+	model        model
+	joiner       joiner   // nil joins bytes
 	first, then  *matcher // added tokens that are not normalized, and those that are
 	prefix, suff []int32  // the template's ids around a text
 	defaults     specialNames
 	source       []byte // the tokenizer.json
+}
+
+// A model makes ids of a part of a text that holds no added token. start says that the part begins the text.
+type model interface {
+	encode(ids []int32, text string, start bool) []int32
+	// locate does what encode does and tells where in the part each id came from.
+	locate(out []located, text string, start bool) []located
+	// words calls visit for what the model cuts a part into before it looks for pieces.
+	words(text string, visit func(string))
+}
+
+// located is an id and its half-open range in bytes.
+type located struct {
+	id       int32
+	from, to int
 }
 
 // Encoding is a text's ids and where they came from.
@@ -30,19 +47,25 @@ type Encoding struct {
 // beginning of a text, say) are not put around it, see [Tokenizer.Template].
 func (t *Tokenizer) Encode(text string) []int32 {
 	ids := make([]int32, 0, len(text)/3+4)
-	t.cut(t.first, text, func(between string, _ int) {
-		t.cut(t.then, between, func(plain string, _ int) {
-			ids = t.model.encode(ids, plain)
-		}, func(token AddedToken, _ int) { ids = append(ids, token.ID) })
-	}, func(token AddedToken, _ int) { ids = append(ids, token.ID) })
+	t.parts(text, false, func(plain string, _ []span, _ int, start bool) {
+		ids = t.model.encode(ids, plain, start)
+	}, func(token AddedToken, _, _ int) { ids = append(ids, token.ID) })
 	return ids
 }
 
 // EncodeWithOffsets returns what [Tokenizer.Encode] does together with the ranges of the text.
 func (t *Tokenizer) EncodeWithOffsets(text string) Encoding {
-	// Every id stands for the bytes that it decodes to, or for an added token's content, and together they are the text.
-	ids := t.Encode(text)
-	e := Encoding{IDs: ids, ByteOffsets: make([][2]int, len(ids)), CharOffsets: make([][2]int, len(ids))}
+	var all, part []located
+	t.parts(text, true, func(plain string, at []span, from int, start bool) {
+		part = t.model.locate(part[:0], plain, start)
+		for _, l := range part {
+			if at != nil {
+				l.from, l.to = at[l.from].from, at[l.to-1].to
+			}
+			all = append(all, located{l.id, from + l.from, from + l.to})
+		}
+	}, func(token AddedToken, from, to int) { all = append(all, located{token.ID, from, to}) })
+	e := Encoding{IDs: make([]int32, len(all)), ByteOffsets: make([][2]int, len(all)), CharOffsets: make([][2]int, len(all))}
 	// char is the index of the code point at [at, at+size) in the text.
 	char, at, size := 0, 0, 0
 	if len(text) > 0 {
@@ -55,20 +78,43 @@ func (t *Tokenizer) EncodeWithOffsets(text string) Encoding {
 			_, size = utf8.DecodeRuneInString(text[at:])
 		}
 	}
-	begin := 0
-	for i, id := range ids {
-		end := begin + t.vocab.width(id)
-		moveTo(begin)
+	for i, l := range all {
+		e.IDs[i] = l.id
+		moveTo(l.from)
 		e.ByteOffsets[i][0], e.CharOffsets[i][0] = at, char
-		moveTo(end - 1)
+		moveTo(l.to - 1)
 		e.ByteOffsets[i][1], e.CharOffsets[i][1] = at+size, char+1
-		begin = end
 	}
 	return e
 }
 
-// cut calls plain for the parts of text between added tokens and token for those, in order, with their offsets.
-func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token func(AddedToken, int)) {
+// parts calls plain for the normalized parts of text between added tokens and token for those, in order. at is what
+// [normalizer] tells of plain's bytes, from is the offset in the text that its ranges count from, and start says that plain
+// begins the text.
+func (t *Tokenizer) parts(text string, track bool, plain func(part string, at []span, from int, start bool), token func(t AddedToken, from, to int)) {
+	t.cut(t.first, text, func(between string, from int) {
+		var at []span
+		if t.normalizer != nil {
+			between, at = t.normalizer.normalize(between, track)
+		}
+		t.cut(t.then, between, func(part string, offset int) {
+			if at == nil {
+				plain(part, nil, from+offset, from+offset == 0)
+			} else {
+				plain(part, at[offset:offset+len(part)], from, from+offset == 0)
+			}
+		}, func(found AddedToken, a, b int) {
+			if at != nil {
+				a, b = at[a].from, at[b-1].to
+			}
+			token(found, from+a, from+b)
+		})
+	}, token)
+}
+
+// cut calls plain for the parts of text between added tokens, with their offsets, and token for those, with their ranges,
+// in order.
+func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token func(t AddedToken, from, to int)) {
 	offset := 0
 	for {
 		start, found, ok := m.next(text[offset:])
@@ -78,8 +124,9 @@ func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token 
 		if start > 0 {
 			plain(text[offset:offset+start], offset)
 		}
-		token(found, offset+start)
-		offset += start + len(found.Content)
+		offset += start
+		token(found.token, offset, offset+len(found.text))
+		offset += len(found.text)
 	}
 	if offset < len(text) {
 		plain(text[offset:], offset)
@@ -89,6 +136,15 @@ func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token 
 // Decode returns the text of ids. Bytes that are not UTF-8 become U+FFFD, one for every maximal ill-formed part; ids
 // that the vocabulary does not have give nothing. With skipSpecial, special tokens give nothing either.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
+	if t.joiner != nil {
+		var out strings.Builder
+		d := t.NewDecoder(skipSpecial)
+		for _, id := range ids {
+			out.WriteString(d.Add(id))
+		}
+		out.WriteString(d.Flush())
+		return out.String()
+	}
 	raw := make([]byte, 0, 4*len(ids))
 	for _, id := range ids {
 		raw = append(raw, t.text(id, skipSpecial)...)
@@ -169,76 +225,12 @@ func (t *Tokenizer) named(configured specialName, customary ...string) (int32, b
 	return 0, false
 }
 
-// Decoder decodes ids one at a time, for text that is shown or searched while it is made. It holds back the bytes of
-// a character until the character is whole, so that what Add and Flush return, joined, is what Decode returns.
-type Decoder struct {
-	tokenizer   *Tokenizer
-	skipSpecial bool
-	pending     []byte
-}
-
-// NewDecoder returns a decoder at the start of a text.
-func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder {
-	return &Decoder{tokenizer: t, skipSpecial: skipSpecial}
-}
-
-// Add returns the text that id completes, "" where it only begins a character.
-func (d *Decoder) Add(id int32) string {
-	text := d.tokenizer.text(id, d.skipSpecial)
-	if len(d.pending) == 0 && utf8.ValidString(text) {
-		return text
-	}
-	d.pending = append(d.pending, text...)
-	whole := len(d.pending) - unfinished(d.pending)
-	out := string(replaceIllFormed(nil, d.pending[:whole]))
-	d.pending = append(d.pending[:0], d.pending[whole:]...)
-	return out
-}
-
-// Flush returns what is left at the end of the text: U+FFFD for a character that was begun and never finished.
-func (d *Decoder) Flush() string {
-	out := string(replaceIllFormed(nil, d.pending))
-	d.pending = d.pending[:0]
-	return out
-}
-
-// unfinished returns the length of the end of b that a following byte could make into one character.
-func unfinished(b []byte) int {
-	for n := 1; n <= min(3, len(b)); n++ {
-		tail := b[len(b)-n:]
-		if !utf8.RuneStart(tail[0]) {
-			continue
-		}
-		if _, _, more := leadByte(tail[0]); more >= n && illFormed(tail) == n {
-			return n
-		}
-		return 0
-	}
-	return 0
-}
-
-// width returns how many bytes of text an id took.
-func (v *vocabulary) width(id int32) int {
-	if _, added := v.added[v.pieces[id]]; added {
-		return len(v.pieces[id])
-	}
-	return len(v.bytes[id])
-}
-
-// splitWords calls visit for the words of a text that merges never cross; added tokens are left out.
+// splitWords calls visit for the words of a text that pieces never cross; added tokens are left out.
 func (t *Tokenizer) splitWords(text string, visit func(string)) {
-	t.cut(t.first, text, func(between string, _ int) {
-		t.cut(t.then, between, func(plain string, _ int) {
-			for len(plain) > 0 {
-				n := t.model.split(plain)
-				visit(plain[:n])
-				plain = plain[n:]
-			}
-		}, func(AddedToken, int) {})
-	}, func(AddedToken, int) {})
+	t.parts(text, false, func(part string, _ []span, _ int, _ bool) { t.model.words(part, visit) }, func(AddedToken, int, int) {})
 }
 
-// Words returns the words that the split cuts a text into before merging, joined the text without its added tokens.
+// Words returns the normalized words that the split cuts a text into before it looks for pieces.
 func (t *Tokenizer) Words(text string) []string {
 	var words []string
 	t.splitWords(text, func(word string) { words = append(words, strings.Clone(word)) })

@@ -69,13 +69,13 @@ func checkText(t *testing.T, tokenizer *Tokenizer, text string) {
 	at := 0
 	for i, id := range e.IDs {
 		b, c := e.ByteOffsets[i], e.CharOffsets[i]
-		if b[0] > at || b[1] < at+tokenizer.vocab.width(id) || b[1] > len(text) {
-			t.Errorf("%q: id %d of width %d at byte %d has range %v", text, id, tokenizer.vocab.width(id), at, b)
+		if b[0] > at || b[1] < at+len(tokenizer.Bytes(id)) || b[1] > len(text) {
+			t.Errorf("%q: id %d of width %d at byte %d has range %v", text, id, len(tokenizer.Bytes(id)), at, b)
 		}
 		if chars := utf8.RuneCountInString(text[b[0]:b[1]]); utf8.ValidString(text) && c[1]-c[0] != chars {
 			t.Errorf("%q: byte range %v holds %d characters, char range is %v", text, b, chars, c)
 		}
-		at += tokenizer.vocab.width(id)
+		at += len(tokenizer.Bytes(id))
 	}
 	if at != len(text) {
 		t.Errorf("%q: ids cover %d of %d bytes", text, at, len(text))
@@ -90,7 +90,7 @@ func checkText(t *testing.T, tokenizer *Tokenizer, text string) {
 
 // The short and the long algorithm must do what the definition says: always the lowest rank, leftmost first.
 func TestMergesFollowTheDefinition(t *testing.T) {
-	m := trained(t, 420).model
+	m := trained(t, 420).model.(*byteLevel)
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
 		n := 2 + random.IntN(scanLimit-2)
@@ -113,10 +113,10 @@ func TestMergesFollowTheDefinition(t *testing.T) {
 			want = slices.Delete(want, best+1, best+2)
 		}
 		scan, heap := slices.Clone(ids), slices.Clone(ids)
-		if got := scan[:m.mergeByScan(scan)]; !slices.Equal(got, want) {
+		if got := scan[:m.merges.byScan(scan)]; !slices.Equal(got, want) {
 			t.Fatalf("scan of %v: %v, want %v", ids, got, want)
 		}
-		if got := heap[:m.mergeByHeap(heap)]; !slices.Equal(got, want) {
+		if got := heap[:m.merges.byHeap(heap)]; !slices.Equal(got, want) {
 			t.Fatalf("heap of %v: %v, want %v", ids, got, want)
 		}
 	}
@@ -376,7 +376,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"no model", func(f object) { delete(f, "model") }, []string{"model"}},
 		{"unknown setting", func(f object) { model(f)["speed"] = 1 }, []string{"speed"}},
 		{"dropout", func(f object) { model(f)["dropout"] = 0.1 }, []string{"dropout", "0.1"}},
-		{"byte fallback", func(f object) { model(f)["byte_fallback"] = true }, []string{"byte_fallback"}},
+		{"byte fallback without blanks", func(f object) { model(f)["byte_fallback"] = true; f["pre_tokenizer"] = nil }, []string{"byte_fallback"}},
+		{"byte fallback with a byte-level split", func(f object) { model(f)["byte_fallback"] = true }, []string{"pre_tokenizer", "ByteLevel"}},
 		{"suffix", func(f object) { model(f)["end_of_word_suffix"] = "</w>" }, []string{"</w>"}},
 		{"prefix", func(f object) { model(f)["continuing_subword_prefix"] = "##" }, []string{"##"}},
 		{"no vocabulary", func(f object) { delete(model(f), "vocab") }, []string{"vocab"}},
@@ -451,6 +452,13 @@ func FuzzLoad(f *testing.F) {
 	f.Add(trained(f, 258).JSON())
 	f.Add([]byte(`{"version":"1.0","model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}}`))
 	f.Add([]byte(`{"version":"1.0","added_tokens":[{"id":3,"content":"<s>"}],"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{}}`))
+	for _, kind := range []string{"byte-fallback", "metaspace-first", "bert-uncased", "qwen-nfc"} {
+		content, err := os.ReadFile(filepath.Join("testdata", kind, FileName))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(content)
+	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		tokenizer, err := Parse(content)
 		if err != nil {
@@ -459,8 +467,52 @@ func FuzzLoad(f *testing.F) {
 		for id := range int32(tokenizer.VocabSize()) {
 			tokenizer.Decode([]int32{id}, false)
 		}
-		if ids := tokenizer.Encode(sample); len(ids) == 0 {
-			t.Error("no ids")
+		if e := tokenizer.EncodeWithOffsets(sample); !slices.Equal(e.IDs, tokenizer.Encode(sample)) {
+			t.Error("ids with offsets differ")
+		}
+	})
+}
+
+// For every kind: ids with and without offsets agree, ranges lie in the text and advance, decoding streams, and the
+// result is UTF-8.
+func FuzzKinds(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "*", FileName))
+	if err != nil || len(files) == 0 {
+		f.Fatal(err)
+	}
+	var all []*Tokenizer
+	for _, file := range files {
+		tokenizer, err := Load(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		all = append(all, tokenizer)
+	}
+	f.Add(sample)
+	f.Add("")
+	f.Add("\xff\xf0\x9f\x91 <s> ▁ é e\u0301 Once[CLS]한")
+	f.Add(" \u1112\u1161\u11ab\u0344\x80▁▁ ")
+	f.Fuzz(func(t *testing.T, text string) {
+		for i, tokenizer := range all {
+			e := tokenizer.EncodeWithOffsets(text)
+			if ids := tokenizer.Encode(text); !slices.Equal(ids, e.IDs) {
+				t.Errorf("%s: %q: with offsets %v, without %v", files[i], text, e.IDs, ids)
+			}
+			from := 0
+			for k, r := range e.ByteOffsets {
+				if r[0] < from || r[1] <= r[0] || r[1] > len(text) {
+					t.Fatalf("%s: %q: id %d has range %v after one from %d", files[i], text, k, r, from)
+				}
+				from = r[0]
+				if c := e.CharOffsets[k]; utf8.ValidString(text) && utf8.RuneCountInString(text[:r[0]]) != c[0] {
+					t.Fatalf("%s: %q: byte range %v, char range %v", files[i], text, r, c)
+				}
+			}
+			decoded := tokenizer.Decode(e.IDs, false)
+			if !utf8.ValidString(decoded) {
+				t.Errorf("%s: %q decoded to %q, which is not UTF-8", files[i], text, decoded)
+			}
+			checkDecode(t, text, tokenizer, e.IDs, false, decoded)
 		}
 	})
 }

@@ -24,7 +24,8 @@ type vocabulary struct {
 	model   map[string]int32 // the model's pieces as the file writes them
 	added   map[string]int32
 	pieces  []string // by id; "" where there is none, see known
-	bytes   []string // what each decodes to
+	bytes   []string // what each stands for in a text
+	shown   []string // what a decoder is given for each: the piece, but for normalized added tokens
 	known   []bool
 	special []bool
 	list    []AddedToken // ascending by id
@@ -77,6 +78,7 @@ func newVocabulary(model map[string]int32, added []AddedToken, bytesOf func(stri
 		v.known[a.ID], v.pieces[a.ID], v.bytes[a.ID], v.special[a.ID] = true, a.Content, bytesOf(a.Content), a.Special
 	}
 	slices.SortFunc(v.list, func(a, b AddedToken) int { return int(a.ID - b.ID) })
+	v.shown = slices.Clone(v.pieces)
 	return v, nil
 }
 
@@ -84,40 +86,49 @@ func (v *vocabulary) has(id int32) bool { return id >= 0 && int(id) < len(v.know
 
 // matcher finds added tokens in text: the leftmost one, and the longest of those that start there.
 type matcher struct {
-	byFirst [256][]AddedToken // longest first
+	byFirst [256][]match // longest first
 	firsts  []byte
 }
 
-func newMatcher(tokens []AddedToken) *matcher {
+// match is an added token and the text that it is found by.
+type match struct {
+	text  string
+	token AddedToken
+}
+
+func newMatcher(tokens []match) *matcher {
 	m := &matcher{}
 	for _, t := range tokens {
-		first := t.Content[0]
+		first := t.text[0]
 		if m.byFirst[first] == nil {
 			m.firsts = append(m.firsts, first)
 		}
 		m.byFirst[first] = append(m.byFirst[first], t)
 	}
 	for _, first := range m.firsts {
-		slices.SortStableFunc(m.byFirst[first], func(a, b AddedToken) int { return len(b.Content) - len(a.Content) })
+		slices.SortStableFunc(m.byFirst[first], func(a, b match) int { return len(b.text) - len(a.text) })
 	}
 	return m
 }
 
 // next returns the first token in text and where it starts; ok is false where there is none.
-func (m *matcher) next(text string) (start int, token AddedToken, ok bool) {
+func (m *matcher) next(text string) (start int, found match, ok bool) {
+	if len(m.firsts) == 0 {
+		return 0, match{}, false
+	}
 	for at := 0; at < len(text); at++ {
 		if len(m.firsts) == 1 {
 			skip := strings.IndexByte(text[at:], m.firsts[0])
 			if skip < 0 {
-				return 0, AddedToken{}, false
+				return 0, match{}, false
 			}
 			at += skip
 		}
 		for _, t := range m.byFirst[text[at]] {
-			if strings.HasPrefix(text[at:], t.Content) {
+			if strings.HasPrefix(text[at:], t.text) {
 				return at, t, true
 			}
 		}
 	}
-	return 0, AddedToken{}, false
+	return 0, match{}, false
 }

@@ -20,7 +20,6 @@ var NotBuilt = []string{
 	"accountant/discrete_gaussian/*", "accountant/fixed_size_gaussian/*", "accountant/laplace/*", "accountant/poisson_laplace/*", "accountant/poisson_gaussian/[^r]*",
 	"accountant/composition/*", "accountant/tree/*", "accountant/gaussian/pld",
 	"embedding/bert-tiny", "embedding/minilm",
-	"tokenizers/minilm",
 }
 
 // Root returns the folder of golden data. A folder that is named and missing is a failure, never a skip.

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Makes tokenizer/testdata: what the reference library answers for kinds of tokenizers that testdata/golden lacks.
+
+    pip install tokenizers==0.23.3
+    python3 scripts/tokenizer_cases.py STORIES260K [DESTINATION]
+
+STORIES260K is the folder of that model (MIT licence), whose tokenizer.json is BPE with byte fallback. The other kinds are
+made from it and from testdata/golden: the same with Metaspace, byte-level BPE with NFC and Qwen's split, a cased BERT.
+Texts are random strings of atoms. The same seed and library give the same bytes.
+"""
+import json
+import random
+import sys
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+ROOT = Path(__file__).resolve().parent.parent
+ATOMS = [
+    " ", "  ", "   ", "\n", "\t", "a", "the", " the", "Once", "upon", "Lily", "x1", "12", "345", ".", ",", "!", "'s", "n't", "▁", " ▁", "é",
+    "e\u0301", "A\u030a", "\u1e9b\u0323", "ﬁ", "ñ", "n\u0303", "한", "\u1112\u1161\u11ab", "\u1112\u1161", "日本", "\uf900", "Ⅷ", "😀", "\u200d", "\u00ad", "\ufeff", "\u0000",
+    "ß", "İ", "ς", "ſ", "<s>", "</s>", "<unk>", "<|endoftext|>", "[CLS]", "[UNK]", "<0x41>", "\u0344", "q\u0307\u0323", "q\u0323\u0307", "\u212b", "ö", "ü̈", "Z", "q",
+]
+
+
+def write_lines(path, rows):
+    path.write_text("".join(json.dumps(r, ensure_ascii=True, separators=(",", ":")) + "\n" for r in rows), encoding="utf-8")
+
+
+def cases(name, source, destination, seed):
+    out = destination / name
+    out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(source, ensure_ascii=False, indent=1) + "\n"
+    (out / "tokenizer.json").write_text(text, encoding="utf-8")
+    reference = Tokenizer.from_str(text)
+    reference.no_truncation()
+    reference.no_padding()
+    rng = random.Random(seed)
+    texts = ["", *ATOMS] + ["".join(rng.choices(ATOMS, k=rng.randint(2, 14))) for _ in range(220)]
+    rows = []
+    for t in texts:
+        e = reference.encode(t, add_special_tokens=False)
+        at = [0]
+        for c in t:
+            at.append(at[-1] + len(c.encode()))
+        row = {"kind": "atoms", "text": t, "ids": e.ids, "char_offsets": [x for o in e.offsets for x in o],
+               "byte_offsets": [at[x] for o in e.offsets for x in o]}
+        for key, skip in (("decoded", False), ("decoded_skip_special", True)):
+            decoded = reference.decode(e.ids, skip_special_tokens=skip)
+            row[key] = None if decoded == t else decoded
+        rows.append(row)
+    write_lines(out / "cases.jsonl", rows)
+    size = reference.get_vocab_size(with_added_tokens=True)
+    decodes = []
+    for _ in range(120):
+        ids = [rng.randrange(size if rng.random() < 0.6 else min(size, 270)) for _ in range(rng.randint(1, 12))]
+        decodes.append({"kind": "any", "ids": ids, "decoded": reference.decode(ids, skip_special_tokens=False),
+                        "decoded_skip_special": reference.decode(ids, skip_special_tokens=True)})
+    write_lines(out / "decode.jsonl", decodes)
+    template = reference.encode("a").ids, reference.encode("a", add_special_tokens=False).ids
+    plain = template[1]
+    start = next(i for i in range(len(template[0])) if template[0][i:i + len(plain)] == plain)
+    meta = {"cases": len(rows), "decode_cases": len(decodes), "vocab_size": size,
+            "template": {"prefix": template[0][:start], "suffix": template[0][start + len(plain):]},
+            "special_ids": {t["content"]: t["id"] for t in source["added_tokens"] if t["special"]}}
+    (out / "meta.json").write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__.strip())
+    read = lambda path: json.loads(Path(path).read_text(encoding="utf-8"))
+    stories = read(Path(sys.argv[1]) / "tokenizer.json")
+    destination = Path(sys.argv[2]) if len(sys.argv) == 3 else ROOT / "tokenizer" / "testdata"
+    cases("byte-fallback", stories, destination, 1)
+    for scheme in ("first", "always"):
+        space = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": False}
+        cases("metaspace-" + scheme, {**stories, "normalizer": None, "pre_tokenizer": space}, destination, 2)
+    bytes_ = read(ROOT / "testdata" / "golden" / "tokenizers" / "gpt2-512" / "tokenizer.json")
+    qwen = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    split = {"type": "Split", "pattern": {"Regex": qwen}, "behavior": "Isolated", "invert": False}
+    cases("qwen-nfc", {**bytes_, "normalizer": {"type": "NFC"}, "post_processor": level,
+                       "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]}}, destination, 3)
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    letters = [chr(c) for c in range(33, 127)] + list("éñöß한日本一ſς😀")
+    vocab += letters + ["##" + c for c in letters if not c.isascii() or c.isalnum()] + ["the", "##he", "On", "##ce", "Lil", "##ly", "##n't", "up", "##on"]
+    special = [{"id": i, "content": t, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True} for i, t in enumerate(vocab[:5])]
+    case = {"id": len(vocab), "content": "Once", "single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}
+    for name, lower in (("bert-cased", False), ("bert-uncased", True)):
+        cases(name, {"version": "1.0", "truncation": None, "padding": None, "added_tokens": special + [case],
+                     "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": lower},
+                     "pre_tokenizer": {"type": "BertPreTokenizer"},
+                     "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+                                        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                                        "special_tokens": {t: {"id": t, "ids": [i], "tokens": [t]} for t, i in (("[CLS]", 2), ("[SEP]", 3))}},
+                     "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+                     "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 20,
+                               "vocab": {t: i for i, t in enumerate(dict.fromkeys(vocab))}}}, destination, 4)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+package tokenizer
+
+import (
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// What BERT's normalizer and pre-tokenizer know of a code point. The reference mixes several versions of Unicode, which
+// bertRanges and bertMap record.
+type bertFlags uint8
+
+const (
+	bertRemoved     bertFlags = 1 << iota // controls, format characters, private use
+	bertSpace                             // becomes a space
+	bertCJK                               // stands alone as a word
+	bertAccent                            // dropped with the accents
+	bertPunctuation                       // stands alone as a word
+)
+
+type bertRange struct {
+	first, last rune
+	flags       bertFlags
+}
+
+var bertASCII = func() (table [utf8.RuneSelf]bertFlags) {
+	for r := range rune(utf8.RuneSelf) {
+		table[r] = searchBert(r)
+	}
+	return table
+}()
+
+func searchBert(r rune) bertFlags {
+	low, high := 0, len(bertRanges)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		switch c := &bertRanges[mid]; {
+		case r < c.first:
+			high = mid
+		case r > c.last:
+			low = mid + 1
+		default:
+			return c.flags
+		}
+	}
+	return 0
+}
+
+// bertFolded maps a code point to what it is without accents and in lower case, where that is something else.
+var bertFolded = sync.OnceValue(func() map[rune]string {
+	folded := make(map[rune]string, len(bertMap)/8)
+	for entry := range strings.SplitSeq(bertMap, " ") {
+		r, size := utf8.DecodeRuneInString(entry)
+		folded[r] = entry[size:]
+	}
+	return folded
+})
+
+// bertNormalizer cleans a text, sets CJK characters apart, and without case drops accents and capitals (Devlin et al.
+// 2018, the uncased models).
+type bertNormalizer struct {
+	cjk    bool // spaces around CJK characters
+	folded map[rune]string
+}
+
+func (b *bertNormalizer) normalize(text string, track bool) (string, []span) {
+	n := &normalized{text: make([]byte, 0, len(text)+8), track: track}
+	for at := 0; at < len(text); {
+		if c := text[at]; c < utf8.RuneSelf {
+			switch flags := bertASCII[c]; {
+			case flags&bertRemoved != 0:
+				at++
+				continue
+			case flags&bertSpace != 0:
+				c = ' '
+			case b.folded != nil && 'A' <= c && c <= 'Z':
+				c += 'a' - 'A'
+			}
+			n.text = append(n.text, c)
+			n.came(1, at, at+1)
+			at++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[at:])
+		from, to := at, at+size
+		at = to
+		flags := searchBert(r)
+		if flags&bertRemoved != 0 { // also U+FFFD, which stands for what is not UTF-8
+			continue
+		}
+		apart := b.cjk && flags&bertCJK != 0
+		if apart {
+			n.add(' ', from, to)
+		}
+		switch {
+		case flags&bertSpace != 0:
+			n.add(' ', from, to)
+		case b.folded == nil:
+			n.add(r, from, to)
+		case flags&bertAccent != 0:
+		case r >= hangulFirst && r <= hangulLast:
+			i := r - hangulFirst
+			n.add(0x1100+i/588, from, to)
+			n.add(0x1161+i%588/28, from, to)
+			if t := i % 28; t > 0 {
+				n.add(0x11a7+t, from, to)
+			}
+		default:
+			if folded, ok := b.folded[r]; ok {
+				n.addBytes(folded, from, to)
+			} else {
+				n.add(r, from, to)
+			}
+		}
+		if apart {
+			n.add(' ', from, to)
+		}
+	}
+	return n.done()
+}
+
+// Hangul syllables fall apart into their letters by arithmetic (Unicode 16, 3.12).
+const hangulFirst, hangulLast = 0xac00, 0xd7a3
+
+// nextBertWord returns the first word of a text: white space is skipped, punctuation stands alone.
+func nextBertWord(text string) (from, to int) {
+	for at := 0; at < len(text); {
+		size := 1
+		var flags bertFlags
+		if text[at] < utf8.RuneSelf {
+			flags = bertASCII[text[at]]
+		} else {
+			var r rune
+			r, size = utf8.DecodeRuneInString(text[at:])
+			flags = searchBert(r)
+		}
+		if flags&(bertSpace|bertPunctuation) != 0 {
+			if to > from {
+				return from, to
+			}
+			if flags&bertPunctuation != 0 {
+				return at, at + size
+			}
+			at += size
+			from, to = at, at
+			continue
+		}
+		at += size
+		to = at
+	}
+	return from, to
+}

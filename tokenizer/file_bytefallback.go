@@ -1,0 +1,157 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// parseByteFallback reads LLaMA 2's tokenizer: spaces become blanks in the normalizer (Prepend and Replace) or in the
+// pre-tokenizer (Metaspace), and the decoder undoes it.
+func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings, added []AddedToken) error {
+	if settings.IgnoreMerges {
+		return errors.New("model.ignore_merges with byte_fallback is not supported")
+	}
+	inNormalizer, before, err := parseBlanks(file.Normalizer)
+	if err != nil {
+		return fmt.Errorf("normalizer: %w", err)
+	}
+	inSplit, scheme, err := parseMetaspace(file.PreTokenizer)
+	if err != nil {
+		return err
+	}
+	if inNormalizer == inSplit {
+		return errors.New("byte_fallback needs spaces to become blanks either in the normalizer (Replace) or in the pre_tokenizer (Metaspace)")
+	}
+	if inSplit {
+		before = scheme
+	}
+	// The blanks are put in by the model, so that what stands before it sees the text as it is.
+	for _, a := range added {
+		if a.Normalized && inNormalizer {
+			return fmt.Errorf("added_tokens: %q is normalized, which is not supported with byte_fallback", a.Content)
+		}
+	}
+	strip, err := parseBlankDecoder(file.Decoder)
+	if err != nil {
+		return fmt.Errorf("decoder: %w", err)
+	}
+	t.joiner = byteFallbackDecoder{strip: strip}
+	if t.vocab, err = newVocabulary(settings.Vocab, added, bytesOfFallback); err != nil {
+		return err
+	}
+	if _, ok := t.vocab.model[blank]; !ok {
+		return fmt.Errorf("model.vocab lacks %q, which stands for a space", blank)
+	}
+	t.model, err = newByteFallback(t.vocab, settings.Merges, before)
+	return err
+}
+
+// step is one element of a Sequence, with the settings that those known here have.
+type step struct {
+	Type    string  `json:"type"`
+	Prepend *string `json:"prepend"`
+	Pattern *struct {
+		String *string `json:"String"`
+	} `json:"pattern"`
+	Content *string `json:"content"`
+	Start   *int    `json:"start"`
+	Stop    *int    `json:"stop"`
+}
+
+func (s step) prepends() bool { return s.Type == "Prepend" && s.Prepend != nil && *s.Prepend == blank }
+
+func (s step) replaces(from, to string) bool {
+	return s.Type == "Replace" && s.Pattern != nil && s.Pattern.String != nil && *s.Pattern.String == from && s.Content != nil && *s.Content == to
+}
+
+// steps reads one step or a Sequence of them, whose list stands under key.
+func steps(raw json.RawMessage, key string) ([]step, error) {
+	kind, err := typeOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	list := []json.RawMessage{raw}
+	if kind == "Sequence" {
+		var sequence map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &sequence); err != nil {
+			return nil, err
+		}
+		list = nil
+		if err := json.Unmarshal(sequence[key], &list); err != nil {
+			return nil, fmt.Errorf("a Sequence without %s: %w", key, err)
+		}
+	}
+	var out []step
+	for _, raw := range list {
+		var s step
+		if err := strict(raw, &s); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func parseBlanks(raw json.RawMessage) (replaces bool, before prepend, err error) {
+	if isNull(raw) {
+		return false, prependNever, nil
+	}
+	list, err := steps(raw, "normalizers")
+	if err != nil {
+		return false, prependNever, err
+	}
+	if len(list) > 0 && list[0].prepends() {
+		before, list = prependPart, list[1:]
+	}
+	if len(list) != 1 || !list[0].replaces(" ", blank) {
+		return false, prependNever, fmt.Errorf("with byte_fallback only Prepend %q and Replace \" \" by it are supported", blank)
+	}
+	return true, before, nil
+}
+
+func parseMetaspace(raw json.RawMessage) (is bool, before prepend, err error) {
+	if isNull(raw) {
+		return false, prependNever, nil
+	}
+	var m struct {
+		Type        string `json:"type"`
+		Replacement string `json:"replacement"`
+		Scheme      string `json:"prepend_scheme"`
+		Split       *bool  `json:"split"`
+	}
+	if err := parseKind("pre_tokenizer", "Metaspace", raw, &m); err != nil {
+		return false, prependNever, err
+	}
+	if m.Replacement != blank || m.Split == nil || *m.Split {
+		return false, prependNever, fmt.Errorf("pre_tokenizer: Metaspace with replacement %q that splits is not supported (supported: %q, split false)", m.Replacement, blank)
+	}
+	schemes := map[string]prepend{"always": prependUnless, "first": prependFirst, "never": prependNever}
+	before, ok := schemes[m.Scheme]
+	if !ok {
+		return false, prependNever, fmt.Errorf("pre_tokenizer: Metaspace with prepend_scheme %q is not supported (supported: always, first, never)", m.Scheme)
+	}
+	return true, before, nil
+}
+
+// parseBlankDecoder knows Replace, ByteFallback, Fuse, and optionally Strip of one space at the start.
+func parseBlankDecoder(raw json.RawMessage) (strip bool, err error) {
+	if isNull(raw) {
+		return false, errors.New("is missing (supported with byte_fallback: Replace, ByteFallback, Fuse, Strip)")
+	}
+	list, err := steps(raw, "decoders")
+	if err != nil {
+		return false, err
+	}
+	if n := len(list); n == 4 {
+		s := list[3]
+		if s.Type != "Strip" || s.Content == nil || *s.Content != " " || s.Start == nil || *s.Start != 1 || s.Stop == nil || *s.Stop != 0 {
+			return false, errors.New("a Strip of anything but one space at the start is not supported")
+		}
+		strip, list = true, list[:3]
+	}
+	if len(list) != 3 || !list[0].replaces(blank, " ") || list[1].Type != "ByteFallback" || list[2].Type != "Fuse" {
+		return false, fmt.Errorf("with byte_fallback only a Sequence of Replace %q, ByteFallback, Fuse and Strip is supported", blank)
+	}
+	return strip, nil
+}

@@ -1,0 +1,150 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// wordPiece cuts a word into the longest pieces that the vocabulary has, from its start on (Schuster and Nakajima 2012, as
+// BERT uses it). A word that cannot be spelled so, or is longer than longest characters, is unknown as a whole.
+type wordPiece struct {
+	first, further map[string]int32 // pieces that begin a word, and those that go on, without their prefix
+	maxFirst       int              // bytes of the longest of each
+	maxFurther     int
+	unknown        int32
+	longest        int
+	cache          wordCache
+}
+
+func newWordPiece(v *vocabulary, prefix, unknown string, longest int) (*wordPiece, error) {
+	m := &wordPiece{first: map[string]int32{}, further: map[string]int32{}, longest: longest}
+	var ok bool
+	if m.unknown, ok = v.model[unknown]; !ok {
+		return nil, fmt.Errorf("model.unk_token %q is not in the vocabulary", unknown)
+	}
+	for piece, id := range v.model {
+		m.first[piece] = id
+		m.maxFirst = max(m.maxFirst, len(piece))
+		if rest, ok := strings.CutPrefix(piece, prefix); ok {
+			m.further[rest] = id
+			m.maxFurther = max(m.maxFurther, len(rest))
+		}
+	}
+	return m, nil
+}
+
+func (m *wordPiece) encode(ids []int32, text string, _ bool) []int32 {
+	for {
+		from, to := nextBertWord(text)
+		if from == to {
+			return ids
+		}
+		ids = m.encodeWord(ids, text[from:to])
+		text = text[to:]
+	}
+}
+
+func (m *wordPiece) encodeWord(ids []int32, word string) []int32 {
+	if id, ok := m.first[word]; ok && len(word) <= m.longest {
+		return append(ids, id)
+	}
+	if cached, ok := m.cache.get(word); ok {
+		return append(ids, cached...)
+	}
+	start := len(ids)
+	m.pieces(word, func(id int32, _, _ int) { ids = append(ids, id) })
+	m.cache.put(word, ids[start:])
+	return ids
+}
+
+// pieces calls visit for the pieces of a word with their ranges.
+func (m *wordPiece) pieces(word string, visit func(id int32, from, to int)) {
+	if len(word) > m.longest && utf8.RuneCountInString(word) > m.longest {
+		visit(m.unknown, 0, len(word))
+		return
+	}
+	type piece struct {
+		id int32
+		to int
+	}
+	var found [16]piece
+	list := found[:0]
+	vocab, most := m.first, m.maxFirst
+	for at := 0; at < len(word); {
+		to := min(len(word), at+most)
+		for ; to > at; to-- {
+			if to < len(word) && !utf8.RuneStart(word[to]) {
+				continue
+			}
+			if id, ok := vocab[word[at:to]]; ok {
+				list = append(list, piece{id, to})
+				break
+			}
+		}
+		if to == at {
+			visit(m.unknown, 0, len(word))
+			return
+		}
+		at = to
+		vocab, most = m.further, m.maxFurther
+	}
+	from := 0
+	for _, p := range list {
+		visit(p.id, from, p.to)
+		from = p.to
+	}
+}
+
+func (m *wordPiece) locate(out []located, text string, _ bool) []located {
+	at := 0
+	for {
+		from, to := nextBertWord(text[at:])
+		if from == to {
+			return out
+		}
+		m.pieces(text[at+from:at+to], func(id int32, a, b int) { out = append(out, located{id, at + from + a, at + from + b}) })
+		at += to
+	}
+}
+
+func (m *wordPiece) words(text string, visit func(string)) {
+	for {
+		from, to := nextBertWord(text)
+		if from == to {
+			return
+		}
+		visit(text[from:to])
+		text = text[to:]
+	}
+}
+
+// wordPieceDecoder joins pieces: one that does not go on begins a word, and a space comes before it.
+type wordPieceDecoder struct {
+	prefix  string
+	cleanup bool
+}
+
+// The reference takes the spaces before punctuation and contractions away, in this order, within each piece.
+var cleanups = [...][2]string{
+	{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+}
+
+func (d wordPieceDecoder) add(s *decoderState, piece string) string {
+	if s.begun {
+		if rest, ok := strings.CutPrefix(piece, d.prefix); ok {
+			piece = rest
+		} else {
+			piece = " " + piece
+		}
+	}
+	s.begun = true
+	if d.cleanup {
+		for _, c := range cleanups {
+			piece = strings.ReplaceAll(piece, c[0], c[1])
+		}
+	}
+	return piece
+}
+
+func (wordPieceDecoder) flush(*decoderState) string { return "" }
