@@ -100,6 +100,9 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, tok *tokeni
 		return r, err
 	}
 	defer m.Free()
+	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
+		return r, fmt.Errorf("downstream: %s: %w", u.ModelDir, err)
+	}
 	if src.Key != Public {
 		o := u.Options
 		if u.Measured != nil {

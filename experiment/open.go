@@ -139,6 +139,9 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if s.model, err = lm.Load(modelDir, lm.Options{Weights: tensor.Float32, Compute: computeType(c.Model.DType)}); err != nil {
 		return nil, mistake("%w", err)
 	}
+	if err := s.model.CheckVocabulary(tok.VocabSize()); err != nil {
+		return nil, mistake("%s: %w", modelDir, err)
+	}
 	encoder, err := newEncoder(c, s.Public)
 	if err != nil {
 		return nil, err

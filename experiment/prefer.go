@@ -74,6 +74,9 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		return nil, mistake("%w", err)
 	}
 	defer m.Free()
+	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
+		return nil, mistake("%s: %w", dir, err)
+	}
 	pairs, err := readPairs(o.Pairs, tok, m.Config.Context)
 	if err != nil {
 		return nil, mistake("%w", err)

@@ -95,6 +95,14 @@ func (m *Model) CheckTokens(ids []int32) error {
 	return nil
 }
 
+// CheckVocabulary returns an error where a tokenizer of the given size has ids that the model does not.
+func (m *Model) CheckVocabulary(size int) error {
+	if size > m.Config.Vocab {
+		return fmt.Errorf("lm: the tokenizer has ids up to %d, the model's vocabulary is %d: they do not belong together", size-1, m.Config.Vocab)
+	}
+	return nil
+}
+
 // PaddedInput lays sequences out as right-padded rows. A row's padding comes after its tokens, so the causal mask hides it.
 // The width is rounded up within the context, since each new size of a product costs the library a kernel.
 func PaddedInput(s *tensor.Scope, rows [][]int32, context int) Input {

@@ -237,6 +237,9 @@ void popri_sample(int from, int to, int vocab, const float *logits, float invers
     out[r] = -1;
     if (!(max > -INFINITY && max < INFINITY)) continue;
     if (u[r] < 0) {
+      int nan = 0;
+      for (int i = 0; i < vocab; i++) nan |= x[i] != x[i];
+      if (nan) continue;
       for (int i = 0; i < vocab && out[r] < 0; i++)
         if (x[i] == max) out[r] = i;
       continue;

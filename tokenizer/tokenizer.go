@@ -136,9 +136,20 @@ func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token 
 // Decode returns the text of ids. Bytes that are not UTF-8 become U+FFFD, one for every maximal ill-formed part; ids
 // that the vocabulary does not have give nothing. With skipSpecial, special tokens give nothing either.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
+	return t.decode(ids, skipSpecial, false)
+}
+
+// DecodeMore returns the text of ids that follow others: what a sample adds to its prompt. It differs from Decode for
+// vocabularies whose first piece is written otherwise than the further ones.
+func (t *Tokenizer) DecodeMore(ids []int32, skipSpecial bool) string {
+	return t.decode(ids, skipSpecial, true)
+}
+
+func (t *Tokenizer) decode(ids []int32, skipSpecial, begun bool) string {
 	if t.joiner != nil {
 		var out strings.Builder
 		d := t.NewDecoder(skipSpecial)
+		d.state.begun = begun
 		for _, id := range ids {
 			out.WriteString(d.Add(id))
 		}

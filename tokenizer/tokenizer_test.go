@@ -473,6 +473,22 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
+// A text that is decoded in two parts is the text decoded at once.
+func TestDecodeMore(t *testing.T) {
+	for kind, want := range map[string]string{"byte-fallback": "Once upon a time", "metaspace-first": "Once upon a time", "qwen-nfc": "Once upon a time", "bert-uncased": "the up the"} {
+		tokenizer, err := Load(filepath.Join("testdata", kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := tokenizer.Encode(want)
+		for cut := 1; cut < len(ids); cut++ {
+			if got := tokenizer.Decode(ids[:cut], true) + tokenizer.DecodeMore(ids[cut:], true); got != want {
+				t.Errorf("%s, cut at %d: %q, want %q", kind, cut, got, want)
+			}
+		}
+	}
+}
+
 // For every kind: ids with and without offsets agree, ranges lie in the text and advance, decoding streams, and the
 // result is UTF-8.
 func FuzzKinds(f *testing.F) {

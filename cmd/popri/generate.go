@@ -165,6 +165,9 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 		return usage(err)
 	}
 	defer model.Free()
+	if err := model.CheckVocabulary(tok.VocabSize()); err != nil {
+		return usage(fmt.Errorf("%s: %w", dir, err))
+	}
 	ids := make([][]int32, len(prompts))
 	for i, p := range prompts {
 		if err := model.CheckTokens(p.ids); err != nil {
@@ -177,7 +180,7 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 		ids[i] = p.ids
 	}
 	if len(o.stop) > 0 {
-		o.Stop = func(ids []int32) bool { _, found := cutAt(tok.Decode(ids, true), o.stop); return found }
+		o.Stop = func(ids []int32) bool { _, found := cutAt(tok.DecodeMore(ids, true), o.stop); return found }
 	}
 	bar := a.progress()
 	bar.begin("samples")
@@ -192,7 +195,7 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 	lines := make([]sampleLine, 0, len(prompts)*o.samples)
 	for i, p := range prompts {
 		for j, s := range drawn[i] {
-			text, _ := cutAt(tok.Decode(s.IDs, true), o.stop)
+			text, _ := cutAt(tok.DecodeMore(s.IDs, true), o.stop)
 			if s.IDs == nil {
 				s.IDs = []int32{}
 			}
