@@ -6,7 +6,17 @@
 //
 //	δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
 //
-// [Exact] computes that. [RDP] bounds it through Rényi divergences, also where each round asks a random (Poisson) sample
-// of the clients. The ledger, which refuses what a budget does not
-// cover, is accountant/ledger.
+// [Exact] computes that. [PLD] follows the distribution of the privacy loss on a grid, which is as tight where each round
+// asks a random sample of the clients. [RDP] bounds both through Rényi divergences: looser, and quick. Calibration
+// ([Plan]) turns any of them around. Every answer holds for a [Relation] and a unit (see [Event.Group]); an accountant
+// that knows no bound says [ErrNotApplicable] rather than guess.
+//
+// Who is drawn in a round decides what is valid:
+//
+//	everybody                exact, pld, rdp      both relations
+//	each with chance q       pld, rdp             add or remove; pld also replace
+//	n of N, no replacement   pld, rdp             replace: that N is public is the point of it
+//
+// What a training run releases as a tree of sums ([Tree]) is one Gaussian release once its sensitivity is known. The
+// ledger, which refuses what a budget does not cover, is accountant/ledger.
 package accountant

@@ -5,21 +5,31 @@ import (
 	"math"
 )
 
-// Exact is the accountant of Gaussian releases on all clients: no bound can be lower. The zero value is ready.
-type Exact struct{}
+// Exact is the accountant of Gaussian releases on all clients, of one Laplace release and of one release of integers
+// with discrete Gaussian noise: no bound can be lower. The zero value is ready.
+type Exact struct {
+	Relation Relation // the zero value is [AddOrRemove]
+}
 
 // Name implements [Accountant].
 func (Exact) Name() string { return "exact" }
 
-// Relation implements [Accountant].
-func (Exact) Relation() Relation { return AddOrRemove }
+// Neighbours implements [Accountant].
+func (x Exact) Neighbours() Relation { return neighbours(x.Relation) }
 
 // Epsilon implements [Accountant]. The result is at least the true ε up to the rounding of δ(ε), a few parts in 1e15.
-func (Exact) Epsilon(events []Event, delta float64) (float64, error) {
+func (x Exact) Epsilon(events []Event, delta float64) (float64, error) {
 	if err := validDelta(delta); err != nil {
 		return 0, err
 	}
-	mu, err := totalMu(events)
+	r, events, err := checked(x.Relation, events)
+	if err != nil {
+		return 0, err
+	}
+	if single, ok := singleDelta(events, r); ok {
+		return invert(single, delta), nil
+	}
+	mu, err := totalMu(events, r)
 	if err != nil {
 		return 0, err
 	}
@@ -27,33 +37,101 @@ func (Exact) Epsilon(events []Event, delta float64) (float64, error) {
 }
 
 // Delta implements [Accountant].
-func (Exact) Delta(events []Event, epsilon float64) (float64, error) {
+func (x Exact) Delta(events []Event, epsilon float64) (float64, error) {
 	if err := validEpsilon(epsilon); err != nil {
 		return 0, err
 	}
-	mu, err := totalMu(events)
+	r, events, err := checked(x.Relation, events)
+	if err != nil {
+		return 0, err
+	}
+	if single, ok := singleDelta(events, r); ok {
+		return single(epsilon), nil
+	}
+	mu, err := totalMu(events, r)
 	if err != nil {
 		return 0, err
 	}
 	return math.Exp(gaussianLogDelta(mu, epsilon)), nil
 }
 
-// totalMu composes Gaussian releases: the squares of 1/σ add up.
-func totalMu(events []Event) (float64, error) {
-	var squares float64
+// checked validates the relation and the events, and joins equal events.
+func checked(relation Relation, events []Event) (Relation, []Event, error) {
+	r, err := validRelation(relation)
+	if err != nil {
+		return r, nil, err
+	}
 	for _, e := range events {
 		if err := e.validate(); err != nil {
-			return 0, err
+			return r, nil, err
 		}
 		if e.Count == 0 {
 			continue
 		}
-		if e.sampled() {
-			return 0, fmt.Errorf("%w: the exact formula holds where all clients take part, not at sampling rate %g", ErrNotApplicable, e.SamplingRate)
+		if err := e.covered(r); err != nil {
+			return r, nil, err
 		}
-		squares += float64(e.Count) / (e.Sigma * e.Sigma)
+	}
+	return r, merge(events), nil
+}
+
+func neighbours(r Relation) Relation {
+	if r == "" {
+		return AddOrRemove
+	}
+	return r
+}
+
+// totalMu composes Gaussian releases: the squares of shift/σ add up.
+func totalMu(events []Event, r Relation) (float64, error) {
+	var squares float64
+	for _, e := range events {
+		if !e.plain() {
+			return 0, fmt.Errorf("%w: the exact formula holds for Gaussian noise where all clients take part", ErrNotApplicable)
+		}
+		s := e.Sigma / e.shift(r)
+		squares += float64(e.Count) / (s * s)
 	}
 	return math.Sqrt(squares), nil
+}
+
+// singleDelta returns δ(ε) of one release with noise other than Gaussian, where there is no more than that.
+func singleDelta(events []Event, r Relation) (func(epsilon float64) float64, bool) {
+	if len(events) != 1 {
+		return nil, false
+	}
+	e := events[0]
+	if e.Count != 1 || e.continuous() || e.sampled() || e.fixed() || e.Mechanism == DiscreteGaussian && e.Sigma > mostDiscrete {
+		return nil, false
+	}
+	if e.Mechanism == Laplace {
+		return func(epsilon float64) float64 { return laplaceDelta(e.shift(r)/e.Sigma, epsilon) }, true
+	}
+	return func(epsilon float64) float64 { return discreteDelta(e.Sigma, e.shift(r), epsilon) }, true
+}
+
+// invert returns the least ε at which a falling δ(ε) is at most delta, by bisection to the last bit.
+func invert(f func(epsilon float64) float64, delta float64) float64 {
+	if f(0) <= delta {
+		return 0
+	}
+	low, high := 0.0, 1.0
+	for f(high) > delta {
+		if low, high = high, 2*high; math.IsInf(high, 1) {
+			return high
+		}
+	}
+	for {
+		middle := low + (high-low)/2
+		if middle <= low || middle >= high {
+			return high
+		}
+		if f(middle) <= delta {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
 }
 
 // gaussianEpsilon inverts gaussianLogDelta by bisection and returns the end that is within δ.

@@ -32,31 +32,105 @@ type testCase struct {
 	Epsilon    float64
 	Accept     [2]number
 	Params     struct {
-		release
+		testEvent
 		Alpha     float64
 		Orders    string
 		OrderList []float64 `json:"orders_list"`
 		RDP       []float64
-		Events    []release
+		Events    []testEvent
+		Relation  string
+		Direction Direction
+		testTree
 	}
 }
 
-type release struct {
+type testEvent struct {
 	Type  string
 	Sigma float64
+	B     float64 // scale of Laplace noise
 	Q     *float64
+	Size  int `json:"N"`
+	Drawn int `json:"n"`
 	T     int
 }
 
-func (r release) event() Event {
+// UnmarshalJSON tells N and n apart, which encoding/json does not.
+func (r *testEvent) UnmarshalJSON(b []byte) error {
+	raw := map[string]json.RawMessage{}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	for key, into := range map[string]any{"type": &r.Type, "sigma": &r.Sigma, "b": &r.B, "q": &r.Q, "N": &r.Size, "n": &r.Drawn, "T": &r.T} {
+		if v, ok := raw[key]; ok {
+			if err := json.Unmarshal(v, into); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r testEvent) event(mechanism string) (Event, bool) {
 	e := Event{Sigma: r.Sigma, Count: r.T}
+	switch mechanism {
+	case "gaussian", "poisson_gaussian":
+	case "laplace", "poisson_laplace":
+		e.Mechanism, e.Sigma = Laplace, r.B
+	case "discrete_gaussian":
+		e.Mechanism = DiscreteGaussian
+	case "fixed_size_gaussian":
+		// There sigma is relative to how far a replacement moves the sum; here to the norm bound, half of it.
+		e.Population, e.Cohort, e.Sigma = r.Size, r.Drawn, 2*r.Sigma
+	default:
+		return e, false
+	}
 	if r.Q != nil {
 		e.SamplingRate = *r.Q
 		if e.SamplingRate == 0 {
 			e.Count = 0 // nobody takes part
 		}
 	}
-	return e
+	return e, true
+}
+
+// testTree is a case of tree aggregation.
+type testTree struct {
+	MaxParticipation int   `json:"max_participation"`
+	MinSeparation    int   `json:"min_separation"`
+	ExactSeparation  *int  `json:"exact_separation"`
+	Steps            int   `json:"steps"`
+	RealSteps        int   `json:"real_steps"`
+	StepsPerEpoch    []int `json:"steps_per_epoch"`
+	Participation    string
+	SumSquares       int `json:"sum_squared_sensitivity"`
+}
+
+func (c testTree) sumSquares() (int, error) {
+	if c.SumSquares > 0 {
+		return c.SumSquares, nil
+	}
+	if c.StepsPerEpoch == nil {
+		tree := Tree{Steps: c.Steps, RealSteps: c.RealSteps, MaxParticipation: c.MaxParticipation, MinSeparation: c.MinSeparation}
+		if c.ExactSeparation != nil {
+			tree.MinSeparation, tree.Periodic = *c.ExactSeparation, true
+		}
+		return tree.SumSquares()
+	}
+	var trees []Tree
+	most := 0
+	for _, n := range c.StepsPerEpoch {
+		one := Tree{Steps: n, MaxParticipation: 1}
+		s, err := one.SumSquares()
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, s)
+		trees = append(trees, one)
+	}
+	if c.Participation == "one_epoch" {
+		return most, nil
+	}
+	return Restarted(trees...)
 }
 
 func TestGoldenAccountant(t *testing.T) {
@@ -114,29 +188,42 @@ func TestGoldenAccountant(t *testing.T) {
 
 // compute returns what the case asks for; ok is false where no accountant of popri covers it.
 func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool, err error) {
-	events := []Event{c.Params.event()}
+	var events []Event
 	switch c.Mechanism {
-	case "gaussian", "poisson_gaussian":
 	case "composition":
-		events = nil
 		for _, r := range c.Params.Events {
-			if r.Type != "gaussian" && r.Type != "poisson_gaussian" {
+			e, known := r.event(r.Type)
+			if !known {
 				return 0, false, nil
 			}
-			events = append(events, r.event())
+			events = append(events, e)
 		}
+	case "tree":
+		sum, err := c.Params.sumSquares()
+		if err != nil || c.Quantity == "sum_squared_sensitivity" {
+			return float64(sum), true, err
+		}
+		events = []Event{TreeEvent(c.Params.Sigma, sum)}
 	case "rdp_curve":
 		if c.Quantity == "epsilon" {
 			return rdpEpsilon(c.Params.OrderList, c.Params.RDP, c.Delta, true), true, nil
 		}
 		return 0, false, nil
 	default:
+		e, known := c.Params.event(c.Mechanism)
+		if !known {
+			return 0, false, nil
+		}
+		events = []Event{e}
+	}
+	relation, known := map[string]Relation{"": AddOrRemove, "ADD_OR_REMOVE_ONE": AddOrRemove, "REPLACE_ONE": Replace}[c.Params.Relation]
+	if !known {
 		return 0, false, nil
 	}
 	var a Accountant
 	switch c.Accountant {
 	case "exact":
-		a = Exact{}
+		a = Exact{Relation: relation}
 	case "rdp":
 		if c.Quantity == "rdp" {
 			r := RDP{Orders: []float64{c.Params.Alpha}}
@@ -147,7 +234,11 @@ func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool,
 		if !found && c.Params.Orders != "" {
 			return 0, true, fmt.Errorf("no order list %q", c.Params.Orders)
 		}
-		a = RDP{Orders: list, NoKLBound: c.Params.Orders == "opacus"} // that library has no such bound
+		a = RDP{Orders: list, NoKLBound: c.Params.Orders == "opacus", Relation: relation} // that library has no such bound
+	case "pld", "prv":
+		a = PLD{Relation: relation, Direction: c.Params.Direction}
+	case "gdp-clt":
+		a = CLT{}
 	default:
 		return 0, false, nil
 	}
@@ -158,7 +249,7 @@ func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool,
 		value, err = a.Delta(events, c.Epsilon)
 	case "sigma":
 		event := events[0]
-		value, err = Sigma(a, c.Epsilon, c.Delta, event.Count, event.SamplingRate)
+		value, err = Plan{Each: event}.Sigma(a, c.Epsilon, c.Delta)
 		if err == nil {
 			var e float64
 			event.Sigma = value

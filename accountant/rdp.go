@@ -17,6 +17,8 @@ type RDP struct {
 	// NoKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)), which gives ε = 0 where noise is so large that every
 	// order's conversion leaves a floor. Some libraries do not use it.
 	NoKLBound bool
+	// Relation is which data sets are neighbours; the zero value is [AddOrRemove].
+	Relation Relation
 }
 
 // DefaultOrders are dense where few rounds or little noise put the best order, and reach far enough for small ε.
@@ -39,8 +41,8 @@ func defaultOrders() []float64 {
 // Name implements [Accountant].
 func (RDP) Name() string { return "rdp" }
 
-// Relation implements [Accountant].
-func (RDP) Relation() Relation { return AddOrRemove }
+// Neighbours implements [Accountant].
+func (r RDP) Neighbours() Relation { return neighbours(r.Relation) }
 
 // Epsilon implements [Accountant].
 func (r RDP) Epsilon(events []Event, delta float64) (float64, error) {
@@ -75,26 +77,47 @@ func (r RDP) curve(events []Event) (orders, divergences []float64, err error) {
 	if len(orders) == 0 {
 		return nil, nil, fmt.Errorf("accountant: rdp without orders")
 	}
+	for _, a := range orders {
+		if !(a > 1) {
+			return nil, nil, fmt.Errorf("accountant: rdp order %g, want more than 1", a)
+		}
+	}
+	relation, events, err := checked(r.Relation, events)
+	if err != nil {
+		return nil, nil, err
+	}
 	divergences = make([]float64, len(orders))
 	for _, e := range events {
-		if err := e.validate(); err != nil {
+		divergence, err := e.divergence(relation)
+		if err != nil {
 			return nil, nil, err
 		}
-		if e.Count == 0 {
-			continue
-		}
 		for i, a := range orders {
-			if !(a > 1) {
-				return nil, nil, fmt.Errorf("accountant: rdp order %g, want more than 1", a)
-			}
-			if e.sampled() {
-				divergences[i] += float64(e.Count) * sampledDivergence(e.SamplingRate, e.Sigma, a)
-			} else {
-				divergences[i] += float64(e.Count) * a / (2 * e.Sigma * e.Sigma)
-			}
+			divergences[i] += float64(e.Count) * divergence(a)
 		}
 	}
 	return orders, divergences, nil
+}
+
+// divergence returns the Rényi divergence of one release as a function of the order.
+func (e Event) divergence(r Relation) (func(order float64) float64, error) {
+	sigma := e.Sigma / e.shift(r)
+	switch {
+	case e.plain(), e.Mechanism == DiscreteGaussian && !e.sampled() && !e.fixed():
+		// The discrete Gaussian's divergence is no larger than the continuous one's (Canonne, Kamath and Steinke 2020,
+		// proposition 5).
+		return func(a float64) float64 { return a / (2 * sigma * sigma) }, nil
+	case e.Mechanism == Laplace && !e.sampled() && !e.fixed():
+		return func(a float64) float64 { return laplaceDivergence(1/sigma, a) }, nil
+	case e.continuous() && e.sampled() && r == AddOrRemove:
+		// A group moves the sum by at most its size where any of it is drawn.
+		q := e.hit()
+		return func(a float64) float64 { return sampledDivergence(q, sigma, a) }, nil
+	case e.continuous() && e.fixed() && e.group() == 1:
+		return fixedDivergence(float64(e.Cohort)/float64(e.Population), sigma), nil
+	}
+	return nil, fmt.Errorf("%w: no Rényi bound is built for mechanism %q at rate %g, cohort %d of %d, groups of %g, relation %q",
+		ErrNotApplicable, e.Mechanism, e.SamplingRate, e.Cohort, e.Population, e.group(), r)
 }
 
 // leastOrder keeps the conversion away from α = 1, where it loses all digits and helps nobody.

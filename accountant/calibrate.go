@@ -1,0 +1,149 @@
+package accountant
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Plan is what is to be calibrated: releases of one kind, after those that were already made.
+type Plan struct {
+	// Before are releases that have spent some of the budget already.
+	Before []Event
+	// Each says what every further release is like; the field asked for is ignored.
+	Each Event
+}
+
+func (p Plan) with(sigma float64, count int) []Event {
+	e := p.Each
+	e.Sigma, e.Count = sigma, count
+	return append(append([]Event(nil), p.Before...), e)
+}
+
+// sigmaTolerance is how close calibration comes to the least noise, relatively.
+const sigmaTolerance = 1e-9
+
+// Sigma returns the least noise multiplier with which Each.Count releases stay within (ε, δ) by the accountant:
+// conservative, in that Epsilon of the result is at most epsilon, and within a relative 1e-9 of the least, or as close
+// as makes no difference of 1e-9 to ε. It returns 0 where no noise is needed (no releases, or ε = +Inf).
+func (p Plan) Sigma(a Accountant, epsilon, delta float64) (float64, error) {
+	probe := p.Each
+	probe.Sigma = 1
+	if err := errors.Join(validEpsilon(epsilon), validDelta(delta), probe.validate()); err != nil {
+		return 0, err
+	}
+	if p.Each.Count == 0 || math.IsInf(epsilon, 1) {
+		return 0, nil
+	}
+	spent, err := a.Epsilon(p.Before, delta)
+	if err != nil {
+		return 0, err
+	}
+	if spent > epsilon {
+		return 0, fmt.Errorf("accountant: %s: epsilon %g is spent already, more than %g", a.Name(), spent, epsilon)
+	}
+	spends := func(sigma float64) (float64, error) { return a.Epsilon(p.with(sigma, p.Each.Count), delta) }
+
+	// ok suffices, short does not: the first sigma to try decides which of the two moves out first.
+	short, ok := 0.0, math.Sqrt(float64(p.Each.Count))*probe.hit()
+	over, under := math.Inf(1), 0.0 // ε at short and at ok
+	for {
+		e, err := spends(ok)
+		if err != nil {
+			return 0, err
+		}
+		if e <= epsilon {
+			under = e
+			break
+		}
+		if short, over, ok = ok, e, 2*ok; ok > 1e150 {
+			return 0, fmt.Errorf("accountant: %s shows epsilon %g at delta %g for no noise", a.Name(), epsilon, delta)
+		}
+	}
+	for short == 0 {
+		e, err := spends(ok / 2)
+		if err != nil {
+			return 0, err
+		}
+		if e > epsilon {
+			short, over = ok/2, e
+		} else if ok, under = ok/2, e; ok < 1e-150 {
+			return ok, nil
+		}
+	}
+	// Every third step halves the interval; the others follow ln ε as a line in ln σ, from both ends towards the root.
+	for step := 0; ok-short > sigmaTolerance*ok && !(under >= epsilon*(1-1e-10)); step++ {
+		middle := short + (ok-short)/2
+		if step%3 != 2 && under > 0 && !math.IsInf(over, 1) {
+			t := math.Log(over/epsilon) / math.Log(over/under)
+			guess := short * math.Pow(ok/short, t)
+			nudge := 0.02 * (ok - short) * math.Min(1, math.Pow(0.2, float64(step)/3))
+			if step%3 == 0 {
+				guess += nudge
+			} else {
+				guess -= nudge
+			}
+			if guess > short && guess < ok {
+				middle = guess
+			}
+		}
+		e, err := spends(middle)
+		if err != nil {
+			return 0, err
+		}
+		if e <= epsilon {
+			ok, under = middle, e
+		} else {
+			short, over = middle, e
+		}
+	}
+	return ok, nil
+}
+
+// Rounds returns how many releases with noise multiplier Each.Sigma stay within (ε, δ), at most limit.
+func (p Plan) Rounds(a Accountant, epsilon, delta float64, limit int) (int, error) {
+	e := p.Each
+	e.Count = limit
+	if err := errors.Join(validEpsilon(epsilon), validDelta(delta), e.validate()); err != nil {
+		return 0, err
+	}
+	fits := func(n int) (bool, error) {
+		spent, err := a.Epsilon(p.with(p.Each.Sigma, n), delta)
+		return spent <= epsilon, err
+	}
+	low, high := 0, 1 // low releases are within, high are not or are one above the limit
+	for high <= limit {
+		ok, err := fits(high)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			break
+		}
+		low, high = high, 2*high
+	}
+	high = min(high, limit+1)
+	for low+1 < high {
+		middle := low + (high-low)/2
+		ok, err := fits(middle)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+// Sigma is [Plan.Sigma] for rounds releases with Gaussian noise at a sampling rate.
+func Sigma(a Accountant, epsilon, delta float64, rounds int, samplingRate float64) (float64, error) {
+	return Plan{Each: Event{SamplingRate: samplingRate, Count: rounds}}.Sigma(a, epsilon, delta)
+}
+
+// Rounds is [Plan.Rounds] for releases with Gaussian noise at a sampling rate.
+func Rounds(a Accountant, sigma, samplingRate, epsilon, delta float64, limit int) (int, error) {
+	return Plan{Each: Event{Sigma: sigma, SamplingRate: samplingRate}}.Rounds(a, epsilon, delta, limit)
+}

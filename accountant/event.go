@@ -1,0 +1,156 @@
+package accountant
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Mechanism is the kind of noise.
+type Mechanism string
+
+// The mechanisms. The zero value of [Event.Mechanism] is Gaussian.
+const (
+	Gaussian         Mechanism = "gaussian"          // real-valued normal noise
+	Laplace          Mechanism = "laplace"           // real-valued Laplace noise, for sums bounded in the L1 norm
+	DiscreteGaussian Mechanism = "discrete_gaussian" // integers with probabilities in proportion to exp(−k²/2σ²)
+)
+
+// Event is a number of equal releases, each a noised sum over clients.
+type Event struct {
+	Mechanism Mechanism
+	// Sigma is the noise multiplier: the noise's standard deviation (Laplace: its scale) / the norm that no client's
+	// contribution exceeds. 0 means no noise: no privacy. Whatever the relation, it is that norm that counts: replacing
+	// a client moves the sum by up to twice as much, which is for the accountants to know.
+	Sigma float64
+	// SamplingRate is the chance with which each client takes part, independently (Poisson sampling). 0 and 1 mean
+	// that all take part.
+	SamplingRate float64
+	// Population and Cohort say that each release asks exactly Cohort of Population clients, drawn without replacement.
+	// Both 0 mean that it does not. It excludes SamplingRate.
+	Population, Cohort int
+	// Group is how many clients may belong to the one who is protected, each contributing up to the norm; 0 means 1.
+	Group int
+	// Count is the number of releases. 0 means none.
+	Count int
+}
+
+// Relation is which data sets count as neighbours.
+type Relation string
+
+// The relations.
+const (
+	AddOrRemove Relation = "add_or_remove" // one client more or less: the sum moves by the norm bound
+	Replace     Relation = "replace"       // one client exchanged for another: the sum moves by twice the norm bound
+)
+
+// Words says what the relation means and how far it lets a sum move.
+func (r Relation) Words() string {
+	if r == Replace {
+		return "neighbouring data sets differ in the whole data of one client, their number being public: a sum moves by at most twice the norm bound"
+	}
+	return "neighbouring data sets differ by one client more or less: a sum moves by at most the norm bound"
+}
+
+// ErrNotApplicable marks an accountant that knows no bound for the events asked about.
+var ErrNotApplicable = errors.New("accountant: not applicable")
+
+func (e Event) sampled() bool { return e.SamplingRate != 0 && e.SamplingRate != 1 }
+
+func (e Event) fixed() bool { return e.Population != 0 && e.Cohort != e.Population }
+
+func (e Event) group() float64 { return float64(max(1, e.Group)) }
+
+func (e Event) continuous() bool { return e.Mechanism == "" || e.Mechanism == Gaussian }
+
+// plain reports whether the event is Gaussian noise on a sum over all clients, for which everything is exact.
+func (e Event) plain() bool { return e.continuous() && !e.sampled() && !e.fixed() }
+
+// shift is how far neighbouring sums may lie apart, in units of the norm bound.
+func (e Event) shift(r Relation) float64 {
+	if r == Replace {
+		return 2 * e.group()
+	}
+	return e.group()
+}
+
+// hit is the chance that anybody of the group is drawn.
+func (e Event) hit() float64 {
+	g := int(e.group())
+	switch {
+	case e.sampled():
+		return -math.Expm1(float64(g) * math.Log1p(-e.SamplingRate))
+	case e.fixed():
+		missed := 1.0
+		for i := range g {
+			missed *= max(0, float64(e.Population-e.Cohort-i)) / float64(e.Population-i)
+		}
+		return 1 - missed
+	}
+	return 1
+}
+
+func (e Event) validate() error {
+	switch e.Mechanism {
+	case "", Gaussian, Laplace, DiscreteGaussian:
+	default:
+		return fmt.Errorf("accountant: mechanism is %q, want %q, %q or %q", e.Mechanism, Gaussian, Laplace, DiscreteGaussian)
+	}
+	if !(e.Sigma >= 0) {
+		return fmt.Errorf("accountant: noise multiplier is %g, want 0 or more", e.Sigma)
+	}
+	if !(e.SamplingRate >= 0 && e.SamplingRate <= 1) {
+		return fmt.Errorf("accountant: sampling rate is %g, want 0 to 1", e.SamplingRate)
+	}
+	if e.Count < 0 {
+		return fmt.Errorf("accountant: %d releases", e.Count)
+	}
+	if e.Group < 0 || e.Group > 1000 {
+		return fmt.Errorf("accountant: %d clients in a group, want 1 to 1000", e.Group)
+	}
+	if e.Population != 0 || e.Cohort != 0 {
+		if e.Cohort < 1 || e.Cohort > e.Population {
+			return fmt.Errorf("accountant: a cohort of %d of %d clients", e.Cohort, e.Population)
+		}
+		if e.Group > e.Population {
+			return fmt.Errorf("accountant: a group of %d of %d clients", e.Group, e.Population)
+		}
+		if e.SamplingRate != 0 {
+			return fmt.Errorf("accountant: both a sampling rate, %g, and a cohort of fixed size, %d", e.SamplingRate, e.Cohort)
+		}
+	}
+	return nil
+}
+
+func validRelation(r Relation) (Relation, error) {
+	switch r {
+	case "":
+		return AddOrRemove, nil
+	case AddOrRemove, Replace:
+		return r, nil
+	}
+	return r, fmt.Errorf("accountant: relation is %q, want %q or %q", r, AddOrRemove, Replace)
+}
+
+// covered returns ErrNotApplicable where neighbours by the relation cannot have the event in common.
+func (e Event) covered(r Relation) error {
+	if e.fixed() && r != Replace {
+		return fmt.Errorf("%w: a cohort of fixed size %d of %d is accounted under %q, for which the number of clients is public",
+			ErrNotApplicable, e.Cohort, e.Population, Replace)
+	}
+	return nil
+}
+
+func validDelta(delta float64) error {
+	if !(delta > 0 && delta < 1) {
+		return fmt.Errorf("accountant: delta is %g, want more than 0 and less than 1", delta)
+	}
+	return nil
+}
+
+func validEpsilon(epsilon float64) error {
+	if !(epsilon >= 0) {
+		return fmt.Errorf("accountant: epsilon is %g, want 0 or more", epsilon)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package accountant
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// Tree is a binary tree over the steps of a training run, each node of which is released with noise: the sum of the
+// clipped updates of its leaves (Kairouz et al. 2021, DP-FTRL). A node is released once all of its leaves are there.
+type Tree struct {
+	// Steps is the number of leaves, empty ones that complete the tree included.
+	Steps int
+	// RealSteps is how many of them, the first ones, clients contribute to; 0 means all. Fewer than Steps where the tree
+	// was completed with empty leaves for a less noisy last sum.
+	RealSteps int
+	// MaxParticipation is at how many leaves one client contributes at most.
+	MaxParticipation int
+	// MinSeparation is how many leaves lie between two contributions of one client at least.
+	MinSeparation int
+	// Periodic says that they are exactly that far apart: the same order of clients in every epoch.
+	Periodic bool
+}
+
+// mostTreeWork bounds the loops of SumSquares, a minute of them.
+const mostTreeWork = 1 << 36
+
+// SumSquares returns the largest sum, over all nodes, of the square of one client's contributions to the node, when each
+// contribution has norm 1: the squared L2 sensitivity of the whole tree, whose release is one Gaussian release with it.
+func (t Tree) SumSquares() (int, error) {
+	real := t.RealSteps
+	if real == 0 {
+		real = t.Steps
+	}
+	switch {
+	case t.Steps < 1 || t.Steps > 1<<30:
+		return 0, fmt.Errorf("accountant: a tree of %d steps", t.Steps)
+	case real < 0 || real > t.Steps:
+		return 0, fmt.Errorf("accountant: %d real steps of %d", t.RealSteps, t.Steps)
+	case t.MaxParticipation < 1:
+		return 0, fmt.Errorf("accountant: a client takes part at most %d times", t.MaxParticipation)
+	case t.MinSeparation < 0:
+		return 0, fmt.Errorf("accountant: %d steps between contributions", t.MinSeparation)
+	}
+	gap := min(t.MinSeparation, real)
+	most := min(t.MaxParticipation, (real+gap)/(gap+1))
+	if t.Periodic {
+		return t.periodic(real, gap, most)
+	}
+	if g := float64(gap + 1); float64(most)*float64(most)*g*g*g > mostTreeWork {
+		return 0, fmt.Errorf("%w: a tree with %d contributions at least %d steps apart takes too long to search", ErrNotApplicable, most, gap)
+	}
+	search := treeSearch{gap: gap, most: most, real: real, whole: map[int]placements{}}
+	// The leaves fall into complete trees, the largest first, as the binary digits of their number say.
+	all := search.none()
+	for start, rest := 0, t.Steps; rest > 0; {
+		size := 1 << (bits.Len(uint(rest)) - 1)
+		all = search.join(all, start, search.tree(start, size), size)
+		start, rest = start+size, rest-size
+	}
+	best := 0
+	for m := range all.value {
+		best = max(best, all.value[m][0])
+	}
+	return best, nil
+}
+
+// periodic tries every first step.
+func (t Tree) periodic(real, gap, most int) (int, error) {
+	if float64(gap+1)*float64(most)*float64(bits.Len(uint(t.Steps))) > mostTreeWork {
+		return 0, fmt.Errorf("%w: a tree with %d contributions %d steps apart takes too long to search", ErrNotApplicable, most, gap)
+	}
+	best := 0
+	for first := 0; first <= gap && first < real; first++ {
+		total := 0
+		for size := 1; size <= t.Steps; size *= 2 {
+			node, count := -1, 0
+			for k := range most {
+				at := first + k*(gap+1)
+				if at >= real || at/size*size+size > t.Steps {
+					break
+				}
+				if at/size != node {
+					total += count * count
+					node, count = at/size, 0
+				}
+				count++
+			}
+			total += count * count
+		}
+		best = max(best, total)
+	}
+	return best, nil
+}
+
+// placements holds, for m contributions to a range of leaves, with at least l leaves free before the first and r after
+// the last, the best sum of squares over the nodes inside: value[m][l·(gap+1)+r], or impossible.
+type placements struct{ value [][]int }
+
+const impossible = -1 << 40
+
+type treeSearch struct {
+	gap, most, real int
+	whole           map[int]placements // of complete trees that lie before the last real leaf, by size
+}
+
+// none is a range of some leaves without a contribution, and of no node that matters.
+func (s *treeSearch) none() placements {
+	return placements{[][]int{make([]int, (s.gap+1)*(s.gap+1))}}
+}
+
+// tree returns the placements in the complete tree of a power of two leaves from start.
+func (s *treeSearch) tree(start, size int) placements {
+	if start >= s.real {
+		return s.none()
+	}
+	full := start+size <= s.real
+	if full {
+		if p, ok := s.whole[size]; ok {
+			return p
+		}
+	}
+	var p placements
+	if size == 1 {
+		p = s.none()
+		one := make([]int, (s.gap+1)*(s.gap+1))
+		for i := range one {
+			one[i] = impossible
+		}
+		one[0] = 1
+		p.value = append(p.value, one)
+	} else {
+		p = s.join(s.tree(start, size/2), size/2, s.tree(start+size/2, size/2), size/2)
+		for m, v := range p.value {
+			for i := range v {
+				if v[i] > 0 {
+					v[i] += m * m
+				}
+			}
+		}
+	}
+	if full {
+		s.whole[size] = p
+	}
+	return p
+}
+
+// join puts two ranges of leftSize and rightSize leaves side by side.
+func (s *treeSearch) join(left placements, leftSize int, right placements, rightSize int) placements {
+	w := s.gap + 1
+	most := min(s.most, len(left.value)+len(right.value)-2)
+	out := placements{make([][]int, most+1)}
+	out.value[0] = make([]int, w*w)
+	for m := 1; m <= most; m++ {
+		v := make([]int, w*w)
+		for i := range v {
+			v[i] = impossible
+		}
+		for a := max(0, m-len(right.value)+1); a <= min(m, len(left.value)-1); a++ {
+			b := m - a
+			for l := range w {
+				row := v[l*w : l*w+w]
+				switch {
+				case a == 0:
+					from := max(0, l-leftSize) * w
+					raise(row, right.value[b][from:from+w], 0)
+				case b == 0:
+					first := left.value[a][l*w : l*w+w]
+					for r := range row {
+						row[r] = max(row[r], first[max(0, r-rightSize)])
+					}
+				default:
+					for x, f := range left.value[a][l*w : l*w+w] { // x leaves after the first range's last contribution
+						if f > 0 {
+							from := (s.gap - x) * w
+							raise(row, right.value[b][from:from+w], f)
+						}
+					}
+				}
+			}
+		}
+		out.value[m] = v
+	}
+	return out
+}
+
+// raise sets each of row to at least the value plus more. Sums with impossible stay below what is possible.
+func raise(row, values []int, more int) {
+	values = values[:len(row)]
+	for i, v := range values {
+		row[i] = max(row[i], v+more)
+	}
+}
+
+// Restarted adds up trees that are started anew one after another, to each of which a client contributes as its Tree
+// says.
+func Restarted(trees ...Tree) (int, error) {
+	total := 0
+	for _, t := range trees {
+		s, err := t.SumSquares()
+		if err != nil {
+			return 0, err
+		}
+		total += s
+	}
+	return total, nil
+}
+
+// TreeEvent is the release of trees with the given sum of squares, sigma being the standard deviation of the noise in each
+// node / the norm bound of one contribution.
+func TreeEvent(sigma float64, sumSquares int) Event {
+	return Event{Sigma: sigma / math.Sqrt(float64(sumSquares)), Count: 1}
+}
