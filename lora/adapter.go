@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 
 	"popri/lm"
@@ -12,12 +13,16 @@ import (
 
 // Config says which projections are adapted and how.
 type Config struct {
-	Rank     int
-	Alpha    float64
-	RSLoRA   bool     // scale by alpha/√r instead of alpha/r
-	Targets  []string // module names, or their ends after a dot; empty means every projection of the model
-	patterns patterns
-	base     string // base_model_name_or_path of an imported adapter
+	Rank    int
+	Alpha   float64
+	RSLoRA  bool     // scale by alpha/√r instead of alpha/r
+	Targets []string // module names, or their ends after a dot; empty means every projection of the model
+	// RankPattern and AlphaPattern give single projections another rank or alpha.
+	RankPattern, AlphaPattern Patterns
+
+	ranks, alphas []compiled
+	targets       *regexp.Regexp // where target_modules is a string: it must match the whole name
+	base          string         // base_model_name_or_path of an imported adapter
 }
 
 // Pair is the adapter of one projection.
@@ -37,11 +42,8 @@ type Adapter struct {
 
 // New attaches a fresh adapter to the projections of m that the configuration names.
 func New(m *lm.Model, c Config, random *rand.Rand) (*Adapter, error) {
-	if c.Rank < 1 {
-		return nil, fmt.Errorf("lora: rank %d", c.Rank)
-	}
-	if !(c.Alpha > 0) || math.IsInf(c.Alpha, 0) {
-		return nil, fmt.Errorf("lora: alpha %g", c.Alpha)
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("lora: %w", err)
 	}
 	names, err := c.match(m)
 	if err != nil {
@@ -72,13 +74,7 @@ func New(m *lm.Model, c Config, random *rand.Rand) (*Adapter, error) {
 }
 
 func (c Config) pair(name string, l *lm.Linear) *Pair {
-	p := &Pair{Rank: c.Rank, Alpha: c.Alpha, inOut: l.InOut}
-	if r, ok := c.patterns.rank.lookup(name); ok {
-		p.Rank = int(r)
-	}
-	if x, ok := c.patterns.alpha.lookup(name); ok {
-		p.Alpha = x
-	}
+	p := &Pair{Rank: int(lookup(c.ranks, name, float64(c.Rank))), Alpha: lookup(c.alphas, name, c.Alpha), inOut: l.InOut}
 	p.Scale = p.Alpha / float64(p.Rank)
 	if c.RSLoRA {
 		p.Scale = p.Alpha / math.Sqrt(float64(p.Rank))

@@ -1,7 +1,10 @@
 package lora
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,56 +12,114 @@ import (
 	"popri/lm"
 )
 
-// patterns hold PEFT's per-module ranks and alphas.
-type patterns struct {
-	rank, alpha patternList
-	targets     *regexp.Regexp // where target_modules is a string: it must match the whole name
+// Pattern gives projections whose name ends, after a dot, in Key a value of their own. Key is a regular expression.
+type Pattern struct {
+	Key   string
+	Value float64
 }
 
-type pattern struct {
-	key   string
+// Patterns are tried in their order; the first that matches counts. In JSON they are an object, as in PEFT.
+type Patterns []Pattern
+
+// UnmarshalJSON keeps the order of the object's keys.
+func (p *Patterns) UnmarshalJSON(b []byte) error {
+	*p = nil
+	d := json.NewDecoder(bytes.NewReader(b))
+	open, err := d.Token()
+	if err != nil || open == nil {
+		return err
+	}
+	if open != json.Delim('{') {
+		return fmt.Errorf("%s is no object of patterns", b)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var value float64
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		*p = append(*p, Pattern{key.(string), value})
+	}
+	return nil
+}
+
+// MarshalJSON writes the object in order.
+func (p Patterns) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, x := range p {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		key, err := json.Marshal(x.Key)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(x.Value)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, key...), ':'), value...)
+	}
+	return append(out, '}'), nil
+}
+
+// compiled is a pattern with its regular expression as PEFT writes it.
+type compiled struct {
 	re    *regexp.Regexp
 	value float64
 }
 
-type patternList []pattern
-
-// newPatterns compiles keys as PEFT does: a key matches the end of a module's name after a dot, or as a regular
-// expression there.
-func newPatterns(values map[string]float64) (patternList, error) {
-	var list patternList
-	for key, v := range values {
-		re, err := regexp.Compile(`^(?:(?:.*\.)?(?:` + key + `))$`)
+func (p Patterns) compile() ([]compiled, error) {
+	var list []compiled
+	for _, x := range p {
+		re, err := regexp.Compile(`^(?:.*\.)?(?:` + x.Key + `)$`)
 		if err != nil {
-			return nil, fmt.Errorf("the pattern %q is not a regular expression: %w", key, err)
+			return nil, fmt.Errorf("the pattern %q is not a regular expression: %w", x.Key, err)
 		}
-		list = append(list, pattern{key, re, v})
+		list = append(list, compiled{re, x.Value})
 	}
-	// A map has no order: longer keys are the more particular ones.
-	slices.SortFunc(list, func(a, b pattern) int {
-		if d := len(b.key) - len(a.key); d != 0 {
-			return d
-		}
-		return strings.Compare(a.key, b.key)
-	})
 	return list, nil
 }
 
-func (l patternList) lookup(name string) (float64, bool) {
-	for _, p := range l {
+func lookup(list []compiled, name string, or float64) float64 {
+	for _, p := range list {
 		if p.re.MatchString(name) {
-			return p.value, true
+			return p.value
 		}
 	}
-	return 0, false
+	return or
 }
 
-func (l patternList) values() map[string]float64 {
-	m := map[string]float64{}
-	for _, p := range l {
-		m[p.key] = p.value
+// check compiles what the configuration says and refuses what is no rank or scale.
+func (c *Config) check() error {
+	if c.Rank < 1 {
+		return fmt.Errorf("rank %d", c.Rank)
 	}
-	return m
+	positive := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
+	if !positive(c.Alpha) {
+		return fmt.Errorf("alpha %g", c.Alpha)
+	}
+	var err error
+	if c.ranks, err = c.RankPattern.compile(); err != nil {
+		return fmt.Errorf("rank_pattern: %w", err)
+	}
+	if c.alphas, err = c.AlphaPattern.compile(); err != nil {
+		return fmt.Errorf("alpha_pattern: %w", err)
+	}
+	for _, p := range c.RankPattern {
+		if p.Value < 1 || p.Value != math.Trunc(p.Value) || p.Value > 1<<20 {
+			return fmt.Errorf("rank_pattern: %s: %g is no rank", p.Key, p.Value)
+		}
+	}
+	for _, p := range c.AlphaPattern {
+		if !positive(p.Value) {
+			return fmt.Errorf("alpha_pattern: %s: %g is no alpha", p.Key, p.Value)
+		}
+	}
+	return nil
 }
 
 // match returns the names of the projections that the configuration targets. A target that names none is an error.
@@ -70,8 +131,8 @@ func (c Config) match(m *lm.Model) ([]string, error) {
 	slices.Sort(all)
 	used := map[string]bool{}
 	for _, name := range all {
-		if c.patterns.targets != nil {
-			if c.patterns.targets.MatchString(name) {
+		if c.targets != nil {
+			if c.targets.MatchString(name) {
 				names = append(names, name)
 			}
 			continue
@@ -87,7 +148,7 @@ func (c Config) match(m *lm.Model) ([]string, error) {
 		}
 	}
 	for _, t := range c.Targets {
-		if c.patterns.targets == nil && !used[t] {
+		if c.targets == nil && !used[t] {
 			return nil, fmt.Errorf("lora: target module %q names no projection of the model; it has %s, …", t, strings.Join(all[:min(4, len(all))], ", "))
 		}
 	}

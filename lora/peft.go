@@ -3,8 +3,10 @@ package lora
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,24 +25,30 @@ const (
 
 // peftConfig is the part of adapter_config.json that is represented, and the part that must be off.
 type peftConfig struct {
-	Type         string             `json:"peft_type"`
-	Task         string             `json:"task_type"`
-	Base         string             `json:"base_model_name_or_path"`
-	Rank         int                `json:"r"`
-	Alpha        float64            `json:"lora_alpha"`
-	Dropout      float64            `json:"lora_dropout"`
-	RSLoRA       bool               `json:"use_rslora"`
-	FanInFanOut  bool               `json:"fan_in_fan_out"`
-	Bias         string             `json:"bias"`
-	Targets      json.RawMessage    `json:"target_modules"`
-	RankPattern  map[string]float64 `json:"rank_pattern"`
-	AlphaPattern map[string]float64 `json:"alpha_pattern"`
-	Inference    bool               `json:"inference_mode"`
-	Init         any                `json:"init_lora_weights"`
+	Type         string          `json:"peft_type"`
+	Task         string          `json:"task_type"`
+	Base         string          `json:"base_model_name_or_path"`
+	Rank         int             `json:"r"`
+	Alpha        float64         `json:"lora_alpha"`
+	Dropout      float64         `json:"lora_dropout"`
+	RSLoRA       bool            `json:"use_rslora"`
+	FanInFanOut  bool            `json:"fan_in_fan_out"`
+	Bias         string          `json:"bias"`
+	Targets      json.RawMessage `json:"target_modules"`
+	RankPattern  Patterns        `json:"rank_pattern"`
+	AlphaPattern Patterns        `json:"alpha_pattern"`
+	Inference    bool            `json:"inference_mode"`
+	Init         any             `json:"init_lora_weights"`
 }
 
-// Settings of PEFT that change the arithmetic and that are not represented here: each is refused unless it is off.
-var refusedSettings = []string{"use_dora", "use_qalora", "use_bdlora", "lora_bias", "modules_to_save", "trainable_token_indices", "target_parameters", "layer_replication", "layers_to_transform", "exclude_modules", "alora_invocation_tokens", "arrow_config", "monteclora_config", "velora_config", "kasa_config"}
+// Settings of PEFT without an effect on what an adapter computes once it is trained. Any other that is not represented
+// here is refused unless it is off.
+var harmlessSettings = []string{"auto_mapping", "revision", "peft_version", "megatron_config", "megatron_core", "layers_pattern", "qalora_group_size",
+	"eva_config", "ensure_weight_tying", "runtime_config"}
+
+// Ways to initialise an adapter that leave the model's weights alone; the others (pissa, olora, corda, loftq, …) subtract
+// the first adapter from them, so that the adapter belongs to other weights.
+var plainInits = []any{nil, true, false, "gaussian", "eva", "orthogonal"}
 
 // Load reads an adapter for m from a folder in PEFT's format. What cannot be represented is refused by name.
 func Load(dir string, m *lm.Model) (*Adapter, error) {
@@ -124,36 +132,32 @@ func parseConfig(raw []byte) (Config, error) {
 	if f.Type != "LORA" {
 		return Config{}, fmt.Errorf("peft_type %q is not supported (LORA)", f.Type)
 	}
-	for _, name := range refusedSettings {
-		if v, ok := all[name]; ok && !off(v) {
+	known := map[string]bool{}
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(f)) {
+		known[field.Tag.Get("json")] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if v := all[name]; !known[name] && !slices.Contains(harmlessSettings, name) && !off(v) {
 			return Config{}, fmt.Errorf("%s: %s cannot be represented", name, v)
 		}
+	}
+	if !slices.Contains(plainInits, f.Init) {
+		return Config{}, fmt.Errorf("init_lora_weights: %v cannot be represented", f.Init)
 	}
 	if f.Bias != "" && f.Bias != "none" {
 		return Config{}, fmt.Errorf("bias: %q cannot be represented", f.Bias)
 	}
-	if f.Rank < 1 {
-		return Config{}, fmt.Errorf("r is %d", f.Rank)
-	}
-	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, base: f.Base}
-	var err error
-	if c.patterns.rank, err = newPatterns(f.RankPattern); err != nil {
-		return Config{}, fmt.Errorf("rank_pattern: %w", err)
-	}
-	if c.patterns.alpha, err = newPatterns(f.AlphaPattern); err != nil {
-		return Config{}, fmt.Errorf("alpha_pattern: %w", err)
-	}
-	for _, p := range c.patterns.rank {
-		if p.value < 1 || p.value != float64(int(p.value)) {
-			return Config{}, fmt.Errorf("rank_pattern: %s: %g is no rank", p.key, p.value)
-		}
+	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, RankPattern: f.RankPattern, AlphaPattern: f.AlphaPattern, base: f.Base}
+	if err := c.check(); err != nil {
+		return Config{}, err
 	}
 	var one string
 	if json.Unmarshal(f.Targets, &one) == nil && one != "" {
 		if one == "all-linear" {
 			return c, nil
 		}
-		if c.patterns.targets, err = regexp.Compile(`^(?:` + one + `)$`); err != nil {
+		var err error
+		if c.targets, err = regexp.Compile(`^(?:` + one + `)$`); err != nil {
 			return Config{}, fmt.Errorf("target_modules: %q is not a regular expression: %w", one, err)
 		}
 		c.Targets = []string{one}
@@ -195,7 +199,7 @@ func (a *Adapter) Save(dir string) error {
 		return fmt.Errorf("lora: %w", err)
 	}
 	var targets any = a.Config.Targets
-	if a.Config.patterns.targets != nil {
+	if a.Config.targets != nil {
 		targets = a.Config.Targets[0]
 	} else if len(a.Config.Targets) == 0 {
 		targets = a.Names()
@@ -205,8 +209,8 @@ func (a *Adapter) Save(dir string) error {
 		return err
 	}
 	b, err := json.MarshalIndent(peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.base, Rank: a.Config.Rank, Alpha: a.Config.Alpha,
-		RSLoRA: a.Config.RSLoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets, RankPattern: a.Config.patterns.rank.values(),
-		AlphaPattern: a.Config.patterns.alpha.values(), Inference: true, Init: true}, "", "  ")
+		RSLoRA: a.Config.RSLoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets, RankPattern: a.Config.RankPattern,
+		AlphaPattern: a.Config.AlphaPattern, Inference: true, Init: true}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,187 @@
+package lora
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"popri/lm"
+	"popri/safetensors"
+	"popri/tensor"
+)
+
+// Models and adapters of every kind, small.
+func kinds() (models map[string]lm.Config, adapters map[string]Config) {
+	gated := lm.Config{Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 6, KVHeads: 2, Inner: 80, NormEps: 1e-5, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}
+	of := func(arch string, change func(c *lm.Config)) lm.Config {
+		c := gated
+		c.Type = arch
+		change(&c)
+		return c
+	}
+	models = map[string]lm.Config{
+		"gpt2": {Type: "gpt2", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true},
+		"llama": of("llama", func(c *lm.Config) {
+			c.Rotary = lm.Rotary{Theta: 500, Scaling: "llama3", Factor: 8, LowFactor: 1, HighFactor: 4, OriginalContext: 16}
+		}),
+		"linear": of("llama", func(c *lm.Config) {
+			c.Dim, c.QKVBias, c.OutBias, c.MLPBias, c.Rotary.Scaling, c.Rotary.Factor = 12, true, true, true, "linear", 2
+		}),
+		"mistral": of("mistral", func(c *lm.Config) { c.KVHeads = 1 }),
+		"qwen2":   of("qwen2", func(c *lm.Config) { c.QKVBias, c.TiedHead = true, true }),
+	}
+	adapters = map[string]Config{
+		"all":    {Rank: 4, Alpha: 8},
+		"rslora": {Rank: 4, Alpha: 8, RSLoRA: true},
+		// The keys overlap, and the first one counts although it is not the first in the alphabet.
+		"patterns": {Rank: 4, Alpha: 8, RankPattern: Patterns{{"1.mlp.(c_proj|down_proj)", 6}, {"(c|down)_proj", 2}},
+			AlphaPattern: Patterns{{`.*\.0\..*`, 3}, {".*mlp.*", 5}, {"(q_proj|c_attn)", 1}}},
+	}
+	return models, adapters
+}
+
+// filled is an adapter whose B is not zero.
+func filled(t *testing.T, m *lm.Model, c Config) *Adapter {
+	t.Helper()
+	random := rand.New(rand.NewPCG(3, uint64(c.Rank)))
+	a, err := New(m, c, random)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Free)
+	for _, p := range a.Modules {
+		b := p.B.View32()
+		for i := range b {
+			b[i] = float32(0.3 * random.NormFloat64())
+		}
+	}
+	return a
+}
+
+// An adapter that is exported and imported again, and one that is merged, give the logits of the adapter itself.
+// $POPRI_PEFT_OUT keeps the folders for scripts/check_peft.py, which has the real peft do the same.
+func TestExport(t *testing.T) {
+	root := os.Getenv("POPRI_PEFT_OUT")
+	if root == "" {
+		root = t.TempDir()
+	}
+	models, adapters := kinds()
+	for _, arch := range slices.Sorted(maps.Keys(models)) {
+		random := rand.New(rand.NewPCG(1, 2))
+		m, err := lm.New(models[arch], lm.Options{}, func() float64 { return 8 * random.NormFloat64() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Free()
+		if err := m.Save(filepath.Join(root, arch, "model"), safetensors.F32); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range slices.Sorted(maps.Keys(adapters)) {
+			t.Run(arch+"/"+kind, func(t *testing.T) {
+				a := filled(t, m, adapters[kind])
+				dir := filepath.Join(root, arch, kind)
+				if err := a.Save(dir); err != nil {
+					t.Fatal(err)
+				}
+				again, err := Load(dir, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer again.Free()
+				for name, p := range a.Modules {
+					if q := again.Modules[name]; q == nil || q.Rank != p.Rank || q.Alpha != p.Alpha || q.Scale != p.Scale {
+						t.Errorf("%s: saved %+v, loaded %+v", name, p, q)
+					}
+				}
+				merged, err := a.Merge(m, lm.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer merged.Free()
+				err = tensor.Run(func(s *tensor.Scope) error {
+					ids := make([]int64, 2*24)
+					for i := range ids {
+						ids[i] = int64(random.IntN(97))
+					}
+					in := lm.Input{IDs: s.FromInt64(ids, 2, 24)}
+					logits := func(m *lm.Model, a lm.Adapter) tensor.Tensor { return m.Logits(s, m.Hidden(s, in, a)) }
+					plain, on := logits(m, nil), logits(m, a)
+					if d := distance(s, plain, on, nil, 1); !(d > 0.01) {
+						t.Errorf("the adapter changes the logits by %g", d)
+					}
+					if d := distance(s, logits(m, again), on, nil, 1); d != 0 {
+						t.Errorf("the imported adapter differs by %g", d)
+					}
+					if d := distance(s, logits(merged, nil), on, nil, 1); !(d <= 1e-3) {
+						t.Errorf("the merged model differs by %g", d)
+					}
+					return safetensors.Write(filepath.Join(dir, "logits.safetensors"), []safetensors.Tensor{
+						safetensors.FromInt64("ids", []int64{2, 24}, ids),
+						safetensors.FromFloat32("off", plain.Shape(), s.Float32s(plain)),
+						safetensors.FromFloat32("on", on.Shape(), s.Float32s(on))}, nil)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// Patterns are tried in their order, as PEFT does, and count for the end of a name after a dot.
+func TestPatterns(t *testing.T) {
+	var c Config
+	c.Rank, c.Alpha = 4, 8
+	if err := c.RankPattern.UnmarshalJSON([]byte(`{"q_proj": 2, "layers.1.self_attn.q_proj": 3, "v": 5}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"model.layers.1.self_attn.q_proj": 2, "q_proj": 2, "model.xq_proj": 4, "a.v": 5, "a.v.b": 4} {
+		if got := lookup(c.ranks, name, 4); got != want {
+			t.Errorf("%s: %g, want %g", name, got, want)
+		}
+	}
+	if b, err := c.RankPattern.MarshalJSON(); err != nil || string(b) != `{"q_proj":2,"layers.1.self_attn.q_proj":3,"v":5}` {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// What changes the arithmetic and is not represented is refused by name.
+func TestRefusedSettings(t *testing.T) {
+	const plain = `"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"]`
+	for setting, refused := range map[string]bool{
+		`"use_dora": true`: true, `"use_dora": false`: false, `"modules_to_save": ["lm_head"]`: true, `"modules_to_save": null`: false, `"bias": "all"`: true, `"bias": "none"`: false,
+		`"lora_bias": true`: true, `"layers_to_transform": [0]`: true, `"trainable_token_indices": [1]`: true, `"init_lora_weights": "pissa"`: true, `"init_lora_weights": "gaussian"`: false,
+		`"init_lora_weights": true`: false, `"some_new_setting": 1`: true, `"some_new_setting": null`: false, `"peft_version": "0.21.2"`: false, `"lora_dropout": 0.1`: false,
+		`"rank_pattern": {"(": 2}`: true, `"rank_pattern": {"q": 1.5}`: true, `"rank_pattern": [1]`: true, `"alpha_pattern": {"q": 0}`: true, `"rank_pattern": {}`: false,
+	} {
+		_, err := parseConfig([]byte(fmt.Sprintf("{%s, %s}", plain, setting)))
+		name, _, _ := strings.Cut(strings.Trim(setting, `"`), `"`)
+		switch {
+		case refused && (err == nil || !strings.Contains(err.Error(), name) && !strings.Contains(err.Error(), "patterns")):
+			t.Errorf("%s: %v", setting, err)
+		case !refused && err != nil:
+			t.Errorf("%s: %v", setting, err)
+		}
+	}
+	m, _ := kinds()
+	model, err := lm.New(m["llama"], lm.Options{}, func() float64 { return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Free()
+	for _, c := range []Config{{Alpha: 1}, {Rank: 1}, {Rank: 1, Alpha: math.Inf(1)}, {Rank: 1, Alpha: 1, Targets: []string{"c_attn"}}} {
+		if a, err := New(model, c, rand.New(rand.NewPCG(1, 1))); err == nil {
+			a.Free()
+			t.Errorf("%+v was accepted", c)
+		}
+	}
+}
