@@ -109,6 +109,15 @@ type Scoring struct {
 	// Denoise takes noise out of the released sum afterwards, which costs no privacy: "project" onto the space in which
 	// the true sum lies, or "none" as in the paper. Default "project".
 	Denoise string `yaml:"denoise"`
+	// Objective says by what the samples are ranked: "similarity", the clients' mean cosine as in the paper, which pulls
+	// ever closer to the clients' centre and in the end degrades the texts; or "witness", the mean cosine with the clients
+	// less that with the samples themselves, which is zero where both have the same mean. Default "witness". It is computed
+	// from the released sum and costs no privacy.
+	Objective string `yaml:"objective"`
+	// ClientTexts is how many texts a client is taken to hold when the witness needs the scale of the clients' scores,
+	// which clipping hides: it is measured on public texts, so many at a time. Default 4. Twice as many make the
+	// clients' mean count 1.4 times as much, at most.
+	ClientTexts int `yaml:"client_texts"`
 	// LengthRegression removes from the released scores what the samples' lengths explain, so that texts do not shrink
 	// from round to round. Default true.
 	LengthRegression bool `yaml:"length_regression"`
@@ -164,6 +173,9 @@ type DPO struct {
 	// Beta is the weight of staying close to the reference: the larger, the less the model moves for a pair that it
 	// gets right already. Default 0.1; above 0.
 	Beta float64 `yaml:"beta"`
+	// SFTWeight adds that many times the chosen samples' mean negative log-likelihood per token to the loss (TRL's
+	// rpo_alpha), which keeps them likely while the pairs are pushed apart. Default 0, as in the paper.
+	SFTWeight float64 `yaml:"sft_weight"`
 	// RejectedRank is ℓ, the rank of the rejected sample among a prompt's J, from 2 to generate.samples. Default 5 of 10,
 	// best in the paper: the last ones differ by being odd rather than by being unlike the clients.
 	RejectedRank int `yaml:"rejected_rank"`

@@ -12,8 +12,9 @@ var (
 	encoders    = []string{"latent", "hashing"}
 	normalizers = []string{"none", "standardize"}
 	denoisers   = []string{"none", "project"}
+	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full"}
-	losses      = []string{"sigmoid", "sigmoid_norm", "hinge", "ipo", "ipo_sum"}
+	losses      = []string{"sigmoid", "sigmoid_norm", "hinge", "ipo", "ipo_sum", "sft"}
 	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
 	selections  = []string{"last"}
 	examples    = []string{"public", "scored"}
@@ -64,6 +65,8 @@ func (c Config) Validate() error {
 	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)
 	v.above("scoring.clip_norm", c.Scoring.ClipNorm, 0, 1e6)
 	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
+	v.oneOf("scoring.objective", c.Scoring.Objective, objectives)
+	v.count("scoring.client_texts", c.Scoring.ClientTexts, 1, maxCount)
 
 	v.oneOf("fed.sampling", c.Fed.Sampling, samplings)
 	v.count("fed.clients_per_round", c.Fed.ClientsPerRound, 0, maxCount)
@@ -87,6 +90,7 @@ func (c Config) Validate() error {
 
 	v.oneOf("dpo.loss", c.DPO.Loss, losses)
 	v.above("dpo.beta", c.DPO.Beta, 0, 1e3)
+	v.between("dpo.sft_weight", c.DPO.SFTWeight, 0, 1e3)
 	v.count("dpo.rejected_rank", c.DPO.RejectedRank, 2, maxCount)
 	if c.DPO.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {
 		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", c.DPO.RejectedRank, c.Generate.Samples)

@@ -54,9 +54,9 @@ func TestGoldenLosses(t *testing.T) {
 	checked := map[string]int{}
 	close := func(got, want float64) bool { return math.Abs(got-want) <= 1e-10*(1+math.Abs(want)) }
 	for i, k := range file.Cases {
-		l, err := NewLoss(k.Loss, Params{k.Beta, k.LabelSmoothing})
+		l, err := NewLoss(k.Loss, Params{Beta: k.Beta, LabelSmoothing: k.LabelSmoothing})
 		if k.Loss == "ipo_avg" {
-			l, err = NewLoss("ipo", Params{k.Beta, k.LabelSmoothing})
+			l, err = NewLoss("ipo", Params{Beta: k.Beta, LabelSmoothing: k.LabelSmoothing})
 		}
 		if err != nil {
 			if golden.Unbuilt(t, "dpo/loss/"+k.Loss) {
@@ -157,7 +157,7 @@ func TestGoldenTraces(t *testing.T) {
 			}
 			defer a.Free()
 			c := k.Config
-			l, err := NewLoss(c.Loss, Params{c.Beta, c.LabelSmoothing})
+			l, err := NewLoss(c.Loss, Params{Beta: c.Beta, LabelSmoothing: c.LabelSmoothing})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,6 +28,7 @@ type Loss interface {
 type Params struct {
 	Beta           float64 // strength of the pull towards the reference; larger stays closer
 	LabelSmoothing float64 // assumed share of flipped labels (cdpo, robust)
+	SFT            float64 // weight of the chosen completions' own likelihood beside the loss (TRL's rpo_alpha)
 }
 
 var losses = map[string]func(Params) Loss{
@@ -38,6 +39,7 @@ var losses = map[string]func(Params) Loss{
 	"hinge":        func(p Params) Loss { return hinge{p.Beta} },
 	"ipo":          func(p Params) Loss { return ipo{p.Beta, true} },
 	"ipo_sum":      func(p Params) Loss { return ipo{p.Beta, false} },
+	"sft":          func(Params) Loss { return sft{} },
 }
 
 // Losses returns the names that [NewLoss] knows, sorted.
@@ -50,8 +52,8 @@ func Losses() []string {
 	return names
 }
 
-// NewLoss makes a loss by name: sigmoid (DPO), sigmoid_norm, cdpo, robust, hinge, ipo (averaged over tokens, as TRL does)
-// or ipo_sum.
+// NewLoss makes a loss by name: sigmoid (DPO), sigmoid_norm, cdpo, robust, hinge, ipo (averaged over tokens, as TRL does),
+// ipo_sum or sft.
 func NewLoss(name string, p Params) (Loss, error) {
 	make, ok := losses[name]
 	switch {
@@ -61,8 +63,14 @@ func NewLoss(name string, p Params) (Loss, error) {
 		return nil, fmt.Errorf("dpo: beta is %g, it must be positive", p.Beta)
 	case p.LabelSmoothing < 0 || p.LabelSmoothing >= 0.5:
 		return nil, fmt.Errorf("dpo: label smoothing is %g, it must be in [0, 0.5)", p.LabelSmoothing)
+	case !(p.SFT >= 0) || math.IsInf(p.SFT, 0):
+		return nil, fmt.Errorf("dpo: the SFT term has weight %g, it must not be negative", p.SFT)
 	}
-	return make(p), nil
+	loss := make(p)
+	if p.SFT > 0 {
+		loss = withSFT{loss, p.SFT}
+	}
+	return loss, nil
 }
 
 // softplus is ln(1+eˣ), −ln σ(−x).

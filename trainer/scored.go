@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"sort"
+
+	"popri/scoring"
 )
 
 // What the clients' released scores say beyond the pairs. All of it is post-processing of what was paid for.
@@ -52,4 +54,31 @@ func (t *Trainer) bestScored() ([]string, error) {
 		return nil, fmt.Errorf("trainer: only %d scored samples can be quoted in prompts; set synthetic.examples to public", len(out))
 	}
 	return out, nil
+}
+
+// gainClients is how many clients made of public texts stand in for the real ones where the scale of scores is measured.
+const gainClients = 512
+
+// gain measures how much normalising and clipping scale a client's cosines on clients made of successive public texts,
+// which are as alike as one client's are.
+func (t *Trainer) gain(samples *scoring.Samples) (float64, error) {
+	texts, each := t.prompter.texts, t.Config.Scoring.ClientTexts
+	each = min(each, len(texts))
+	n := min(gainClients, len(texts)/each)
+	var chosen []string
+	offsets := []int{0}
+	for i := range n {
+		at := i * (len(texts) - each + 1) / n
+		chosen = append(chosen, texts[at:at+each]...)
+		offsets = append(offsets, len(chosen))
+	}
+	vectors, err := t.Encoder.Encode(chosen)
+	if err != nil {
+		return 0, err
+	}
+	means, err := scoring.MeanEmbeddings(vectors, offsets)
+	if err != nil {
+		return 0, err
+	}
+	return samples.Gain(means)
 }

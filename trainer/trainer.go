@@ -150,7 +150,7 @@ func (t *Trainer) newDPO(state string, restore bool) error {
 // given number of steps.
 func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Trainer, error) {
 	d := c.DPO
-	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta})
+	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta, SFT: d.SFTWeight})
 	if err != nil {
 		return nil, err
 	}
@@ -291,16 +291,28 @@ func (t *Trainer) pairs(dir string, prompts []Prompt, samples []SampleRow, vecto
 		scores[i] = v / float64(release.Clients)
 	}
 	noisy := append([]float64(nil), scores...)
-	if c.Scoring.Denoise == "project" {
-		prepared, err := scoring.Prepare(vectors, scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm})
-		if err != nil {
+	var prepared *scoring.Samples
+	var err error
+	if c.Scoring.Denoise == "project" || c.Scoring.Objective == "witness" {
+		if prepared, err = scoring.Prepare(vectors, scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm}); err != nil {
 			return nil, err
 		}
+	}
+	if c.Scoring.Denoise == "project" {
 		if scores, err = prepared.Project(scores); err != nil {
 			return nil, err
 		}
 		kept := math.Sqrt(float64(prepared.Rank()) / float64(len(scores)))
 		m.NoiseKept = &kept
+	}
+	if c.Scoring.Objective == "witness" {
+		gain, err := t.gain(prepared)
+		if err != nil {
+			return nil, err
+		}
+		if scores, err = prepared.Witness(scores, gain); err != nil {
+			return nil, err
+		}
 	}
 	if c.Scoring.LengthRegression {
 		lengths := make([]int, len(samples))
@@ -308,7 +320,6 @@ func (t *Trainer) pairs(dir string, prompts []Prompt, samples []SampleRow, vecto
 			lengths[i] = len(s.IDs)
 		}
 		var slope float64
-		var err error
 		if scores, slope, err = scoring.LengthRegression(scores, scoring.LogLengths(lengths), c.Generate.Samples); err != nil {
 			return nil, err
 		}
