@@ -136,7 +136,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if err != nil {
 		return nil, mistake("%w", err)
 	}
-	if s.model, err = lm.Load(modelDir, lm.Options{Weights: tensor.Float32, Compute: computeType(c.Model.DType)}); err != nil {
+	if s.model, err = lm.Load(modelDir, lm.Options{Weights: tensor.Float32, Compute: ComputeType(c.Model.DType)}); err != nil {
 		return nil, mistake("%w", err)
 	}
 	if err := s.model.CheckVocabulary(tok.VocabSize()); err != nil {
@@ -238,7 +238,8 @@ func ModelDir(path, name string) (string, error) {
 	return path, nil
 }
 
-func computeType(name string) tensor.DType {
+// ComputeType is the type that model.dtype names: for auto, bfloat16 where the processor multiplies it fast.
+func ComputeType(name string) tensor.DType {
 	if name == "bfloat16" || name == "auto" && tensor.FastBFloat16() {
 		return tensor.BFloat16
 	}
@@ -350,7 +351,7 @@ func (s *Session) writeConfig(modelDir string, o Options) error {
 	c.Provenance = map[string]string{
 		"go": runtime.Version(), "libtorch": LibtorchVersion(), "program": ProgramVersion(), "public": s.Public.Name, "public_sha256": s.Public.Hash(),
 		"private": s.Population.Name, "clients": fmt.Sprint(len(s.Population.Split(clients.Train))), "unit": s.Population.Unit,
-		"noise_multiplier": fmt.Sprintf("%.6g", s.Sigma), "compute": computeType(c.Model.DType).String(), "threads": fmt.Sprint(tensor.Threads()),
+		"noise_multiplier": fmt.Sprintf("%.6g", s.Sigma), "compute": ComputeType(c.Model.DType).String(), "threads": fmt.Sprint(tensor.Threads()),
 	}
 	for key, value := range map[string]string{"title": o.Title, "command": o.Command} {
 		if value != "" {

@@ -69,7 +69,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if err != nil {
 		return nil, mistake("%w", err)
 	}
-	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: computeType(c.Model.DType)})
+	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: ComputeType(c.Model.DType)})
 	if err != nil {
 		return nil, mistake("%w", err)
 	}

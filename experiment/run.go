@@ -149,7 +149,7 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	}
 	suite := downstream.Suite{ModelDir: dir, Population: population, Draws: d.Bootstrap, Cache: o.Cache, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
 		Length: d.Length, LearningRate: d.LearningRate, WeightDecay: d.WeightDecay, Warmup: d.WarmupSteps, EvalEvery: d.EvalEvery,
-		Seed: rng.Seed(c.Seed, "downstream"), Compute: computeType(c.Model.DType)},
+		Seed: rng.Seed(c.Seed, "downstream"), Compute: ComputeType(c.Model.DType)},
 		End: o.Progress.End,
 		Begin: func(key, name string, texts int) {
 			if o.Progress.Begin != nil {

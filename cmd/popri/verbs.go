@@ -21,6 +21,7 @@ func (a *app) verbs() []*cobra.Command {
 		a.data(),
 		a.report(),
 		a.compare(),
+		a.bench(),
 		a.doctor(),
 		a.version(),
 	}

@@ -1,0 +1,87 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+
+	"popri/dpo"
+	"popri/internal/rng"
+	"popri/lm"
+	"popri/lora"
+	"popri/optim"
+	"popri/tensor"
+)
+
+// DPOOptions are the counts of the work. The rest is what the peer's script gives TRL: LoRA of rank 4 on all projections,
+// β 0.01, updates of 24 pairs.
+type DPOOptions struct {
+	Model string       // folder with the model and pairs.json
+	K     int          // pairs, from the first
+	DType tensor.DType // of the products; adapters and optimizer are float32
+	Micro int          // pairs of one forward pass; 0 takes the default
+}
+
+const updatePairs = 24
+
+// DPO times one epoch of preference training, the reference log-probabilities included.
+func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
+	if o.K < 1 {
+		return nil, fmt.Errorf("%d pairs: want at least 1", o.K)
+	}
+	var work []struct{ Prompt, Chosen, Rejected []int32 }
+	if err := readJSON(o.Model, "pairs.json", &work); err != nil {
+		return nil, err
+	}
+	work = work[:min(o.K, len(work))]
+	m, err := lm.Load(o.Model, lm.Options{Weights: o.DType, Compute: o.DType})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Free()
+	pairs := make([]dpo.Pair, len(work))
+	for i, w := range work {
+		pairs[i] = dpo.Pair{Prompt: w.Prompt, Chosen: w.Chosen, Rejected: w.Rejected}
+	}
+	a, err := lora.New(m, lora.Config{Rank: 4, Alpha: 8}, rng.New(1, "benchmark"))
+	if err != nil {
+		return nil, err
+	}
+	defer a.Free()
+	const β = 0.01
+	loss, err := dpo.NewLoss("sigmoid", dpo.Params{Beta: β})
+	if err != nil {
+		return nil, err
+	}
+	steps := (len(pairs) + updatePairs - 1) / updatePairs
+	micro := o.Micro
+	if micro == 0 {
+		micro = 6
+	}
+	t, err := dpo.NewTrainer(m, a, loss, β, optim.Schedule{Kind: "linear", Peak: 1e-5, Total: steps}, [3]float64{0.9, 0.999, 1e-8}, 0, 1, updatePairs, micro)
+	if err != nil {
+		return nil, err
+	}
+	r, err := measure("dpo", o.DType.String(), "pairs", func() (int, error) {
+		if err := t.Reference(ctx, pairs); err != nil {
+			return 0, err
+		}
+		for from := 0; from < len(pairs); from += updatePairs {
+			if _, err := t.Step(pairs[from:min(from+updatePairs, len(pairs))]); err != nil {
+				return 0, err
+			}
+		}
+		return len(pairs), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A forward pass, a second one for the reference, and the gradients of activations, which alone need the frozen
+	// weights: three products a weight and token, with the prompt counted once.
+	projections, head := inProducts(m)
+	for _, p := range pairs {
+		completions := len(p.Chosen) + len(p.Rejected)
+		r.Flops += 3 * 2 * float64(projections) * float64(len(p.Prompt)+completions)
+		r.Flops += 3 * 2 * float64(head) * float64(completions)
+	}
+	return r, nil
+}

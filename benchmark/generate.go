@@ -1,0 +1,59 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"popri/lm"
+	"popri/tensor"
+)
+
+// GenerateOptions are the counts of the work.
+type GenerateOptions struct {
+	Model string       // folder with the model and prompts.json
+	K     int          // prompts, from the first
+	J     int          // samples of each
+	New   int          // tokens of each sample, neither more nor fewer
+	DType tensor.DType // of weights and products
+	Seed  uint64
+}
+
+// Generate times drawing K·J samples at temperature 1.
+func Generate(ctx context.Context, o GenerateOptions) (*Result, error) {
+	if o.K < 1 || o.J < 1 || o.New < 1 {
+		return nil, fmt.Errorf("%d prompts, %d samples, %d tokens: want at least 1", o.K, o.J, o.New)
+	}
+	var prompts [][]int32
+	if err := readJSON(o.Model, "prompts.json", &prompts); err != nil {
+		return nil, err
+	}
+	prompts = prompts[:min(o.K, len(prompts))]
+	m, err := lm.Load(o.Model, lm.Options{Weights: o.DType, Compute: o.DType})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Free()
+	r, err := measure("generate", o.DType.String(), "completion tokens", func() (int, error) {
+		out, err := m.Generate(ctx, prompts, o.J, lm.SampleOptions{Temperature: 1, MinNewTokens: o.New, MaxNewTokens: o.New, IgnoreEOS: true, Seed: o.Seed})
+		items := 0
+		for _, samples := range out {
+			for _, s := range samples {
+				items += len(s.IDs)
+			}
+		}
+		return items, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if want := len(prompts) * o.J * o.New; r.Items != want {
+		return nil, errors.New("a sample ended early")
+	}
+	projections, head := inProducts(m)
+	for _, p := range prompts {
+		r.Flops += 2 * float64(projections) * float64(len(p)+o.J*(o.New-1))
+		r.Flops += 2 * float64(head) * float64(1+o.J*(o.New-1))
+	}
+	return r, nil
+}

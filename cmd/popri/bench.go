@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"popri/benchmark"
+	"popri/experiment"
+	"popri/tensor"
+)
+
+func (a *app) bench() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Time sampling, preference training, embedding and scoring",
+		Long: `Times one kind of work and prints its rate: the same work, from the same files, that scripts/peers.py gives to the
+libraries one would use otherwise. Loading is not counted.
+
+  python3 scripts/peers.py work --arch gpt2 --out work
+  python3 scripts/peers.py generate --model work --dtype float32
+  popri bench generate --model work --dtype float32`,
+		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n  popri bench score --clients 133000",
+	}
+	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchScore())
+	return cmd
+}
+
+func (a *app) emitBench(r *benchmark.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.emit(r, func(w io.Writer) {
+		fmt.Fprintf(w, "%s\t%.4g %s/s\n", r.Stage, r.Rate, r.Unit)
+		fmt.Fprintf(w, "work\t%d %s in %.2f s, %s, %d threads\n", r.Items, r.Unit, r.Seconds, r.DType, r.Threads)
+		if r.Flops > 0 {
+			fmt.Fprintf(w, "products\t%.0f GFLOP/s\n", r.Flops/r.Seconds/1e9)
+		}
+		fmt.Fprintf(w, "memory\t%.2f GiB at most\n", float64(r.Peak)/(1<<30))
+	})
+}
+
+// benchType reads --dtype.
+func benchType(name string) (tensor.DType, error) {
+	switch name {
+	case "auto", "float32", "bfloat16":
+		return experiment.ComputeType(name), nil
+	}
+	return 0, usage(fmt.Errorf("bench: --dtype is %q, want auto, float32 or bfloat16", name))
+}
+
+func (a *app) benchGenerate() *cobra.Command {
+	var o benchmark.GenerateOptions
+	var dtype string
+	cmd := &cobra.Command{
+		Use:     "generate --model DIR",
+		Short:   "J samples for each of K prompts",
+		Example: "  popri bench generate --model work --k 40 --j 10 --new 64 --dtype float32 --threads 2 --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.DType, err = benchType(dtype); err != nil {
+				return err
+			}
+			return a.emitBench(benchmark.Generate(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Model, "model", "work", "folder with the model and prompts.json")
+	f.IntVar(&o.K, "k", 40, "prompts")
+	f.IntVar(&o.J, "j", 10, "samples of each")
+	f.IntVar(&o.New, "new", 64, "tokens of each sample")
+	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the samples")
+	return cmd
+}
+
+func (a *app) benchDPO() *cobra.Command {
+	var o benchmark.DPOOptions
+	var dtype string
+	cmd := &cobra.Command{
+		Use:     "dpo --model DIR",
+		Short:   "One epoch of preference training with LoRA on all projections",
+		Example: "  popri bench dpo --model work --k 40 --dtype float32 --threads 2 --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.DType, err = benchType(dtype); err != nil {
+				return err
+			}
+			return a.emitBench(benchmark.DPO(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Model, "model", "work", "folder with the model and pairs.json")
+	f.IntVar(&o.K, "k", 40, "pairs")
+	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
+	f.IntVar(&o.Micro, "micro", 0, "pairs of one forward pass (0: the default)")
+	return cmd
+}
+
+func (a *app) benchScore() *cobra.Command {
+	var samples, population int
+	cmd := &cobra.Command{
+		Use:     "score",
+		Short:   "Clients score samples and their vectors are added up",
+		Example: "  popri bench score --samples 18000 --clients 133000 --threads 2 --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return a.emitBench(benchmark.Score(samples, population))
+		},
+	}
+	cmd.Flags().IntVar(&samples, "samples", 18000, "samples")
+	cmd.Flags().IntVar(&population, "clients", 1000, "clients")
+	return cmd
+}
