@@ -93,11 +93,12 @@ type Generate struct {
 
 // Scoring says what a client computes and how the noised sum is read.
 type Scoring struct {
-	// Encoder turns texts into vectors; both need no weights and are fitted to the public texts. "latent", the default,
-	// finds the directions in which words occur together; "hashing" projects them at random, which is faster and blurs
-	// more.
+	// Encoder turns texts into vectors. "latent", the default, and "hashing" need no weights and are fitted to the public
+	// texts: the first finds the directions in which words occur together, the second projects them at random, which is
+	// faster and blurs more. A path (with a "/") is the folder of a sentence-transformers BERT such as all-MiniLM-L6-v2,
+	// which the paper uses and which tells meanings apart better.
 	Encoder string `yaml:"encoder"`
-	// Dim is the length of the vectors. Default 256. Fewer confuse texts, more let the projection keep more noise (its
+	// Dim is the length of the vectors of "latent" and "hashing"; a folder has its own. Default 256. Fewer confuse texts, more let the projection keep more noise (its
 	// share is √((dim+1)/(K·J))) and cost the clients time.
 	Dim int `yaml:"dim"`
 	// Normalize is done to each client's K·J scores before clipping: "none" as in the paper, or "standardize" as in its

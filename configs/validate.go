@@ -9,7 +9,6 @@ import (
 // What the settings with names can be. Later names are refused with the list of those that there are.
 var (
 	dtypes      = []string{"auto", "float32", "bfloat16"}
-	encoders    = []string{"latent", "hashing"}
 	normalizers = []string{"none", "standardize"}
 	denoisers   = []string{"none", "project"}
 	objectives  = []string{"similarity", "witness"}
@@ -19,6 +18,9 @@ var (
 	selections  = []string{"last"}
 	examples    = []string{"public", "scored"}
 )
+
+// Encoders are the values of scoring.encoder that need no folder.
+var Encoders = []string{"latent", "hashing"}
 
 // Upper bounds far past every use, so that products of two stay within 64 bits.
 const (
@@ -60,7 +62,9 @@ func (c Config) Validate() error {
 		v.add("generate.template_item", "is %q, must begin with words before {i}: a sample ends where they occur again", c.Generate.TemplateItem)
 	}
 
-	v.oneOf("scoring.encoder", c.Scoring.Encoder, encoders)
+	if !slices.Contains(Encoders, c.Scoring.Encoder) && !strings.ContainsAny(c.Scoring.Encoder, `/\`) {
+		v.add("scoring.encoder", "is %q, available: %s, or the path of a folder (./name)", c.Scoring.Encoder, strings.Join(Encoders, ", "))
+	}
 	v.count("scoring.dim", c.Scoring.Dim, 2, maxDimension)
 	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)
 	v.above("scoring.clip_norm", c.Scoring.ClipNorm, 0, 1e6)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
 	"popri/embedding"
+	"popri/embedding/bert"
 	"popri/fedsim"
 	"popri/internal/atomicfile"
 	"popri/internal/filehash"
@@ -71,6 +73,7 @@ type Session struct {
 	model   *lm.Model
 	trainer *trainer.Trainer
 	timings *timings
+	encoder embedding.Encoder
 }
 
 // Exists reports whether dir holds a run.
@@ -146,6 +149,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
+	s.encoder = encoder
 	fed := fedsim.Config{Ledger: s.ledger, Sigma: s.Sigma, Scoring: scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm}}
 	if c.Privacy.InsecureSeededNoise {
 		seed := rng.Seed(c.Seed, "noise")
@@ -183,6 +187,9 @@ func (s *Session) Close() {
 	}
 	if s.model != nil {
 		s.model.Free()
+	}
+	if e, ok := s.encoder.(*bert.Encoder); ok {
+		e.Free()
 	}
 	if s.ledger != nil {
 		s.ledger.Close()
@@ -247,6 +254,13 @@ func ComputeType(name string) tensor.DType {
 }
 
 func newEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
+	if !slices.Contains(configs.Encoders, c.Scoring.Encoder) {
+		e, err := bert.Open(c.Scoring.Encoder, ComputeType(c.Model.DType))
+		if err != nil {
+			return nil, mistake("scoring.encoder: %w", err)
+		}
+		return e, nil
+	}
 	texts := public.Generator
 	if len(texts) == 0 {
 		texts = public.Prompts
@@ -358,11 +372,16 @@ func (s *Session) writeConfig(modelDir string, o Options) error {
 			c.Provenance[key] = value
 		}
 	}
-	for _, name := range []string{"model.safetensors", "tokenizer.json"} {
-		if h, err := filehash.SHA256(filepath.Join(modelDir, name)); err == nil {
-			c.Provenance["model "+name] = h
+	weights, err := filepath.Glob(filepath.Join(modelDir, "*.safetensors"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(weights, filepath.Join(modelDir, "tokenizer.json")) {
+		if h, err := filehash.SHA256(path); err == nil {
+			c.Provenance["model "+filepath.Base(path)] = h
 		}
 	}
+	c.Provenance["encoder"] = embedding.Key(s.encoder)
 	if c.Model.Path == "embedded" && c.Data.Private == "godoc" {
 		// Which file is private is decided by the Go release that is read: the weights must be from the same one.
 		p, err := models.ReadProvenance(models.Generator)

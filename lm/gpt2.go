@@ -3,6 +3,8 @@ package lm
 import (
 	"fmt"
 	"strings"
+
+	"popri/internal/hfconfig"
 )
 
 // GPT-2 (Radford et al. 2019): learned positions, layer norm before attention and MLP, one fused query-key-value
@@ -23,7 +25,7 @@ func gpt2Config(raw []byte) (Config, error) {
 		EOS     tokenIDs `json:"eos_token_id"`
 		Scale   *bool    `json:"scale_attn_weights"`
 	}{Vocab: 50257, Context: 1024, Hidden: 768, Layers: 12, Heads: 12, Eps: 1e-5, Act: "gelu_new"}
-	if err := decodeConfig(raw, &f, "n_ctx"); err != nil {
+	if err := hfconfig.Decode(raw, &f, "n_ctx"); err != nil {
 		return Config{}, err
 	}
 	if f.Act != "gelu_new" && f.Act != "gelu" && f.Act != "gelu_pytorch_tanh" {

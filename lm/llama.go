@@ -3,6 +3,8 @@ package lm
 import (
 	"fmt"
 	"strings"
+
+	"popri/internal/hfconfig"
 )
 
 // LLaMA (Touvron et al. 2023; Llama 3, Grattafiori et al. 2024): rotary positions, RMS norm before attention and MLP,
@@ -38,7 +40,7 @@ type llamaLike struct {
 
 // config reads the fields of one architecture. windowed says what a missing use_sliding_window means.
 func (f llamaLike) config(raw []byte, windowed bool, harmless ...string) (Config, error) {
-	if err := decodeConfig(raw, &f, harmless...); err != nil {
+	if err := hfconfig.Decode(raw, &f, harmless...); err != nil {
 		return Config{}, err
 	}
 	if f.Act != "silu" {

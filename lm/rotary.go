@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"popri/internal/hfconfig"
 	"popri/tensor"
 )
 
@@ -31,11 +32,11 @@ type rotaryFields struct {
 
 func (f rotaryFields) rotary() (Rotary, error) {
 	name, raw := "rope_parameters", f.Parameters
-	if len(raw) == 0 || switchedOff(raw) {
+	if len(raw) == 0 || hfconfig.Off(raw) {
 		name, raw = "rope_scaling", f.Scaling
 	}
 	r := Rotary{Theta: f.Theta}
-	if len(raw) == 0 || switchedOff(raw) {
+	if len(raw) == 0 || hfconfig.Off(raw) {
 		return r, nil
 	}
 	p := struct {
@@ -48,7 +49,7 @@ func (f rotaryFields) rotary() (Rotary, error) {
 		Original int     `json:"original_max_position_embeddings"`
 		Partial  float64 `json:"partial_rotary_factor"`
 	}{Theta: f.Theta, Partial: 1}
-	if err := decodeConfig(raw, &p); err != nil {
+	if err := hfconfig.Decode(raw, &p); err != nil {
 		return r, fmt.Errorf("%s: %w", name, err)
 	}
 	if p.Type == "" {

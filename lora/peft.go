@@ -9,9 +9,9 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 
 	"popri/internal/atomicfile"
+	"popri/internal/hfconfig"
 	"popri/lm"
 	"popri/safetensors"
 	"popri/tensor"
@@ -137,7 +137,7 @@ func parseConfig(raw []byte) (Config, error) {
 		known[field.Tag.Get("json")] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if v := all[name]; !known[name] && !slices.Contains(harmlessSettings, name) && !off(v) {
+		if v := all[name]; !known[name] && !slices.Contains(harmlessSettings, name) && !hfconfig.Off(v) {
 			return Config{}, fmt.Errorf("%s: %s cannot be represented", name, v)
 		}
 	}
@@ -165,14 +165,6 @@ func parseConfig(raw []byte) (Config, error) {
 		return Config{}, fmt.Errorf("target_modules: %s is neither a list of names nor a regular expression", f.Targets)
 	}
 	return c, nil
-}
-
-func off(v json.RawMessage) bool {
-	switch strings.TrimSpace(string(v)) {
-	case "null", "false", "[]", "{}", `""`:
-		return true
-	}
-	return false
 }
 
 // Save writes the adapter in PEFT's format: adapter_model.safetensors in float32 and adapter_config.json.

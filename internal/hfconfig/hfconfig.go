@@ -1,0 +1,61 @@
+// Package hfconfig reads the config.json of Hugging Face checkpoints so that nothing in it is silently ignored.
+package hfconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Fields that do not change what a model computes: bookkeeping, how it was initialised and trained (dropout is never
+// applied here), and the defaults of other programs' samplers.
+var harmless = map[string]bool{}
+
+func init() {
+	for _, name := range strings.Fields(`
+		architectures model_type dtype torch_dtype transformers_version _name_or_path name_or_path _commit_hash tokenizer_class
+		initializer_range use_cache bos_token_id pad_token_id sep_token_id task_specific_params finetuning_task problem_type
+		id2label label2id _num_labels num_labels output_attentions output_hidden_states output_past return_dict torchscript
+		use_bfloat16 tf_legacy_loss gradient_checkpointing language license attention_dropout attn_pdrop embd_pdrop resid_pdrop
+		attention_probs_dropout_prob hidden_dropout_prob classifier_dropout
+		max_length min_length do_sample temperature top_k top_p typical_p num_beams num_beam_groups num_return_sequences
+		repetition_penalty length_penalty diversity_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size early_stopping
+		chunk_size_feed_forward output_scores return_dict_in_generate bad_words_ids prefix remove_invalid_values`) {
+		harmless[name] = true
+	}
+}
+
+// Decode reads the fields that the struct into names by its json tags. Any other field must be harmless (also those
+// listed) or switched off; else it is refused by name, since ignoring it could change the model.
+func Decode(raw []byte, into any, alsoHarmless ...string) error {
+	if err := json.Unmarshal(raw, into); err != nil {
+		return err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
+		known[f.Tag.Get("json")] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if known[name] || harmless[name] || slices.Contains(alsoHarmless, name) || strings.HasPrefix(name, "summary_") || Off(all[name]) {
+			continue
+		}
+		return fmt.Errorf("%s: %s is not supported", name, all[name])
+	}
+	return nil
+}
+
+// Off reports whether a value switches its field off: null, false, zero, or empty.
+func Off(v json.RawMessage) bool {
+	switch strings.TrimSpace(string(v)) {
+	case "null", "false", "0", "0.0", "[]", "{}", `""`:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,37 @@
+package hfconfig
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDecode(t *testing.T) {
+	type inner struct {
+		Deep int `json:"deep"`
+	}
+	type config struct {
+		Size int `json:"size"`
+		inner
+	}
+	for content, refused := range map[string]string{
+		`{"size": 3, "deep": 4, "use_cache": true, "hidden_dropout_prob": 0.1, "summary_type": "x", "mine": 1}`: "",
+		`{"unknown": null, "other": false, "third": 0, "fourth": [], "fifth": {}, "sixth": ""}`:                 "",
+		`{"unknown": 1}`:                    "unknown: 1",
+		`{"quantization_config": {"a": 1}}`: "quantization_config",
+		`{"size": "x"}`:                     "size",
+		`[]`:                                "array",
+		``:                                  "JSON",
+	} {
+		var c config
+		err := Decode([]byte(content), &c, "mine")
+		switch {
+		case refused == "" && err != nil:
+			t.Errorf("%s: %v", content, err)
+		case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
+			t.Errorf("%s: %v, want an error with %q", content, err, refused)
+		}
+		if strings.Contains(content, `"deep": 4`) && (c.Size != 3 || c.Deep != 4) {
+			t.Errorf("%s: read %+v", content, c)
+		}
+	}
+}
