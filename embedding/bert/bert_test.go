@@ -1,0 +1,104 @@
+package bert
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/embedding"
+	"popri/embedding/embeddingtest"
+	"popri/safetensors"
+	"popri/tensor"
+)
+
+func TestGoldenEmbeddings(t *testing.T) {
+	embeddingtest.Golden(t, func(dir string) (embedding.Encoder, error) {
+		e, err := Open(dir, tensor.Float32)
+		if err == nil {
+			t.Cleanup(e.Free)
+		}
+		return e, err
+	})
+}
+
+func TestEncoder(t *testing.T) {
+	e, err := Open(embeddingtest.BERT(t), tensor.Float32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Free()
+	embeddingtest.Run(t, e, 2e-6)
+	if embedding.Key(e) == "" || e.Hash() == "" {
+		t.Error("no key")
+	}
+}
+
+// bfloat16 blurs and does not turn.
+func TestBFloat16(t *testing.T) {
+	dir := embeddingtest.BERT(t)
+	var vectors []embedding.Matrix
+	for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
+		e, err := Open(dir, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := e.Encode([]string{"the reader returns how many bytes were read", "fresh bread"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		vectors = append(vectors, m)
+		e.Free()
+	}
+	for i := range vectors[0].Rows {
+		if c := embeddingtest.Dot(vectors[0].Row(i), vectors[1].Row(i)); !(c > 0.999) {
+			t.Errorf("text %d: cosine %g", i, c)
+		}
+	}
+}
+
+// A folder that cannot be read leaves nothing behind.
+func TestOpenFails(t *testing.T) {
+	live := tensor.Live()
+	dir := embeddingtest.BERT(t)
+	if err := os.Truncate(filepath.Join(dir, safetensors.ModelFile), 5000); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := Open(dir, tensor.Float32); err == nil {
+		e.Free()
+		t.Error("opened")
+	}
+	if now := tensor.Live(); now != live {
+		t.Errorf("%d tensors were left behind", now-live)
+	}
+}
+
+// BenchmarkEncode needs real weights to say anything: $POPRI_MINILM.
+func BenchmarkEncode(b *testing.B) {
+	dir := os.Getenv("POPRI_MINILM")
+	if dir == "" {
+		b.Skip("POPRI_MINILM names no folder")
+	}
+	for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
+		b.Run(d.String(), func(b *testing.B) {
+			e, err := Open(dir, d)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Free()
+			var texts []string
+			for i := range 500 {
+				triple := embeddingtest.Triples[i%len(embeddingtest.Triples)]
+				texts = append(texts, strings.Repeat(triple[i/3%3]+". ", 1+i%6))
+			}
+			n := 0
+			for b.Loop() {
+				if _, err := e.Encode(texts); err != nil {
+					b.Fatal(err)
+				}
+				n += len(texts)
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "texts/s")
+		})
+	}
+}
