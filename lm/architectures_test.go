@@ -275,3 +275,41 @@ func TestGenerationConfig(t *testing.T) {
 		}
 	}
 }
+
+// Scaling leaves fast planes alone, slows the slow ones by the factor, and blends between, without a jump.
+func TestRotaryFrequencies(t *testing.T) {
+	plain := Rotary{Theta: 5e5}.frequencies(128)
+	r := Rotary{Theta: 5e5, Scaling: "llama3", Factor: 8, LowFactor: 1, HighFactor: 4, OriginalContext: 8192}
+	scaled := r.frequencies(128)
+	halved := Rotary{Theta: 5e5, Scaling: "linear", Factor: 2}.frequencies(128)
+	kept, slowed, blended := 0, 0, 0
+	for i, f := range plain {
+		if want := math.Pow(5e5, -float64(2*i)/128); math.Abs(float64(f)-want) > 1e-6*want {
+			t.Errorf("frequency %d is %g, want %g", i, f, want)
+		}
+		if halved[i] != f/2 {
+			t.Errorf("frequency %d halved is %g", i, halved[i])
+		}
+		ratio := float64(scaled[i] / f)
+		switch wave := 2 * math.Pi / float64(f); {
+		case wave < 8192/4:
+			kept++
+			if ratio != 1 {
+				t.Errorf("wavelength %g: ratio %g, want 1", wave, ratio)
+			}
+		case wave > 8192:
+			slowed++
+			if math.Abs(ratio-1.0/8) > 1e-6 {
+				t.Errorf("wavelength %g: ratio %g, want 1/8", wave, ratio)
+			}
+		default:
+			blended++
+			if !(ratio > 1.0/8 && ratio < 1) || i > 0 && scaled[i] >= scaled[i-1] {
+				t.Errorf("wavelength %g: ratio %g", wave, ratio)
+			}
+		}
+	}
+	if kept == 0 || slowed == 0 || blended == 0 {
+		t.Errorf("%d planes kept, %d slowed, %d between", kept, slowed, blended)
+	}
+}
