@@ -23,7 +23,7 @@ libraries one would use otherwise. Loading is not counted.
   popri bench generate --model work --dtype float32`,
 		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n  popri bench score --clients 133000",
 	}
-	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchScore())
+	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchEmbed(), a.benchScore())
 	return cmd
 }
 
@@ -95,6 +95,29 @@ func (a *app) benchDPO() *cobra.Command {
 	f.IntVar(&o.K, "k", 40, "pairs")
 	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
 	f.IntVar(&o.Micro, "micro", 0, "pairs of one forward pass (0: the default)")
+	return cmd
+}
+
+func (a *app) benchEmbed() *cobra.Command {
+	var o benchmark.EmbedOptions
+	var dtype string
+	cmd := &cobra.Command{
+		Use:     "embed --model DIR --texts FILE.jsonl",
+		Short:   "Texts to vectors by a sentence-transformers BERT",
+		Example: "  popri bench embed --model all-MiniLM-L6-v2 --texts texts.jsonl --n 2000 --dtype float32 --threads 2 --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) (err error) {
+			if o.DType, err = benchType(dtype); err != nil {
+				return err
+			}
+			return a.emitBench(benchmark.Embed(o))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Model, "model", "", "folder of the encoder")
+	f.StringVar(&o.Texts, "texts", "", `JSON lines, {"text": "…"}`)
+	f.IntVar(&o.N, "n", 2000, "texts")
+	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
 	return cmd
 }
 
