@@ -47,7 +47,7 @@ func (u *UnsafeDiagnostics) DiagnosisPath(round int) string {
 
 func (f *Federation) diagnose(samples *scoring.Samples, release *Release) error {
 	u := f.config.UnsafeDiagnostics
-	sum, err := samples.Sum(f.means)
+	sum, err := samples.Sum(f.means) // of all clients, whoever was asked: what the scores estimate
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@
 // A [Federation] holds the train clients' mean embeddings. [Federation.Collect] takes a round's sample embeddings and
 // gives back one noised sum of the clients' clipped score vectors:
 //
-//	Σ_i clip(score_i)  +  N(0, σ²C²)      C the clip norm, σ the noise multiplier
+//	Σ_i clip(score_i)  +  N(0, σ²C²)      C the clip norm, σ the noise multiplier, i over the round's cohort
 //
 // Nothing else leaves the package: no client's vector, no sum without noise, no text. (Unless
 // [Config.UnsafeDiagnostics] is set, which experiments on public data may do, and which every report must show.)
@@ -20,7 +20,17 @@
 // A charge whose file is gone is lost: the round needs another charge, which the ledger refuses where the budget does
 // not cover it. A release.bin that was never charged is refused.
 //
-// The sum on disk and in memory is rounded to a grid far below the noise, so that the low bits of floating-point
-// arithmetic tell nothing of the true sum, and the noise is larger by a part in a billion to cover the rounding of
-// norms in clipping.
+// # The noise
+//
+// Sums are whole numbers of steps of a grid about 2^-30 of the noise wide, and the noise is discrete Gaussian, drawn
+// exactly (package noise): nothing of the true sum shows in low bits. C is enlarged by what rounding can add to the
+// distance of neighbouring sums, and the charge states it. The accountants' formulas are for continuous noise; the
+// discrete one's Rényi divergences are no larger, and its δ differs by less than the enlargement gives.
+//
+// # Who takes part
+//
+// All clients, or a cohort that is drawn anew and in secret for every round: each client with the same chance
+// (Poisson), or a fixed number. Under Poisson sampling the cohort's true size depends on who is in the data, so that
+// only its expectation leaves the package. Where clients add shares of the noise and some then do not answer, the noise
+// that is in the sum is what the ledger is charged for.
 package fedsim

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/datasets/clients"
 	"popri/embedding"
@@ -31,6 +32,16 @@ type Config struct {
 	Sigma float64
 	// Scoring says how clients make their vectors; its Clip is the sensitivity.
 	Scoring scoring.Options
+	// Sampling is who is asked in a round; default [ledger.Full]. Cohorts are drawn anew in every round, and in secret:
+	// who was asked must not be known for the sampling to protect anybody.
+	Sampling ledger.Sampling
+	// Cohort is the number of clients of a round: as many are drawn under [ledger.Fixed], and expected under
+	// [ledger.Poisson]. 0 under [ledger.Full].
+	Cohort int
+	// Dropout is the chance that a client that was asked does not answer, after the shares of the noise were fixed. The
+	// noise that is missing then is charged for. For simulations; 0 to below 1, and 0 under [ledger.Poisson], where the
+	// number of those asked would show.
+	Dropout float64
 	// Path is how sums are computed; default [Aggregate].
 	Path Path
 	// InsecureSeed takes the noise from this seed instead of the system's entropy: whoever knows the seed can take the
@@ -52,6 +63,9 @@ type Federation struct {
 func New(p *clients.Population, encoder embedding.Encoder, config Config) (*Federation, error) {
 	if config.Path == "" {
 		config.Path = Aggregate
+	}
+	if config.Sampling == "" {
+		config.Sampling = ledger.Full
 	}
 	train := p.Split(clients.Train)
 	if err := config.validate(len(train)); err != nil {
@@ -76,6 +90,21 @@ func (c Config) validate(train int) error {
 	if err := c.Scoring.Validate(); err != nil {
 		faults = append(faults, err)
 	}
+	if !(c.Dropout >= 0 && c.Dropout < 1) || c.Dropout > 0 && c.Sampling == ledger.Poisson {
+		fault("fedsim: %g of the clients do not answer under %q sampling, want 0 to below 1, and 0 under %q", c.Dropout, c.Sampling, ledger.Poisson)
+	}
+	switch c.Sampling {
+	case ledger.Full:
+		if c.Cohort != 0 {
+			fault("fedsim: a cohort of %d under full participation", c.Cohort)
+		}
+	case ledger.Poisson, ledger.Fixed:
+		if c.Cohort < 1 || c.Cohort >= train {
+			fault("fedsim: a cohort of %d of %d clients, want at least 1 and fewer than all", c.Cohort, train)
+		}
+	default:
+		fault("fedsim: sampling is %q, want %q, %q or %q", c.Sampling, ledger.Full, ledger.Poisson, ledger.Fixed)
+	}
 	if train == 0 {
 		fault("fedsim: the population has no train clients")
 	}
@@ -85,6 +114,9 @@ func (c Config) validate(train int) error {
 		budget := c.Ledger.Budget()
 		if budget.Clients != train {
 			fault("fedsim: the ledger's budget is for %d clients, the population has %d train clients", budget.Clients, train)
+		}
+		if c.Sampling == ledger.Fixed && budget.Relation != accountant.Replace {
+			fault("fedsim: cohorts of fixed size are accounted under the relation %q, want %q: their bound holds where the number of clients is public", budget.Relation, accountant.Replace)
 		}
 		if budget.InsecureSeededNoise != (c.InsecureSeed != nil) {
 			fault("fedsim: insecure seeded noise is %v here and %v in the ledger", c.InsecureSeed != nil, budget.InsecureSeededNoise)
@@ -125,5 +157,18 @@ func embed(train []clients.Client, encoder embedding.Encoder) (scoring.Means, er
 	return all, nil
 }
 
-// Clients is the number of train clients, who all take part in every round.
+// Clients is the number of train clients.
 func (f *Federation) Clients() int { return f.means.Clients }
+
+// charge is what a round in which everybody answers costs, but for its number and hash.
+func (c Config) charge(train int) ledger.Entry {
+	e := ledger.Entry{Sigma: c.Sigma, Sampling: c.Sampling, Cohort: train}
+	switch c.Sampling {
+	case ledger.Poisson:
+		e.Cohort, e.SamplingRate = c.Cohort, float64(c.Cohort)/float64(train)
+	case ledger.Fixed:
+		e.Cohort = c.Cohort
+	}
+	e.Clients = e.Cohort
+	return e
+}

@@ -17,6 +17,7 @@ import (
 	"popri/datasets/clients"
 	"popri/embedding"
 	"popri/internal/rng"
+	"popri/noise"
 	"popri/scoring"
 )
 
@@ -328,25 +329,33 @@ func TestPathsConform(t *testing.T) {
 		prepared, _ := scoring.Prepare(samples(30), o)
 		means, _ := embed(population(testClients).Split(clients.Train), encoder{16})
 		for path, sum := range aggregators {
-			exact, err := sum(prepared, means, 0, newNoise(nil, 1))
+			const sigma, draws = 2.5, 300
+			grid, err := noise.NewGrid(sigma, o.Clip, len(want), testClients)
+			if err != nil {
+				t.Fatal(err)
+			}
+			silent := grid
+			silent.Units = 0
+			exact, err := sum(prepared, means, testClients, silent, noise.Secure())
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range exact {
-				if math.Abs(exact[i]-want[i]) > 1e-9 {
-					t.Fatalf("%s without noise: value %d is %g, want %g", path, i, exact[i], want[i])
+				// The clients' rounded vectors each lie up to half a step off; the enlarged sensitivity counts a whole one.
+				if got := grid.Value(exact[i]); math.Abs(got-want[i]) > grid.Step*testClients/2+1e-12 {
+					t.Fatalf("%s without noise: value %d is %g, want %g", path, i, got, want[i])
 				}
 			}
-			const std, draws = 2.5, 300
+			std := float64(grid.Units) * grid.Step
 			var total, squares, neighbours float64
 			for range draws {
-				noised, err := sum(prepared, means, std, newNoise(nil, 1))
+				noised, err := sum(prepared, means, testClients, grid, noise.Secure())
 				if err != nil {
 					t.Fatal(err)
 				}
 				previous := 0.0
 				for i := range noised {
-					d := noised[i] - want[i]
+					d := grid.Value(noised[i]) - want[i]
 					total += d
 					squares += d * d
 					neighbours += d * previous
@@ -367,36 +376,169 @@ func TestPathsConform(t *testing.T) {
 	}
 }
 
-// The noise is normal: the share of draws beyond each of some bounds is what it should be.
-func TestNoiseIsNormal(t *testing.T) {
-	seed := uint64(9)
-	for name, noise := range map[string]*gaussian{"entropy": newNoise(nil, 1), "seeded": newNoise(&seed, 1)} {
-		const draws = 400_000
-		bounds := []float64{-4, -3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 4}
-		below := make([]int, len(bounds))
-		for range draws {
-			x := noise.next()
-			for i, b := range bounds {
-				if x < b {
-					below[i]++
+// Seeded noise depends on the seed, the round and its purpose alone; noise from entropy on nothing.
+func TestSources(t *testing.T) {
+	seed, other := uint64(9), uint64(10)
+	want := source(&seed, "noise", 1).Uint64()
+	if source(&seed, "noise", 1).Uint64() != want {
+		t.Error("seeded noise does not repeat itself")
+	}
+	for name, s := range map[string]noise.Source{"round": source(&seed, "noise", 2), "purpose": source(&seed, "cohort", 1), "seed": source(&other, "noise", 1),
+		"entropy": source(nil, "noise", 1)} {
+		if s.Uint64() == want {
+			t.Errorf("noise of another %s is the same", name)
+		}
+	}
+}
+
+// Cohorts are of the size that was asked for, and each client is in as many as any other.
+func TestCohorts(t *testing.T) {
+	const train, wanted, rounds = 50, 12, 4000
+	for _, sampling := range []ledger.Sampling{ledger.Full, ledger.Poisson, ledger.Fixed} {
+		c := Config{Sampling: sampling, Cohort: wanted}
+		counts := make([]float64, train)
+		sizes, squares := 0.0, 0.0
+		for range rounds {
+			drawn := c.cohort(noise.Secure(), train)
+			if !slices.IsSorted(drawn) || len(slices.Compact(slices.Clone(drawn))) != len(drawn) {
+				t.Fatalf("%s: cohort %v", sampling, drawn)
+			}
+			for _, i := range drawn {
+				counts[i]++
+			}
+			n := float64(len(drawn))
+			sizes, squares = sizes+n, squares+n*n
+		}
+		p, mean := float64(wanted)/train, sizes/rounds
+		spread := squares/rounds - mean*mean
+		switch sampling {
+		case ledger.Full:
+			p = 1
+			if spread != 0 || mean != train {
+				t.Errorf("%s: %g clients, variance %g", sampling, mean, spread)
+			}
+		case ledger.Fixed:
+			if spread > 1e-9 || mean != wanted {
+				t.Errorf("%s: %g clients, variance %g", sampling, mean, spread)
+			}
+		case ledger.Poisson:
+			if want := train * p * (1 - p); math.Abs(mean-wanted) > 6*math.Sqrt(want/rounds) || math.Abs(spread/want-1) > 6*math.Sqrt(2.0/rounds) {
+				t.Errorf("%s: %g clients, variance %g, want %d and %g", sampling, mean, spread, wanted, want)
+			}
+		}
+		for i, n := range counts {
+			if math.Abs(n-rounds*p) > 6*math.Sqrt(rounds*p*(1-p)) {
+				t.Errorf("%s: client %d is in %g of %d cohorts, want %g", sampling, i, n, rounds, rounds*p)
+			}
+		}
+	}
+	half := Config{Dropout: 0.5}
+	everybody := make([]int, 10_000)
+	if n := len(half.answering(noise.Secure(), everybody)); math.Abs(float64(n)-5000) > 300 {
+		t.Errorf("%d of 10000 answer", n)
+	}
+}
+
+// A round of a sample is charged as one, whatever its size was, and a crash changes nothing.
+func TestSampledRounds(t *testing.T) {
+	for _, sampling := range []ledger.Sampling{ledger.Poisson, ledger.Fixed} {
+		for _, path := range []Path{Aggregate, PerClient} {
+			r := newRun(t, 1, nil)
+			r.config.Sampling, r.config.Cohort, r.config.Path = sampling, 10, path
+			if sampling == ledger.Fixed {
+				os.Remove(r.ledgerPath())
+				os.Remove(r.ledgerPath() + ".head")
+				r.budget.Relation = accountant.Replace
+				l, err := ledger.Create(r.ledgerPath(), r.budget)
+				if err != nil {
+					t.Fatal(err)
 				}
+				l.Close()
+				r.config.Sigma *= 2
 			}
-		}
-		for i, b := range bounds {
-			p := 0.5 * math.Erfc(-b/math.Sqrt2)
-			if got := float64(below[i]) / draws; math.Abs(got-p) > 5.5*math.Sqrt(p*(1-p)/draws) {
-				t.Errorf("%s: share below %g is %.6f, want %.6f", name, b, got, p)
+			if _, err := r.process(1, func(at string) error {
+				if at == "pending" {
+					return errCrash
+				}
+				return nil
+			}); !errors.Is(err, errCrash) {
+				t.Fatal(err)
+			}
+			release, err := r.process(1, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries := r.charges()
+			if len(entries) != 1 || entries[0].Sampling != sampling || entries[0].Cohort != 10 || entries[0].Clients != 10 || entries[0].Sigma != r.config.Sigma {
+				t.Fatalf("%s: charges %+v", sampling, entries)
+			}
+			if want := 10.0 / testClients; sampling == ledger.Poisson && entries[0].SamplingRate != want {
+				t.Errorf("rate %g, want %g", entries[0].SamplingRate, want)
+			}
+			if release.Clients != 10 {
+				t.Errorf("%s: %d clients leave the package", sampling, release.Clients)
+			}
+			spent, err := ledger.Spent(r.budget, entries)
+			all := entries[0]
+			all.Sampling, all.SamplingRate, all.Cohort, all.Clients = ledger.Full, 0, testClients, testClients
+			full, errFull := ledger.Spent(r.budget, []ledger.Entry{all})
+			if err != nil || errFull != nil || spent >= full {
+				t.Errorf("%s: a sample costs %g, everybody %g (%v, %v)", sampling, spent, full, err, errFull)
 			}
 		}
 	}
-	a, b := newNoise(nil, 1), newNoise(nil, 1)
-	if a.next() == b.next() {
-		t.Error("two noises from entropy start alike")
-	}
-	c, d, e := newNoise(&seed, 1), newNoise(&seed, 1), newNoise(&seed, 2)
-	x := c.next()
-	if x != d.next() || x == e.next() {
-		t.Error("seeded noise does not depend on seed and round alone")
+}
+
+// Clients that do not answer take their shares of the noise with them: that is what is in the sum, and what is charged,
+// up to a refusal where the budget does not cover it.
+func TestDropouts(t *testing.T) {
+	for _, path := range []Path{Aggregate, PerClient} {
+		r := newRun(t, 1, nil)
+		r.config.Sigma *= 3
+		r.config.Dropout, r.config.Path = 0.3, path
+		release, err := r.process(1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := r.config.Sigma * math.Sqrt(float64(release.Clients)/testClients)
+		entries := r.charges()
+		if release.Clients == testClients || release.Sigma != want || entries[0].Sigma != want || entries[0].Clients != release.Clients || entries[0].Cohort != testClients {
+			t.Errorf("%s: %d of %d clients, sigma %g, charge %+v; want sigma %g", path, release.Clients, testClients, release.Sigma, entries[0], want)
+		}
+		if again, err := r.process(1, nil); err != nil || !again.Resumed || again.Sigma != want {
+			t.Errorf("asked again: %v", err)
+		}
+
+		// What is in the sum is what is said: the spread of the noise of the clients that answered.
+		prepared, _ := scoring.Prepare(samples(30), r.config.Scoring)
+		means, _ := embed(population(testClients).Split(clients.Train), encoder{16})
+		present := rows(means, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
+		true10, _ := prepared.Sum(present)
+		grid, _ := noise.NewGrid(2, 1, 30, testClients)
+		var squares float64
+		const draws = 400
+		for range draws {
+			noised, err := aggregators[path](prepared, present, testClients, grid, noise.Secure())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, k := range noised {
+				d := grid.Value(k) - true10[i]
+				squares += d * d
+			}
+		}
+		if got := math.Sqrt(squares / (30 * draws)); math.Abs(got/(2*math.Sqrt(10.0/testClients))-1) > 0.04 {
+			t.Errorf("%s: noise %g of 10 clients, want %g", path, got, 2*math.Sqrt(10.0/testClients))
+		}
+
+		r = newRun(t, 1, nil) // noise that just suffices if all answer
+		r.config.Dropout, r.config.Path = 0.3, path
+		if _, err := r.process(1, nil); !errors.Is(err, ledger.ErrBudget) {
+			t.Errorf("%s: too little noise: %v", path, err)
+		}
+		if files, _ := os.ReadDir(r.request(1).Dir); len(files) != 0 || len(r.charges()) != 0 {
+			t.Errorf("%s: the refused round left %d files and %d charges", path, len(files), len(r.charges()))
+		}
 	}
 }
 
@@ -406,7 +548,7 @@ func TestReleaseLiesOnTheGrid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := grid(release.NoiseStd())
+	step := release.Step
 	if step > release.NoiseStd()*1e-6 || math.Exp2(math.Round(math.Log2(step))) != step {
 		t.Errorf("grid %g for noise of %g", step, release.NoiseStd())
 	}
@@ -533,6 +675,13 @@ func TestRefusals(t *testing.T) {
 		"noise multiplier": func(c *Config) { c.Sigma = math.NaN() },
 		"path is":          func(c *Config) { c.Path = "x" },
 		"clip norm":        func(c *Config) { c.Scoring.Clip = 0 },
+		"cohort of 3 un":   func(c *Config) { c.Cohort = 3 },
+		"cohort of 40 of":  func(c *Config) { c.Sampling, c.Cohort = ledger.Poisson, testClients },
+		"cohort of 0 of":   func(c *Config) { c.Sampling = ledger.Fixed },
+		"sampling is":      func(c *Config) { c.Sampling = "x" },
+		"do not answer":    func(c *Config) { c.Dropout = 1 },
+		"0.1 of the clie":  func(c *Config) { c.Sampling, c.Cohort, c.Dropout = ledger.Poisson, 5, 0.1 },
+		"want \"replace\"": func(c *Config) { c.Sampling, c.Cohort = ledger.Fixed, 5 },
 		"insecure seeded":  func(c *Config) { c.InsecureSeed = &seed },
 	} {
 		c := good

@@ -16,6 +16,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/embedding"
 	"popri/internal/atomicfile"
+	"popri/noise"
 	"popri/scoring"
 )
 
@@ -44,19 +45,24 @@ type Request struct {
 
 // Release is what leaves the clients: public from here on.
 type Release struct {
-	Round     int
-	Sum       []float64         // n values: clipped vectors added up, noise included
-	Clients   int               // that took part
-	Sigma     float64           // noise multiplier
-	ClipNorm  float64           // sensitivity
-	Normalize scoring.Normalize // what clients did before clipping
-	Seeded    bool              // the noise is no secret: nothing is protected
-	Hash      string            // hex SHA-256 of the release's file, as the ledger has it
-	Resumed   bool              // taken from disk: charged by an earlier call
+	Round       int
+	Sum         []float64         // n values: clipped vectors added up, noise included, each a multiple of Step
+	Step        float64           // of the grid; 0 without noise
+	Sampling    ledger.Sampling   // who was asked
+	Cohort      int               // how many; expected number under Poisson sampling
+	Clients     int               // how many answered; Cohort under Poisson sampling, where the number is secret
+	Planned     float64           // noise multiplier if all answer
+	Sigma       float64           // noise multiplier of the noise that is in Sum
+	ClipNorm    float64           // the norm bound of a client's vector
+	Sensitivity float64           // by how much a client moves Sum: the norm bound, rounding included
+	Normalize   scoring.Normalize // what clients did before clipping
+	Seeded      bool              // the noise is no secret: nothing is protected
+	Hash        string            // hex SHA-256 of the release's file, as the ledger has it
+	Resumed     bool              // taken from disk: charged by an earlier call
 }
 
 // NoiseStd is the standard deviation of the noise in each value of Sum.
-func (r *Release) NoiseStd() float64 { return r.Sigma * r.ClipNorm * slack }
+func (r *Release) NoiseStd() float64 { return r.Sigma * r.Sensitivity }
 
 // Collect asks the clients about samples, charges the ledger and returns the noised sum. Called again for a round that
 // is on disk, it returns the same release and charges nothing; see the package's comment for what happens between.
@@ -106,7 +112,7 @@ func (f *Federation) release(r Request, samples *scoring.Samples) (*Release, err
 	final, pending := filepath.Join(r.Dir, ReleaseFile), filepath.Join(r.Dir, pendingFile)
 	charged := map[string]bool{}
 	for _, e := range f.config.Ledger.Entries() {
-		if e.Round == r.Round {
+		if e.Round == r.Round && !e.Inherited {
 			charged[e.ReleaseHash] = true
 		}
 	}
@@ -174,7 +180,7 @@ func (f *Federation) affordable(lost int) error {
 		return nil // the draw decides: it may repeat what was charged
 	}
 	budget := f.config.Ledger.Budget()
-	after, err := f.config.Ledger.After(f.config.Sigma, 1)
+	after, err := f.config.Ledger.After(f.config.charge(f.means.Clients), 1)
 	if err != nil {
 		return err
 	}
@@ -194,8 +200,10 @@ func (f *Federation) affordable(lost int) error {
 
 // pay charges a pending release and publishes it. Where the ledger refuses, the pending file goes.
 func (f *Federation) pay(release *Release, pending, final string) (*Release, error) {
-	err := f.config.Ledger.Charge(ledger.Entry{Round: release.Round, Sigma: release.Sigma, Sensitivity: release.ClipNorm,
-		Clients: release.Clients, ReleaseHash: release.Hash})
+	charge := f.config.charge(f.means.Clients)
+	charge.Round, charge.Sigma, charge.Sensitivity = release.Round, release.Sigma, release.Sensitivity
+	charge.Clients, charge.ReleaseHash = release.Clients, release.Hash
+	err := f.config.Ledger.Charge(charge)
 	if errors.Is(err, ledger.ErrBudget) {
 		return nil, errors.Join(err, os.Remove(pending))
 	}
@@ -225,39 +233,68 @@ func (f *Federation) at(stage string) error {
 	return f.crash(stage)
 }
 
-// draw computes a new noised sum.
+// draw draws a cohort and computes a new noised sum of those that answer.
 func (f *Federation) draw(r Request, samples *scoring.Samples) (*Release, error) {
-	release := &Release{Round: r.Round, Clients: f.means.Clients, Sigma: f.config.Sigma, ClipNorm: f.config.Scoring.Clip,
-		Normalize: f.config.Scoring.Normalize, Seeded: f.config.InsecureSeed != nil}
-	std := release.NoiseStd()
-	sum, err := aggregators[f.config.Path](samples, f.means, std, newNoise(f.config.InsecureSeed, r.Round))
+	c := f.config
+	release, grid, err := f.planned(r)
 	if err != nil {
 		return nil, err
 	}
-	roundTo(sum, grid(std))
-	release.Sum = sum
+	asked := c.cohort(source(c.InsecureSeed, "cohort", r.Round), f.means.Clients)
+	answered := c.answering(source(c.InsecureSeed, "dropout", r.Round), asked)
+	steps, err := aggregators[c.Path](samples, rows(f.means, answered), len(asked), grid, source(c.InsecureSeed, "noise", r.Round))
+	if err != nil {
+		return nil, err
+	}
+	if len(answered) < len(asked) {
+		release.Clients = len(answered)
+		release.Sigma *= math.Sqrt(float64(len(answered)) / float64(len(asked)))
+	}
+	release.Sum = make([]float64, len(steps))
+	for i, k := range steps {
+		release.Sum[i] = grid.Value(k)
+	}
 	return release, nil
+}
+
+// planned is the release as it will be if all answer, without the sum, and its grid.
+func (f *Federation) planned(r Request) (*Release, noise.Grid, error) {
+	c := f.config
+	charge := c.charge(f.means.Clients)
+	// The largest sum is one of all clients, whoever is drawn.
+	grid, err := noise.NewGrid(c.Sigma, c.Scoring.Clip, r.Samples.Rows, f.means.Clients)
+	if err != nil {
+		return nil, grid, err
+	}
+	return &Release{Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort, Clients: charge.Clients, Planned: c.Sigma, Sigma: c.Sigma,
+		ClipNorm: c.Scoring.Clip, Sensitivity: grid.Sensitivity, Normalize: c.Scoring.Normalize, Seeded: c.InsecureSeed != nil}, grid, nil
 }
 
 // header is the first line of a release's file; the values of the sum follow as little-endian float64.
 type header struct {
-	Format    string            `json:"format"`
-	Round     int               `json:"round"`
-	Samples   int               `json:"samples"`
-	Key       string            `json:"key"`
-	Clients   int               `json:"clients"`
-	Sigma     float64           `json:"sigma"`
-	ClipNorm  float64           `json:"clip_norm"`
-	Normalize scoring.Normalize `json:"normalize"`
-	Seeded    bool              `json:"insecure_seeded_noise"`
+	Format      string            `json:"format"`
+	Round       int               `json:"round"`
+	Samples     int               `json:"samples"`
+	Key         string            `json:"key"`
+	Step        float64           `json:"step"`
+	Sampling    ledger.Sampling   `json:"sampling"`
+	Cohort      int               `json:"cohort"`
+	Clients     int               `json:"clients"`
+	Planned     float64           `json:"planned_sigma"`
+	Sigma       float64           `json:"sigma"`
+	ClipNorm    float64           `json:"clip_norm"`
+	Sensitivity float64           `json:"sensitivity"`
+	Normalize   scoring.Normalize `json:"normalize"`
+	Seeded      bool              `json:"insecure_seeded_noise"`
 }
 
-const format = "popri release 1"
+const format = "popri release 2"
 
 var errMalformed = errors.New("not a release file")
 
 func (r *Release) encode(key string) []byte {
-	line, err := json.Marshal(header{format, r.Round, len(r.Sum), key, r.Clients, r.Sigma, r.ClipNorm, r.Normalize, r.Seeded})
+	line, err := json.Marshal(header{format, r.Round, len(r.Sum), key, r.Step, r.Sampling, r.Cohort, r.Clients, r.Planned, r.Sigma, r.ClipNorm, r.Sensitivity,
+		r.Normalize, r.Seeded})
 	if err != nil {
 		panic(fmt.Sprintf("fedsim: header of validated numbers: %v", err)) // a bug
 	}
@@ -290,8 +327,8 @@ func decode(content []byte) (*Release, string, error) {
 	if h.Samples < 0 || len(data)%8 != 0 || len(data)/8 != h.Samples {
 		return nil, "", fmt.Errorf("%w: %d bytes hold no %d values", errMalformed, len(data), h.Samples)
 	}
-	r := &Release{Round: h.Round, Sum: make([]float64, h.Samples), Clients: h.Clients, Sigma: h.Sigma, ClipNorm: h.ClipNorm,
-		Normalize: h.Normalize, Seeded: h.Seeded, Hash: contentHash(content)}
+	r := &Release{Round: h.Round, Sum: make([]float64, h.Samples), Step: h.Step, Sampling: h.Sampling, Cohort: h.Cohort, Clients: h.Clients, Planned: h.Planned,
+		Sigma: h.Sigma, ClipNorm: h.ClipNorm, Sensitivity: h.Sensitivity, Normalize: h.Normalize, Seeded: h.Seeded, Hash: contentHash(content)}
 	for i := range r.Sum {
 		v := math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -313,23 +350,31 @@ func (f *Federation) load(path string, r Request) (*Release, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	want := Release{Round: r.Round, Clients: f.means.Clients, Sigma: f.config.Sigma, ClipNorm: f.config.Scoring.Clip,
-		Normalize: f.config.Scoring.Normalize, Seeded: f.config.InsecureSeed != nil}
-	got := Release{Round: found.Round, Clients: found.Clients, Sigma: found.Sigma, ClipNorm: found.ClipNorm, Normalize: found.Normalize, Seeded: found.Seeded}
+	want, _, err := f.planned(r)
+	if err != nil {
+		return nil, err
+	}
 	if key != r.Key || len(found.Sum) != r.Samples.Rows {
 		return found, fmt.Errorf("%s: %w: it has %d values for samples %.12s…, asked for are %d for %.12s…", path, ErrOtherSamples,
 			len(found.Sum), key, r.Samples.Rows, r.Key)
 	}
-	if got.differs(want) {
-		return found, fmt.Errorf("%s: %w: it was made with round %d, %d clients, sigma %g, clip %g, %s, seeded %v; now these are %d, %d, %g, %g, %s, %v",
-			path, ErrOtherSamples, got.Round, got.Clients, got.Sigma, got.ClipNorm, got.Normalize, got.Seeded,
-			want.Round, want.Clients, want.Sigma, want.ClipNorm, want.Normalize, want.Seeded)
+	if got := found.request(); got != want.request() {
+		return found, fmt.Errorf("%s: %w: it was made with %+v; now it would be %+v", path, ErrOtherSamples, got, want.request())
 	}
 	return found, nil
 }
 
-func (r Release) differs(o Release) bool {
-	return r.Round != o.Round || r.Clients != o.Clients || r.Sigma != o.Sigma || r.ClipNorm != o.ClipNorm || r.Normalize != o.Normalize || r.Seeded != o.Seeded
+// made is what a release was asked to be: all but the outcome of chance.
+type made struct {
+	Round, Cohort               int
+	Sampling                    ledger.Sampling
+	Sigma, Clip, Step, Distance float64
+	Normalize                   scoring.Normalize
+	Seeded                      bool
+}
+
+func (r *Release) request() made {
+	return made{r.Round, r.Cohort, r.Sampling, r.Planned, r.ClipNorm, r.Step, r.Sensitivity, r.Normalize, r.Seeded}
 }
 
 func contentHash(b []byte) string {

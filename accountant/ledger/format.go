@@ -39,32 +39,45 @@ type (
 		Mechanism           string              `json:"mechanism"`
 		Unit                string              `json:"unit"`
 		Relation            accountant.Relation `json:"relation"`
+		Data                string              `json:"data"`
+		Group               int                 `json:"group"`
 		Clients             int                 `json:"clients"`
 		ForcedDelta         bool                `json:"forced_delta"`
 		InsecureSeededNoise bool                `json:"insecure_seeded_noise"`
+		Continues           string              `json:"continues"` // last hash of the ledger whose charges follow
 		Previous            string              `json:"previous"`
 	}
 	chargeRecord struct {
-		Type         string  `json:"type"`
-		Round        int     `json:"round"`
-		Sigma        float64 `json:"sigma"`
-		Sensitivity  float64 `json:"sensitivity"`
-		Clients      int     `json:"clients"`
-		ReleaseHash  string  `json:"release"`
-		EpsilonSpent real    `json:"epsilon_spent"` // after this charge
-		Previous     string  `json:"previous"`
+		Type         string   `json:"type"`
+		Round        int      `json:"round"`
+		Sigma        float64  `json:"sigma"`
+		Sensitivity  float64  `json:"sensitivity"`
+		Sampling     Sampling `json:"sampling"`
+		SamplingRate float64  `json:"sampling_rate"`
+		Cohort       int      `json:"cohort"`
+		Clients      int      `json:"clients"`
+		ReleaseHash  string   `json:"release"`
+		Inherited    bool     `json:"inherited"`
+		EpsilonSpent real     `json:"epsilon_spent"` // after this charge
+		Previous     string   `json:"previous"`
+	}
+	continuedRecord struct {
+		Type     string `json:"type"`
+		By       string `json:"by"` // hash of the first line of the ledger that goes on with this one
+		Previous string `json:"previous"`
 	}
 )
 
-func (b Budget) record() func(previous string) any {
+func (b Budget) record(continues string) func(previous string) any {
 	return func(previous string) any {
-		return budgetRecord{"budget", real(b.Epsilon), b.Delta, b.Mechanism, b.Unit, b.Relation, b.Clients, b.ForcedDelta, b.InsecureSeededNoise, previous}
+		return budgetRecord{"budget", real(b.Epsilon), b.Delta, b.Mechanism, b.Unit, b.Relation, b.Data, b.Group, b.Clients, b.ForcedDelta, b.InsecureSeededNoise,
+			continues, previous}
 	}
 }
 
 func (e Entry) record(spent float64) func(previous string) any {
 	return func(previous string) any {
-		return chargeRecord{"charge", e.Round, e.Sigma, e.Sensitivity, e.Clients, e.ReleaseHash, real(spent), previous}
+		return chargeRecord{"charge", e.Round, e.Sigma, e.Sensitivity, e.Sampling, e.SamplingRate, e.Cohort, e.Clients, e.ReleaseHash, e.Inherited, real(spent), previous}
 	}
 }
 
@@ -102,13 +115,15 @@ func unseal(line []byte) (body []byte, hash string, err error) {
 type content struct {
 	budget     Budget
 	entries    []Entry
+	continues  string   // last hash of the ledger that this one continues
+	by         string   // hash of the first line of the one that continues it
 	hashes     []string // of each line
 	last       string   // the last line's hash
 	size       int      // bytes of all lines that count
 	unfinished bool     // the last of these lacks its line break
 }
 
-func (c content) lines() int { return 1 + len(c.entries) }
+func (c content) lines() int { return len(c.hashes) }
 
 // parse reads a whole ledger.
 func parse(b []byte) (content, error) {
@@ -150,24 +165,57 @@ func (c *content) add(number int, body []byte) error {
 		if r.Type != "budget" || r.Previous != "" {
 			return fmt.Errorf("a ledger starts with its budget, this with %q", r.Type)
 		}
-		c.budget = Budget{float64(r.Epsilon), r.Delta, r.Mechanism, r.Unit, r.Relation, r.Clients, r.ForcedDelta, r.InsecureSeededNoise}
+		c.budget = Budget{float64(r.Epsilon), r.Delta, r.Mechanism, r.Unit, r.Relation, r.Data, r.Group, r.Clients, r.ForcedDelta, r.InsecureSeededNoise}
+		c.continues = r.Continues
 		return c.budget.Validate()
 	}
-	var r chargeRecord
-	if err := strict(body, &r); err != nil {
+	if c.by != "" {
+		return fmt.Errorf("it stands after the line that says that the ledger is continued elsewhere")
+	}
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(body, &kind); err != nil {
 		return err
 	}
-	if r.Type != "charge" {
-		return fmt.Errorf("type is %q, want \"charge\"", r.Type)
+	follows := func(previous string) error {
+		if previous != c.last {
+			return fmt.Errorf("it does not follow the line before: it names %.12q, that has %.12q", previous, c.last)
+		}
+		return nil
 	}
-	if r.Previous != c.last {
-		return fmt.Errorf("it does not follow the line before: it names %.12q, that has %.12q", r.Previous, c.last)
+	switch kind.Type {
+	case "charge":
+		var r chargeRecord
+		if err := strict(body, &r); err != nil {
+			return err
+		}
+		if err := follows(r.Previous); err != nil {
+			return err
+		}
+		e := Entry{r.Round, r.Sigma, r.Sensitivity, r.Sampling, r.SamplingRate, r.Cohort, r.Clients, r.ReleaseHash, r.Inherited}
+		if err := e.validate(c.budget); err != nil {
+			return err
+		}
+		if e.Inherited && (c.continues == "" || len(c.entries) > 0 && !c.entries[len(c.entries)-1].Inherited) {
+			return fmt.Errorf("it is an inherited charge where none can be")
+		}
+		c.entries = append(c.entries, e)
+	case "continued":
+		var r continuedRecord
+		if err := strict(body, &r); err != nil {
+			return err
+		}
+		if !isHash(r.By) {
+			return fmt.Errorf("it is continued by %q, want a hash", r.By)
+		}
+		if err := follows(r.Previous); err != nil {
+			return err
+		}
+		c.by = r.By
+	default:
+		return fmt.Errorf("type is %q, want \"charge\" or \"continued\"", kind.Type)
 	}
-	e := Entry{r.Round, r.Sigma, r.Sensitivity, r.Clients, r.ReleaseHash}
-	if err := e.validate(); err != nil {
-		return err
-	}
-	c.entries = append(c.entries, e)
 	return nil
 }
 

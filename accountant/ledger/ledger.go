@@ -26,6 +26,19 @@ var ErrDamaged = errors.New("the ledger is damaged")
 // ErrBadBudget marks a budget that does not protect anybody, or makes no sense.
 var ErrBadBudget = errors.New("bad privacy budget")
 
+// ErrContinued marks a ledger that another one goes on with: its charges count there, and it takes no more.
+var ErrContinued = errors.New("the ledger is continued elsewhere")
+
+// Sampling is how the clients of a round are drawn, which decides what it costs.
+type Sampling string
+
+// The ways of sampling.
+const (
+	Full    Sampling = "full"    // every client in every round
+	Poisson Sampling = "poisson" // each client with the same chance, independently; how many they are stays secret
+	Fixed   Sampling = "fixed"   // a given number of clients, drawn without replacement
+)
+
 // BudgetError is the error of a refused charge; it is [ErrBudget].
 type BudgetError struct {
 	Path           string
@@ -51,6 +64,11 @@ type Budget struct {
 	Unit string
 	// Relation says which data sets count as neighbours.
 	Relation accountant.Relation
+	// Data identifies the population's private data, so that ledgers are only continued on the same; "" means that it is
+	// not known, and such a ledger is continued by none.
+	Data string
+	// Group is how many clients one who is protected may be; 0 means 1.
+	Group int
 	// Clients is the size of the population. Delta must be below 1/Clients: above it, releasing one client's data in
 	// full would pass as private.
 	Clients int
@@ -79,8 +97,11 @@ func (b Budget) Validate() error {
 	if b.Mechanism != "gaussian" {
 		fault("mechanism is %q, want \"gaussian\"", b.Mechanism)
 	}
-	if b.Relation != accountant.AddOrRemove {
-		fault("relation is %q, want %q", b.Relation, accountant.AddOrRemove)
+	if b.Relation != accountant.AddOrRemove && b.Relation != accountant.Replace {
+		fault("relation is %q, want %q or %q", b.Relation, accountant.AddOrRemove, accountant.Replace)
+	}
+	if b.Group < 0 || b.Group > 1000 || b.Group > max(1, b.Clients) {
+		fault("%d clients in a group, want 1 to 1000 and no more than there are", b.Group)
 	}
 	if b.Unit == "" {
 		fault("the unit of privacy is not stated")
@@ -93,27 +114,86 @@ func (b Budget) Validate() error {
 
 // Entry is one charge: one noised sum.
 type Entry struct {
-	Round       int     // from 1; a round whose release was lost and drawn anew has more than one
-	Sigma       float64 // noise multiplier: standard deviation of the noise / Sensitivity
-	Sensitivity float64 // L2 norm that no client's vector exceeds
-	Clients     int     // that took part
-	ReleaseHash string  // hex SHA-256 of the released file
+	Round int // from 1; a round whose release was lost and drawn anew has more than one
+	// Sigma is the noise that is in the release: standard deviation / Sensitivity. Where clients add shares of the noise
+	// and fewer answer than were counted on, it is less than was planned, and that is what is charged.
+	Sigma       float64
+	Sensitivity float64 // L2 norm by which one client moves the sum at most, rounding included
+	Sampling    Sampling
+	// SamplingRate is the chance of each client under Poisson sampling, else 0.
+	SamplingRate float64
+	// Cohort is how many clients were asked: all, or the number drawn; under Poisson sampling the number expected.
+	Cohort int
+	// Clients is how many took part: Cohort, or fewer where some did not answer. Under Poisson sampling it is Cohort, for
+	// the true number depends on who is in the data.
+	Clients     int
+	ReleaseHash string // hex SHA-256 of the released file
+	// Inherited tells that the charge is from the ledger that this one continues.
+	Inherited bool
 }
 
-func (e Entry) validate() error {
+func (e Entry) validate(b Budget) error {
+	fail := func(format string, args ...any) error { return fmt.Errorf("ledger: charge for "+format, args...) }
 	switch {
 	case e.Round < 1:
-		return fmt.Errorf("ledger: charge for round %d, want 1 or more", e.Round)
+		return fail("round %d, want 1 or more", e.Round)
 	case !(e.Sigma >= 0) || math.IsInf(e.Sigma, 1):
-		return fmt.Errorf("ledger: charge for noise multiplier %g", e.Sigma)
+		return fail("noise multiplier %g", e.Sigma)
 	case !(e.Sensitivity > 0) || math.IsInf(e.Sensitivity, 1):
-		return fmt.Errorf("ledger: charge for sensitivity %g", e.Sensitivity)
-	case e.Clients < 0:
-		return fmt.Errorf("ledger: charge for %d clients", e.Clients)
+		return fail("sensitivity %g", e.Sensitivity)
+	case e.Clients < 0 || e.Clients > e.Cohort || e.Cohort > b.Clients:
+		return fail("%d clients of a cohort of %d of %d", e.Clients, e.Cohort, b.Clients)
 	case !isHash(e.ReleaseHash):
-		return fmt.Errorf("ledger: charge for a release with hash %q, want 64 hex digits", e.ReleaseHash)
+		return fail("a release with hash %q, want 64 hex digits", e.ReleaseHash)
+	}
+	switch e.Sampling {
+	case Full:
+		if e.Cohort != b.Clients || e.SamplingRate != 0 {
+			return fail("full participation of %d of %d clients at rate %g", e.Cohort, b.Clients, e.SamplingRate)
+		}
+	case Poisson:
+		if !(e.SamplingRate > 0 && e.SamplingRate < 1) || e.Clients != e.Cohort {
+			return fail("a Poisson sample at rate %g, with %d of %d clients", e.SamplingRate, e.Clients, e.Cohort)
+		}
+	case Fixed:
+		if e.Cohort < 1 || e.SamplingRate != 0 || b.Relation != accountant.Replace {
+			return fail("a cohort of fixed size %d at rate %g under %q, want %q", e.Cohort, e.SamplingRate, b.Relation, accountant.Replace)
+		}
+	default:
+		return fail("sampling %q, want %q, %q or %q", e.Sampling, Full, Poisson, Fixed)
 	}
 	return nil
+}
+
+// Event is what accountants make of the charge.
+func (e Entry) Event(b Budget) accountant.Event {
+	event := accountant.Event{Sigma: e.Sigma, Group: b.Group, Count: 1}
+	switch e.Sampling {
+	case Poisson:
+		event.SamplingRate = e.SamplingRate
+	case Fixed:
+		event.Population, event.Cohort = b.Clients, e.Cohort
+	}
+	return event
+}
+
+// Events is what accountants make of charges.
+func Events(b Budget, entries []Entry) []accountant.Event {
+	var events []accountant.Event
+	for _, e := range entries {
+		events = append(events, e.Event(b))
+	}
+	return events
+}
+
+// Accountant returns the one that decides about charges: the tightest that covers them.
+func Accountant(b Budget, entries []Entry) accountant.Accountant {
+	for _, e := range entries {
+		if e.Sampling != Full {
+			return accountant.PLD{Relation: b.Relation}
+		}
+	}
+	return accountant.Exact{Relation: b.Relation}
 }
 
 // Ledger is an open ledger, held by this process alone. Its methods are safe for concurrent use.
@@ -134,7 +214,10 @@ const LockName = ".lock"
 const headName = ".head"
 
 // Create starts a ledger at path with its budget. A ledger that is there already gives an error that is fs.ErrExist.
-func Create(path string, b Budget) (*Ledger, error) {
+func Create(path string, b Budget) (*Ledger, error) { return create(path, b, "", nil) }
+
+// create starts a ledger that continues the one with the given last hash, if any, with its charges.
+func create(path string, b Budget, continues string, inherited []Entry) (*Ledger, error) {
 	if err := b.Validate(); err != nil {
 		return nil, fmt.Errorf("ledger: %s: %w", path, err)
 	}
@@ -148,12 +231,21 @@ func Create(path string, b Budget) (*Ledger, error) {
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("ledger: %w", err)
 		}
-		line, hash := seal(b.record(), "")
+		all, hash := seal(b.record(continues), "")
+		for i, e := range inherited {
+			spent, err := Spent(b, inherited[:i+1])
+			if err != nil {
+				return err
+			}
+			var line []byte
+			line, hash = seal(e.record(spent), hash)
+			all = append(all, line...)
+		}
 		// The head goes first: a ledger without one would look cut short, a head without a ledger harms nobody.
-		if err := writeHead(path, head{1, hash}); err != nil {
+		if err := writeHead(path, head{1 + len(inherited), hash}); err != nil {
 			return err
 		}
-		if err := atomicfile.WriteBytes(path, line); err != nil {
+		if err := atomicfile.WriteBytes(path, all); err != nil {
 			return fmt.Errorf("ledger: %w", err)
 		}
 		return nil
@@ -228,20 +320,10 @@ func Read(path string) (Budget, []Entry, error) {
 	return c.budget, c.entries, nil
 }
 
-// Spent returns the ε that entries have spent at the budget's δ, by the exact accountant.
+// Spent returns the ε that entries have spent at the budget's δ, by [Accountant]. Equal charges are counted together,
+// as in calibration, so that a calibrated number of rounds fits its budget to the last bit.
 func Spent(b Budget, entries []Entry) (float64, error) {
-	// Equal noise is one event of several releases, so that sums round as in calibration and a calibrated number of
-	// rounds fits its budget to the last bit.
-	var events []accountant.Event
-	for _, e := range entries {
-		at := slices.IndexFunc(events, func(v accountant.Event) bool { return v.Sigma == e.Sigma })
-		if at < 0 {
-			at = len(events)
-			events = append(events, accountant.Event{Sigma: e.Sigma})
-		}
-		events[at].Count++
-	}
-	return accountant.Exact{}.Epsilon(events, b.Delta)
+	return Accountant(b, entries).Epsilon(Events(b, entries), b.Delta)
 }
 
 // Budget returns what was given to [Create].
@@ -257,11 +339,11 @@ func (l *Ledger) Entries() []Entry {
 // Spent returns the ε spent so far at the budget's δ.
 func (l *Ledger) Spent() (float64, error) { return Spent(l.Budget(), l.Entries()) }
 
-// After returns the ε that would be spent after rounds more charges of the given noise multiplier.
-func (l *Ledger) After(sigma float64, rounds int) (float64, error) {
+// After returns the ε that would be spent after more charges like e.
+func (l *Ledger) After(e Entry, more int) (float64, error) {
 	entries := l.Entries()
-	for range rounds {
-		entries = append(entries, Entry{Sigma: sigma})
+	for range more {
+		entries = append(entries, e)
 	}
 	return Spent(l.Budget(), entries)
 }
@@ -270,13 +352,19 @@ func (l *Ledger) After(sigma float64, rounds int) (float64, error) {
 // that would pass the budget is refused with a [BudgetError] and leaves no trace. After any other error the charge may
 // or may not stand: open the ledger anew to see.
 func (l *Ledger) Charge(e Entry) error {
-	if err := e.validate(); err != nil {
+	if err := e.validate(l.content.budget); err != nil {
 		return err
+	}
+	if e.Inherited {
+		return fmt.Errorf("ledger: a charge cannot be inherited after the fact")
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.broken != nil {
 		return fmt.Errorf("ledger: %s: an earlier charge failed (%w); open it anew", l.path, l.broken)
+	}
+	if l.content.by != "" {
+		return fmt.Errorf("ledger: %s: %w", l.path, ErrContinued)
 	}
 	before, err := Spent(l.content.budget, l.content.entries)
 	if err != nil {
@@ -290,8 +378,17 @@ func (l *Ledger) Charge(e Entry) error {
 	if !(after <= l.content.budget.Epsilon) {
 		return &BudgetError{l.path, before, after, l.content.budget.Epsilon, l.content.budget.Delta}
 	}
-	line, hash := seal(e.record(after), l.content.last)
-	err = func() error {
+	if err := l.add(e.record(after)); err != nil {
+		return err
+	}
+	l.content.entries = entries
+	return nil
+}
+
+// add writes a line and makes sure that it is on disk.
+func (l *Ledger) add(record func(previous string) any) error {
+	line, hash := seal(record, l.content.last)
+	err := func() error {
 		if _, err := l.file.WriteAt(line, l.size); err != nil {
 			return errors.Join(err, l.file.Truncate(l.size))
 		}
@@ -302,7 +399,7 @@ func (l *Ledger) Charge(e Entry) error {
 		return fmt.Errorf("ledger: %s: write the charge: %w", l.path, err)
 	}
 	l.size += int64(len(line))
-	l.content.entries, l.content.last = entries, hash
+	l.content.hashes, l.content.last = append(l.content.hashes, hash), hash
 	if err := writeHead(l.path, head{l.content.lines(), hash}); err != nil {
 		l.broken = err
 		return err

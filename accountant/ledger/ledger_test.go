@@ -18,7 +18,7 @@ import (
 )
 
 func budget() Budget {
-	return Budget{Epsilon: 7, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.AddOrRemove, Clients: 1000}
+	return Budget{Epsilon: 7, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.AddOrRemove, Data: "d1", Clients: 1000}
 }
 
 func calibrated(t testing.TB, b Budget, rounds int) float64 {
@@ -31,7 +31,7 @@ func calibrated(t testing.TB, b Budget, rounds int) float64 {
 }
 
 func charge(round int, sigma float64) Entry {
-	return Entry{Round: round, Sigma: sigma, Sensitivity: 1, Clients: 1000, ReleaseHash: fmt.Sprintf("%064x", round)}
+	return Entry{Round: round, Sigma: sigma, Sensitivity: 1, Sampling: Full, Cohort: 1000, Clients: 1000, ReleaseHash: fmt.Sprintf("%064x", round)}
 }
 
 // filled makes a ledger of n charges, closed.
@@ -59,7 +59,7 @@ func TestCalibratedRoundsFitAndNoMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		sigma := calibrated(t, budget(), rounds)
-		if after, err := l.After(sigma, rounds); err != nil || after > 7 || after < 6.9999 {
+		if after, err := l.After(charge(1, sigma), rounds); err != nil || after > 7 || after < 6.9999 {
 			t.Errorf("%d rounds would spend %g (%v)", rounds, after, err)
 		}
 		for i := range rounds {
@@ -240,7 +240,8 @@ func TestBudgetsAreValidated(t *testing.T) {
 		"delta is 0.001":    func(b *Budget) { b.Delta = 0.001 },
 		"0 clients":         func(b *Budget) { b.Clients = 0 },
 		"mechanism is":      func(b *Budget) { b.Mechanism = "laplace" },
-		"relation is":       func(b *Budget) { b.Relation = "replace" },
+		"relation is":       func(b *Budget) { b.Relation = "sideways" },
+		"1001 clients in":   func(b *Budget) { b.Group = 1001 },
 		"unit of privacy":   func(b *Budget) { b.Unit = "" },
 		"less than 1/clien": func(b *Budget) { b.Delta = 0.45 },
 	} {
@@ -279,6 +280,13 @@ func TestChargesAreValidated(t *testing.T) {
 		"infinite":    func(e *Entry) { e.Sigma = math.Inf(1) },
 		"sensitivity": func(e *Entry) { e.Sensitivity = 0 },
 		"clients":     func(e *Entry) { e.Clients = -1 },
+		"too many":    func(e *Entry) { e.Clients = 1001 },
+		"not all":     func(e *Entry) { e.Cohort = 999 },
+		"no sampling": func(e *Entry) { e.Sampling = "" },
+		"rate":        func(e *Entry) { e.SamplingRate = 0.1 },
+		"poisson":     func(e *Entry) { e.Sampling = Poisson },
+		"fixed":       func(e *Entry) { e.Sampling = Fixed },
+		"inherited":   func(e *Entry) { e.Inherited = true },
 		"hash":        func(e *Entry) { e.ReleaseHash = "abc" },
 	} {
 		e := charge(1, 10)
@@ -338,6 +346,165 @@ func TestConcurrentChargesRespectTheBudget(t *testing.T) {
 	}
 }
 
+// Rounds of samples cost what the accountant of their sampling says, each kind under its relation.
+func TestSampledCharges(t *testing.T) {
+	b := budget()
+	b.Group = 2
+	poisson := func(round int, sigma float64) Entry {
+		e := charge(round, sigma)
+		e.Sampling, e.SamplingRate, e.Cohort, e.Clients = Poisson, 0.05, 50, 50
+		return e
+	}
+	r := budget()
+	r.Relation = accountant.Replace
+	fixed := func(round int, sigma float64) Entry {
+		e := charge(round, sigma)
+		e.Sampling, e.Cohort, e.Clients = Fixed, 50, 48
+		return e
+	}
+	for name, c := range map[string]struct {
+		b    Budget
+		each accountant.Event
+		make func(int, float64) Entry
+	}{
+		"poisson": {b, accountant.Event{SamplingRate: 0.05, Group: 2, Count: 3}, poisson},
+		"fixed":   {r, accountant.Event{Population: 1000, Cohort: 50, Count: 3}, fixed},
+	} {
+		a := accountant.PLD{Relation: c.b.Relation}
+		sigma, err := accountant.Plan{Each: c.each}.Sigma(a, c.b.Epsilon, c.b.Delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := Create(filepath.Join(t.TempDir(), "ledger.jsonl"), c.b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for i := range 3 {
+			if err := l.Charge(c.make(i+1, sigma)); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if err := l.Charge(c.make(4, sigma)); !errors.Is(err, ErrBudget) {
+			t.Errorf("%s: a fourth round of three: %v", name, err)
+		}
+		spent, err := l.Spent()
+		if err != nil || spent > 7 || spent < 6.999 {
+			t.Errorf("%s: spent %g (%v)", name, spent, err)
+		}
+	}
+}
+
+// Less noise than planned, as when clients with their shares of it stay away, costs what that noise costs.
+func TestFewerClientsCostMore(t *testing.T) {
+	planned, fewer := charge(1, 3), charge(1, 3*math.Sqrt(0.9))
+	fewer.Clients = 900
+	a, _ := Spent(budget(), []Entry{planned})
+	b, _ := Spent(budget(), []Entry{fewer})
+	want, _ := accountant.Exact{}.Epsilon([]accountant.Event{{Sigma: 3 * math.Sqrt(0.9), Count: 1}}, 1e-4)
+	if b != want || b <= a {
+		t.Errorf("all answer: epsilon %g, nine of ten: %g, want %g", a, b, want)
+	}
+}
+
+// Two runs on the same people spend one budget, whichever way the second begins and however often it is begun.
+func TestContinue(t *testing.T) {
+	old := filled(t, 2)
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	for range 2 {
+		l, err := Continue(old, path, budget())
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries := l.Entries()
+		if len(entries) != 2 || !entries[0].Inherited || !entries[1].Inherited {
+			t.Fatalf("inherited: %+v", entries)
+		}
+		l.Close()
+	}
+	l, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Charge(charge(1, 10)); err != nil {
+		t.Fatal(err)
+	}
+	spent, _ := l.Spent()
+	if want, _ := (accountant.Exact{}).Epsilon([]accountant.Event{{Sigma: 10, Count: 3}}, 1e-4); spent != want {
+		t.Errorf("spent %g, want %g", spent, want)
+	}
+	before, err := Open(old)
+	if err != nil || !before.Continued() {
+		t.Fatalf("the old ledger: %v", err)
+	}
+	if err := before.Charge(charge(3, 10)); !errors.Is(err, ErrContinued) {
+		t.Errorf("a charge to the old ledger: %v", err)
+	}
+	before.Close()
+	if _, err := Continue(old, path+"2", budget()); !errors.Is(err, ErrContinued) {
+		t.Errorf("continued twice: %v", err)
+	}
+
+	// What does not fit is refused and leaves nothing behind.
+	old = filled(t, 2)
+	for name, change := range map[string]func(b *Budget){
+		"other data":     func(b *Budget) { b.Data = "d2" },
+		"unknown data":   func(b *Budget) { b.Data = "" },
+		"other relation": func(b *Budget) { b.Relation = accountant.Replace },
+		"other clients":  func(b *Budget) { b.Clients = 999 },
+		"other unit":     func(b *Budget) { b.Unit = "a text" },
+		"seeded":         func(b *Budget) { b.InsecureSeededNoise = true },
+	} {
+		b := budget()
+		change(&b)
+		if _, err := Continue(old, path+"3", b); !errors.Is(err, ErrBadBudget) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	b := budget()
+	b.Epsilon = 0.1
+	if _, err := Continue(old, path+"3", b); !errors.Is(err, ErrBudget) {
+		t.Errorf("a budget that is spent already: %v", err)
+	}
+	if _, err := os.Stat(path + "3"); err == nil {
+		t.Error("a refused ledger was made")
+	}
+}
+
+// A crash after the new ledger was made and before the old one was closed: the next call closes it, unless it was
+// charged meanwhile.
+func TestContinueAfterACrash(t *testing.T) {
+	for _, charged := range []bool{false, true} {
+		old := filled(t, 2)
+		open, err := Open(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries := open.Entries()
+		for i := range entries {
+			entries[i].Inherited = true
+		}
+		path := filepath.Join(t.TempDir(), "ledger.jsonl")
+		l, err := create(path, budget(), open.content.last, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		if charged {
+			if err := open.Charge(charge(3, 10)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open.Close()
+		l, err = Continue(old, path, budget())
+		if charged != (err != nil) {
+			t.Errorf("charged meanwhile: %v, continuing: %v", charged, err)
+		}
+		l.Close()
+	}
+}
+
 func FuzzLedger(f *testing.F) {
 	path := filled(f, 2)
 	whole, err := os.ReadFile(path)
@@ -347,6 +514,19 @@ func FuzzLedger(f *testing.F) {
 	f.Add(whole)
 	f.Add(whole[:len(whole)-5])
 	f.Add([]byte("{}\n"))
+	next := filepath.Join(f.TempDir(), "next.jsonl")
+	l, err := Continue(path, next, budget())
+	if err != nil {
+		f.Fatal(err)
+	}
+	l.Close()
+	for _, p := range []string{path, next} {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := parse(b)
 		if err != nil {

@@ -1,0 +1,61 @@
+package fedsim
+
+import (
+	"popri/accountant/ledger"
+	"popri/noise"
+	"popri/scoring"
+)
+
+// cohort draws who is asked in a round, in ascending order.
+func (c Config) cohort(source noise.Source, train int) []int {
+	var drawn []int
+	switch c.Sampling {
+	case ledger.Poisson:
+		rate := c.charge(train).SamplingRate
+		for i := range train {
+			if noise.Chance(source, rate) {
+				drawn = append(drawn, i)
+			}
+		}
+	case ledger.Fixed:
+		// Selection sampling (Knuth, algorithm S): each of those left is taken with chance wanted/left.
+		wanted := c.Cohort
+		for i := range train {
+			if noise.Below(source, uint64(train-i)) < uint64(wanted) {
+				drawn = append(drawn, i)
+				wanted--
+			}
+		}
+	default:
+		for i := range train {
+			drawn = append(drawn, i)
+		}
+	}
+	return drawn
+}
+
+// answering leaves out those that do not answer.
+func (c Config) answering(source noise.Source, asked []int) []int {
+	if c.Dropout == 0 {
+		return asked
+	}
+	var left []int
+	for _, i := range asked {
+		if !noise.Chance(source, c.Dropout) {
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// rows picks clients; all of them are not copied.
+func rows(m scoring.Means, which []int) scoring.Means {
+	if len(which) == m.Clients {
+		return m
+	}
+	out := scoring.Means{Clients: len(which), Dim: m.Dim, Data: make([]float64, 0, len(which)*m.Dim)}
+	for _, i := range which {
+		out.Data = append(out.Data, m.Row(i)...)
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package noise
+
+import (
+	"fmt"
+	"math"
+)
+
+// Grid says how a sum of bounded vectors is rounded and noised.
+type Grid struct {
+	// Step is the distance of neighbouring values: a power of two.
+	Step float64
+	// Sensitivity is how far, in the L2 norm, the rounded sum moves at most with one client: the norm bound, enlarged for
+	// the rounding.
+	Sensitivity float64
+	// Units is the noise's standard deviation in steps: the noise multiplier · Sensitivity, rounded up; 0 for no noise.
+	Units uint64
+}
+
+const (
+	// fineness is how many binary digits of the noise lie above the grid: so many that the discrete distribution is as
+	// good as the continuous one and that rounding costs next to nothing, and so few that sums over millions of clients
+	// stay below 2^53 steps.
+	fineness = 30
+	// clipSlack covers the rounding of a norm when a vector is clipped.
+	clipSlack = 1e-9
+	// leastUnits is the coarsest grid that is still taken for continuous.
+	leastUnits = 1 << 16
+)
+
+// NewGrid chooses the grid for sums of vectors of n values and norm at most bound, over so many clients, with noise of
+// standard deviation sigma·bound.
+//
+// Rounding moves each of n values of a sum by half a step, in opposite directions for neighbours in the worst case:
+// √n·step in all. As much again is allowed for the floating-point arithmetic of a sum that is computed at once instead
+// of adding up the clients' rounded vectors.
+func NewGrid(sigma, bound float64, n, clients int) (Grid, error) {
+	if !(sigma >= 0) || !(bound > 0) || math.IsInf(sigma*bound, 0) || n < 1 || clients < 0 {
+		return Grid{}, fmt.Errorf("noise: a grid for noise %g of %g, %d values and %d clients", sigma, bound, n, clients)
+	}
+	// A sum and its noise must be whole numbers of steps that a float64 can hold.
+	step := math.Ldexp(1, math.Ilogb(float64(max(1, clients))*bound+64*sigma*bound)-51)
+	if sigma == 0 {
+		return Grid{Step: step, Sensitivity: bound}, nil
+	}
+	step = math.Max(step, math.Ldexp(1, math.Ilogb(sigma*bound)-fineness))
+	g := Grid{Step: step, Sensitivity: bound*(1+clipSlack) + 2*math.Sqrt(float64(n))*step}
+	units := math.Ceil(sigma * g.Sensitivity / step)
+	if units < leastUnits || units > MaxSigma {
+		return Grid{}, fmt.Errorf("noise: noise %g of %g is too small beside the sum of %d clients: %g steps of a grid that both fit on", sigma, bound, clients, units)
+	}
+	g.Units = uint64(units)
+	return g, nil
+}
+
+// Round returns v in steps.
+func (g Grid) Round(v float64) int64 { return int64(math.RoundToEven(v / g.Step)) }
+
+// Value returns the number that lies k steps from 0.
+func (g Grid) Value(k int64) float64 { return float64(k) * g.Step }
+
+// Share returns the standard deviation in steps of each of n equal parts of the noise, rounded up. The sum of that many
+// discrete Gaussian numbers is as good as one of them: it differs by parts in e^(−2π²·Share²).
+func (g Grid) Share(n int) uint64 {
+	return uint64(math.Ceil(float64(g.Units) / math.Sqrt(float64(max(1, n)))))
+}
+
+// Times returns the standard deviation, in steps, of n numbers of standard deviation share added up, rounded up.
+func Times(share uint64, n int) uint64 {
+	return uint64(math.Ceil(float64(share) * math.Sqrt(float64(n))))
+}
