@@ -126,14 +126,20 @@ type Scoring struct {
 
 // Fed says which clients take part.
 type Fed struct {
-	// ClientsPerRound is the size of a round's cohort; 0, the default, is all, and the only value for "full".
+	// ClientsPerRound is the size of a round's cohort: drawn exactly under "fixed", expected under "poisson"; 0, the
+	// default, is all, and the only value for "full".
 	ClientsPerRound int `yaml:"clients_per_round"`
-	// Sampling is how a cohort is drawn, which decides how the privacy is accounted: "full" takes every client in every
-	// round. Default "full".
+	// Sampling is how a cohort is drawn, which decides how the privacy is accounted. "full", the default, takes every
+	// client in every round. "poisson" takes each with the same chance, so that the same noise costs less. "fixed" draws a
+	// given number without replacement, which is accounted for the replacement of a client, at twice the distance.
 	Sampling string `yaml:"sampling"`
+	// Dropout is the chance that a client that was asked does not answer, its share of the noise missing: to see what
+	// that costs. Default 0; below 1, and 0 under "poisson", where the cohort's size is secret.
+	Dropout float64 `yaml:"dropout"`
 }
 
-// Privacy states the guarantee: (ε, δ)-differential privacy for the addition or removal of one client over all rounds.
+// Privacy states the guarantee: (ε, δ)-differential privacy for the addition or removal of one client over all rounds;
+// for the replacement of one where fed.sampling is "fixed".
 type Privacy struct {
 	// Epsilon is the budget for all rounds together. Default 7, the larger one of the paper, which also reports 1.
 	// Above 0.
@@ -141,6 +147,14 @@ type Privacy struct {
 	// Delta is the probability that the guarantee may fail by. Default 1e-4. It must be below 1/clients, or publishing a
 	// client's whole text would satisfy it; that is checked when the clients are known.
 	Delta float64 `yaml:"delta"`
+	// ForceDelta admits a Delta of 1/clients or more. Every report says so. Default false.
+	ForceDelta bool `yaml:"force_delta"`
+	// Group is how many clients one person may be: the guarantee then is for all of them together. Default 1. Noise grows
+	// in proportion, so a person's texts are better put into one client.
+	Group int `yaml:"group"`
+	// Continues is the folder or the ledger of an earlier run on the same private data, whose charges count in this run's
+	// budget too; it takes no more itself. Default "", a budget that nothing was spent of.
+	Continues string `yaml:"continues"`
 	// NoiseMultiplier is σ, the noise's standard deviation in units of scoring.clip_norm; 0, the default, takes the
 	// smallest that keeps trainer.rounds rounds within the budget. A value that is set does not loosen the budget: a
 	// round that would pass it does not start.

@@ -12,7 +12,7 @@ var (
 	normalizers = []string{"none", "standardize"}
 	denoisers   = []string{"none", "project"}
 	objectives  = []string{"similarity", "witness"}
-	samplings   = []string{"full"}
+	samplings   = []string{"full", "poisson", "fixed"}
 	losses      = []string{"sigmoid", "sigmoid_norm", "hinge", "ipo", "ipo_sum", "sft"}
 	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
 	selections  = []string{"last"}
@@ -78,10 +78,20 @@ func (c Config) Validate() error {
 		v.add("fed.clients_per_round", "is %d, must be 0 (all clients) where fed.sampling is \"full\"", c.Fed.ClientsPerRound)
 	}
 
+	if c.Fed.Sampling != "full" && c.Fed.ClientsPerRound == 0 && slices.Contains(samplings, c.Fed.Sampling) {
+		v.add("fed.clients_per_round", "is 0, must be the size of a cohort where fed.sampling is %q", c.Fed.Sampling)
+	}
+	if d := c.Fed.Dropout; !(d >= 0 && d < 1) {
+		v.add("fed.dropout", "is %v, must be at least 0 and below 1", d)
+	} else if d > 0 && c.Fed.Sampling == "poisson" {
+		v.add("fed.dropout", "is %v, must be 0 where fed.sampling is \"poisson\": the size of a cohort is secret", d)
+	}
+
 	v.above("privacy.epsilon", c.Privacy.Epsilon, 0, 1e4)
 	if d := c.Privacy.Delta; !(d > 0 && d < 1) {
 		v.add("privacy.delta", "is %v, must be above 0 and below 1 (and below 1/clients)", d)
 	}
+	v.count("privacy.group", c.Privacy.Group, 1, 1000)
 	v.between("privacy.noise_multiplier", c.Privacy.NoiseMultiplier, 0, 1e6)
 
 	v.count("lora.rank", c.LoRA.Rank, 1, 4096)

@@ -119,13 +119,13 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if len(train) == 0 {
 		return nil, mistake("%s has no train clients", c.Data.Private)
 	}
-	s.Sigma = c.Privacy.NoiseMultiplier
-	if s.Sigma == 0 {
-		if s.Sigma, err = accountant.Sigma(accountant.Exact{}, c.Privacy.Epsilon, c.Privacy.Delta, c.Trainer.Rounds, 1); err != nil {
-			return nil, err
-		}
+	if n := c.Fed.ClientsPerRound; n >= len(train) {
+		return nil, mistake("fed.clients_per_round is %d, must be fewer than the %d train clients", n, len(train))
 	}
 	if err := s.openLedger(len(train)); err != nil {
+		return nil, err
+	}
+	if s.Sigma, err = s.calibrate(); err != nil {
 		return nil, err
 	}
 	if err := removeTemporary(o.Dir); err != nil {
@@ -150,7 +150,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, err
 	}
 	s.encoder = encoder
-	fed := fedsim.Config{Ledger: s.ledger, Sigma: s.Sigma, Scoring: scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm}}
+	fed := fedsim.Config{Ledger: s.ledger, Sigma: s.Sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound, Dropout: c.Fed.Dropout, Scoring: scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm}}
 	if c.Privacy.InsecureSeededNoise {
 		seed := rng.Seed(c.Seed, "noise")
 		fed.InsecureSeed = &seed
@@ -276,12 +276,25 @@ func (s *Session) openLedger(train int) error {
 	c := s.Config
 	path := filepath.Join(s.Dir, ledgerFile)
 	want := ledger.Budget{Epsilon: c.Privacy.Epsilon, Delta: c.Privacy.Delta, Mechanism: "gaussian", Unit: s.Population.Unit, Relation: accountant.AddOrRemove,
-		Clients: train, InsecureSeededNoise: c.Privacy.InsecureSeededNoise}
+		Data: s.Population.Hash(), Group: c.Privacy.Group, Clients: train, ForcedDelta: c.Privacy.ForceDelta, InsecureSeededNoise: c.Privacy.InsecureSeededNoise}
+	if ledger.Sampling(c.Fed.Sampling) == ledger.Fixed {
+		want.Relation = accountant.Replace
+	}
 	if want.Unit == "" {
 		want.Unit = "a client is all rows with one client_id"
 	}
 	err := func() error {
 		var err error
+		if old := c.Privacy.Continues; old != "" {
+			if info, err := os.Stat(old); err == nil && info.IsDir() {
+				old = filepath.Join(old, ledgerFile)
+			}
+			s.ledger, err = ledger.Continue(old, path, want)
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ledger.ErrContinued) {
+				return mistake("privacy.continues: %w", err)
+			}
+			return err
+		}
 		if _, missing := os.Stat(path); errors.Is(missing, fs.ErrNotExist) {
 			s.ledger, err = ledger.Create(path, want)
 			return err
@@ -306,6 +319,28 @@ func (s *Session) openLedger(train int) error {
 		return mistake("%s is for another budget: it has %+v, the run %+v", path, got, want)
 	}
 	return nil
+}
+
+// calibrate returns the noise multiplier of the run: the one that is set, or the least with which all rounds fit what is
+// left of the budget. Rounds that this run has made are no reason to change it.
+func (s *Session) calibrate() (float64, error) {
+	c, b := s.Config, s.ledger.Budget()
+	if c.Privacy.NoiseMultiplier > 0 {
+		return c.Privacy.NoiseMultiplier, nil
+	}
+	var before []ledger.Entry
+	for _, e := range s.ledger.Entries() {
+		if e.Inherited {
+			before = append(before, e)
+		}
+	}
+	each := ledger.Entry{Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
+	if each.Sampling == ledger.Poisson {
+		each.SamplingRate = float64(c.Fed.ClientsPerRound) / float64(b.Clients)
+	}
+	plan := accountant.Plan{Before: ledger.Events(b, before), Each: each.Event(b)}
+	plan.Each.Count = c.Trainer.Rounds
+	return plan.Sigma(ledger.Accountant(b, append(before, each)), c.Privacy.Epsilon, c.Privacy.Delta)
 }
 
 // removeTemporary clears a run's folder of the unfinished files that a killed process leaves. The caller holds the lock.

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"time"
 
+	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/datasets"
@@ -58,11 +59,23 @@ func Report(dir string) (report.Report, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Privacy = report.Privacy{Epsilon: budget.Epsilon, Delta: budget.Delta, Spent: spent, Unit: budget.Unit, Clients: budget.Clients, Rounds: len(entries), Planned: c.Trainer.Rounds,
-		ClipNorm: c.Scoring.ClipNorm, Accountant: "exact Gaussian (Balle and Wang 2018)", Denoise: c.Scoring.Denoise, InsecureSeededNoise: budget.InsecureSeededNoise,
+	r.Privacy = report.Privacy{Epsilon: budget.Epsilon, Delta: budget.Delta, Spent: spent, Unit: budget.Unit, Clients: budget.Clients, Rounds: releases(entries), Planned: c.Trainer.Rounds,
+		ClipNorm: c.Scoring.ClipNorm, Accountant: accountants[ledger.Accountant(budget, entries).Name()], Relation: relations[budget.Relation], Denoise: c.Scoring.Denoise, InsecureSeededNoise: budget.InsecureSeededNoise,
 		UnsafeDiagnostics: exists(filepath.Join(dir, fedsim.UnsafeFolder)), ValidationUnguarded: true}
 	if len(entries) > 0 {
 		r.Privacy.NoiseMultiplier = entries[len(entries)-1].Sigma
+	}
+	if n := len(entries) - r.Privacy.Rounds; n > 0 {
+		r.Privacy.FurtherNotes = append(r.Privacy.FurtherNotes, fmt.Sprintf("The ε counts %d releases of earlier runs on the same clients, whose ledger this run continues.", n))
+	}
+	if budget.Group > 1 {
+		r.Privacy.FurtherNotes = append(r.Privacy.FurtherNotes, fmt.Sprintf("The guarantee is for up to %d clients together, who may be one person.", budget.Group))
+	}
+	switch c.Fed.Sampling {
+	case string(ledger.Poisson):
+		r.Privacy.FurtherNotes = append(r.Privacy.FurtherNotes, fmt.Sprintf("Each round asked each client with chance %d/%d, in secret.", c.Fed.ClientsPerRound, budget.Clients))
+	case string(ledger.Fixed):
+		r.Privacy.FurtherNotes = append(r.Privacy.FurtherNotes, fmt.Sprintf("Each round asked %d of %d clients, drawn without replacement, in secret.", c.Fed.ClientsPerRound, budget.Clients))
 	}
 	if w := c.Provenance[corpusWarning]; w != "" {
 		r.Privacy.FurtherWarnings = append(r.Privacy.FurtherWarnings, w)
@@ -102,6 +115,23 @@ func Report(dir string) (report.Report, error) {
 	}
 	sort.Slice(r.Versions, func(a, b int) bool { return r.Versions[a].Name < r.Versions[b].Name })
 	return r, nil
+}
+
+// accountants and relations are the words of the report.
+var (
+	accountants = map[string]string{"exact": "exact Gaussian (Balle and Wang 2018)", "pld": "privacy loss distribution (pessimistic, by FFT)"}
+	relations   = map[accountant.Relation]string{accountant.AddOrRemove: "adding or removing one client", accountant.Replace: "replacing one client's data by any other"}
+)
+
+// releases counts the charges of this run.
+func releases(entries []ledger.Entry) int {
+	n := 0
+	for _, e := range entries {
+		if !e.Inherited {
+			n++
+		}
+	}
+	return n
 }
 
 func exists(path string) bool {

@@ -225,18 +225,22 @@ func (v Privacy) statement() (list []string) {
 		spent = v.Epsilon
 	}
 	factor := math.Exp(spent)
-	is := "is"
+	is, otherwise := "is", "never taken part"
+	if strings.HasPrefix(relation, "replacing") {
+		otherwise = "held any other texts"
+	}
 	if v.InsecureSeededNoise {
 		is = "would, had the noise come from a secret source, be"
 	}
 	list = append(list, fmt.Sprintf(
 		"Everything that this run published – the adapters, the synthetic texts, the noised sums – "+is+" (ε = %s, δ = %s)-differentially private for %s. "+
-			"Whatever anybody concludes from it, they would conclude at most e^ε ≈ %s times as likely, and at least 1/%s times as likely, had %s never taken part; "+
+			"Whatever anybody concludes from it, they would conclude at most e^ε ≈ %s times as likely, and at least 1/%s times as likely, had %s "+otherwise+"; "+
 			"up to a probability of δ = %s that this fails.",
 		significant(spent, 3), significant(v.Delta, 2), relation, significant(factor, 3), significant(factor, 3), unit, significant(v.Delta, 2)))
 	if v.Clients > 0 && v.Delta > 0 && v.Delta < 1/float64(v.Clients) {
 		list = append(list, fmt.Sprintf("With %s clients, δ is %s times smaller than 1/clients.", count(v.Clients), significant(1/(v.Delta*float64(v.Clients)), 2)))
 	}
+	list = append(list, v.FurtherNotes...)
 	if v.Denoise == "project" {
 		list = append(list, "After release, noise was taken out of each sum by projecting it onto the space in which the true sum lies. That uses nothing but what was released, so it costs no privacy.")
 	}

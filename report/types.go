@@ -41,6 +41,9 @@ type Privacy struct {
 	Accountant      string  `json:"accountant,omitempty"`
 	Denoise         string  `json:"denoise,omitempty"` // scoring.denoise
 
+	// FurtherNotes are sentences that belong to the statement, as about sampling and earlier runs.
+	FurtherNotes []string `json:"further_notes,omitempty"`
+
 	// What takes the guarantee away or leaves somebody out of it. Each gets a warning at the top of the page.
 	InsecureSeededNoise bool     `json:"insecure_seeded_noise,omitempty"`
 	UnsafeDiagnostics   bool     `json:"unsafe_diagnostics,omitempty"`

@@ -115,12 +115,13 @@ func unseal(line []byte) (body []byte, hash string, err error) {
 type content struct {
 	budget     Budget
 	entries    []Entry
-	continues  string   // last hash of the ledger that this one continues
-	by         string   // hash of the first line of the one that continues it
-	hashes     []string // of each line
-	last       string   // the last line's hash
-	size       int      // bytes of all lines that count
-	unfinished bool     // the last of these lacks its line break
+	totals     []float64 // beside each entry
+	continues  string    // last hash of the ledger that this one continues
+	by         string    // hash of the first line of the one that continues it
+	hashes     []string  // of each line
+	last       string    // the last line's hash
+	size       int       // bytes of all lines that count
+	unfinished bool      // the last of these lacks its line break
 }
 
 func (c content) lines() int { return len(c.hashes) }
@@ -200,7 +201,7 @@ func (c *content) add(number int, body []byte) error {
 		if e.Inherited && (c.continues == "" || len(c.entries) > 0 && !c.entries[len(c.entries)-1].Inherited) {
 			return fmt.Errorf("it is an inherited charge where none can be")
 		}
-		c.entries = append(c.entries, e)
+		c.entries, c.totals = append(c.entries, e), append(c.totals, float64(r.EpsilonSpent))
 	case "continued":
 		var r continuedRecord
 		if err := strict(body, &r); err != nil {

@@ -304,20 +304,37 @@ func open(path string, lock *filelock.Lock) (l *Ledger, err error) {
 	return l, writeHead(path, head{l.content.lines(), l.content.last})
 }
 
-// Read returns the budget and charges of a ledger without locking or changing it, for reports.
-func Read(path string) (Budget, []Entry, error) {
+// Record is all that a ledger says.
+type Record struct {
+	Budget  Budget
+	Entries []Entry
+	// Totals is the running total of ε that stands beside each charge.
+	Totals []float64
+	// Continues is the last hash of the ledger that this one continues, ContinuedBy the first of the one that continues
+	// it; "" for none.
+	Continues, ContinuedBy string
+}
+
+// Inspect reads a ledger, with all checks, without locking or changing it.
+func Inspect(path string) (Record, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return Budget{}, nil, fmt.Errorf("ledger: %w", err)
+		return Record{}, fmt.Errorf("ledger: %w", err)
 	}
 	c, err := parse(b)
 	if err == nil {
 		err = checkHead(path, c)
 	}
 	if err != nil {
-		return Budget{}, nil, fmt.Errorf("ledger: %s: %w", path, err)
+		return Record{}, fmt.Errorf("ledger: %s: %w", path, err)
 	}
-	return c.budget, c.entries, nil
+	return Record{c.budget, c.entries, c.totals, c.continues, c.by}, nil
+}
+
+// Read returns the budget and charges of a ledger without locking or changing it, for reports.
+func Read(path string) (Budget, []Entry, error) {
+	r, err := Inspect(path)
+	return r.Budget, r.Entries, err
 }
 
 // Spent returns the ε that entries have spent at the budget's δ, by [Accountant]. Equal charges are counted together,

@@ -1,0 +1,270 @@
+package fedsim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"popri/accountant"
+	"popri/embedding"
+	"popri/internal/rng"
+	"popri/noise"
+	"popri/scoring"
+)
+
+// Game tries to find out from noised sums whether one client, the canary, took part: on the path that scores real
+// clients, with made-up ones, whose values an attacker knows but for whether the canary is among them. How well the best
+// test does bounds the privacy of the mechanism as it runs from below, whatever the formulas say.
+type Game struct {
+	Scoring scoring.Options
+	Path    Path // default [Aggregate]
+	Sigma   float64
+	Rounds  int
+	Delta   float64 // at which ε is stated
+	// Trials is how often the game is played with the canary, and as often without: a quarter of them choose the
+	// threshold that the others are judged by.
+	Trials int
+	// Confidence is the chance with which the bound holds; 0 means 0.95.
+	Confidence float64
+	// NoiseFactor and SkipClip break the mechanism, to see whether the game finds it: 0.5 halves the noise.
+	NoiseFactor float64 // 0 means 1
+	SkipClip    bool
+}
+
+// Outcome is what a game shows.
+type Outcome struct {
+	Trials        int     `json:"trials"` // that were judged, with the canary and as many without
+	TruePositive  int     `json:"true_positive"`
+	FalsePositive int     `json:"false_positive"`
+	Confidence    float64 `json:"confidence"`
+	Delta         float64 `json:"delta"`
+	// Claimed is the ε that the accountant states for the noise that the mechanism is said to have.
+	Claimed float64 `json:"claimed"`
+	// AtLeast is the ε that the mechanism has at least: of the Gaussian release that just allows a test as good as the one
+	// that was made (Nasr et al. 2023).
+	AtLeast float64 `json:"at_least"`
+	// AtLeastAnyhow assumes nothing about the mechanism but (ε, δ): ln((TPR − δ)/FPR), or the same of the other side.
+	AtLeastAnyhow float64 `json:"at_least_anyhow"`
+}
+
+// Holds reports whether the claim survived.
+func (o Outcome) Holds() bool { return max(o.AtLeast, o.AtLeastAnyhow) <= o.Claimed }
+
+// The made-up world: as many samples and clients as show the mechanism whole and are played with quickly.
+const (
+	gameSamples = 60
+	gameDim     = 12
+	gameClients = 15
+)
+
+// Play plays the game.
+func (g Game) Play() (Outcome, error) {
+	if g.Path == "" {
+		g.Path = Aggregate
+	}
+	if g.Confidence == 0 {
+		g.Confidence = 0.95
+	}
+	if g.NoiseFactor == 0 {
+		g.NoiseFactor = 1
+	}
+	if err := g.validate(); err != nil {
+		return Outcome{}, err
+	}
+	claimed, err := accountant.Exact{}.Epsilon([]accountant.Event{{Sigma: g.Sigma, Count: g.Rounds}}, g.Delta)
+	if err != nil {
+		return Outcome{}, err
+	}
+	grid, err := noise.NewGrid(g.Sigma, g.Scoring.Clip, gameSamples, gameClients+1)
+	if err != nil {
+		return Outcome{}, err
+	}
+	grid.Units = uint64(math.Ceil(float64(grid.Units) * g.NoiseFactor))
+	options := g.Scoring
+	if g.SkipClip {
+		options.Clip *= 1e6
+	}
+	with := world()
+	samples, err := scoring.Prepare(unitRows("samples", gameSamples), options)
+	if err != nil {
+		return Outcome{}, err
+	}
+	without := rows(with, everyone(gameClients)) // the canary is the last one
+	canary, err := samples.ContributionOfMean(with.Row(gameClients))
+	if err != nil {
+		return Outcome{}, err
+	}
+	base, err := samples.Sum(without)
+	if err != nil {
+		return Outcome{}, err
+	}
+	// The sum along the canary's vector is all that tells the two apart: for Gaussian noise the likelihood ratio grows
+	// with it.
+	play := func(means scoring.Means) (float64, error) {
+		var statistic float64
+		for range g.Rounds {
+			steps, err := aggregators[g.Path](samples, means, means.Clients, grid, noise.Secure())
+			if err != nil {
+				return 0, err
+			}
+			for i, k := range steps {
+				statistic += (grid.Value(k) - base[i]) * canary[i]
+			}
+		}
+		return statistic, nil
+	}
+	var in, out []float64
+	for range g.Trials {
+		x, err := play(with)
+		if err != nil {
+			return Outcome{}, err
+		}
+		y, err := play(without)
+		if err != nil {
+			return Outcome{}, err
+		}
+		in, out = append(in, x), append(out, y)
+	}
+	first := g.Trials / 4
+	threshold := halfway(in[:first], out[:first])
+	o := Outcome{Trials: g.Trials - first, Confidence: g.Confidence, Delta: g.Delta, Claimed: claimed}
+	o.TruePositive, o.FalsePositive = above(in[first:], threshold), above(out[first:], threshold)
+	o.AtLeast, o.AtLeastAnyhow, err = g.bound(o.TruePositive, o.FalsePositive, o.Trials)
+	return o, err
+}
+
+func (g Game) validate() error {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("fedsim: canary game: "+format, args...))
+	}
+	if err := g.Scoring.Validate(); err != nil {
+		faults = append(faults, err)
+	}
+	if aggregators[g.Path] == nil {
+		fault("path is %q, want %q or %q", g.Path, Aggregate, PerClient)
+	}
+	if !(g.Sigma > 0) || math.IsInf(g.Sigma, 1) {
+		fault("noise multiplier is %g, want more than 0", g.Sigma)
+	}
+	if g.Rounds < 1 {
+		fault("%d rounds, want 1 or more", g.Rounds)
+	}
+	if g.Trials < 20 || g.Trials > 1<<24 {
+		fault("%d trials, want 20 to %d", g.Trials, 1<<24)
+	}
+	if !(g.Confidence > 0 && g.Confidence < 1) {
+		fault("confidence is %g, want more than 0 and less than 1", g.Confidence)
+	}
+	if !(g.NoiseFactor > 0 && g.NoiseFactor <= 1) {
+		fault("noise factor is %g, want more than 0 and at most 1", g.NoiseFactor)
+	}
+	return errors.Join(faults...)
+}
+
+// halfway is the threshold at which a test of two Gaussian values of equal spread errs as often on both sides, and the
+// one that tells their distance with the fewest trials.
+func halfway(in, out []float64) float64 { return (stat.Mean(in, nil) + stat.Mean(out, nil)) / 2 }
+
+func above(values []float64, threshold float64) int {
+	n := 0
+	for _, v := range values {
+		if v >= threshold {
+			n++
+		}
+	}
+	return n
+}
+
+// separation is the μ of the Gaussian release whose best test has at least these rates, with the confidence asked for:
+// Φ⁻¹(TPR) − Φ⁻¹(FPR), of the lower and the upper Clopper-Pearson bound.
+func (g Game) separation(truePositive, falsePositive, trials int) float64 {
+	miss := (1 - g.Confidence) / 2
+	low, high := atLeast(truePositive, trials, miss), atMost(falsePositive, trials, miss)
+	unit := distuv.UnitNormal
+	if low == 0 || high == 1 {
+		return 0
+	}
+	return math.Max(0, unit.Quantile(low)-unit.Quantile(high))
+}
+
+func (g Game) bound(truePositive, falsePositive, trials int) (gaussian, anyhow float64, err error) {
+	if mu := g.separation(truePositive, falsePositive, trials); mu > 0 {
+		if gaussian, err = (accountant.Exact{}).Epsilon([]accountant.Event{{Sigma: 1 / mu, Count: 1}}, g.Delta); err != nil {
+			return 0, 0, err
+		}
+	}
+	// Four bounds are used at once.
+	miss := (1 - g.Confidence) / 4
+	for _, c := range [][2]int{{truePositive, falsePositive}, {trials - falsePositive, trials - truePositive}} {
+		low, high := atLeast(c[0], trials, miss), atMost(c[1], trials, miss)
+		if low > g.Delta && high > 0 {
+			anyhow = math.Max(anyhow, math.Log((low-g.Delta)/high))
+		}
+	}
+	return gaussian, anyhow, nil
+}
+
+// atLeast and atMost are the exact (Clopper-Pearson) bounds on a probability of which k of n trials were hits; each is
+// wrong with probability miss at most.
+func atLeast(k, n int, miss float64) float64 {
+	if k == 0 {
+		return 0
+	}
+	return betaQuantile(float64(k), float64(n-k+1), miss)
+}
+
+func atMost(k, n int, miss float64) float64 {
+	if k == n {
+		return 1
+	}
+	return 1 - betaQuantile(float64(n-k), float64(k+1), miss)
+}
+
+// betaQuantile inverts the regularised incomplete beta function by bisection. (The library's inverse gives up at tiny
+// probabilities.)
+func betaQuantile(a, b, p float64) float64 {
+	low, high := 0.0, 1.0
+	for {
+		middle := low + (high-low)/2
+		if middle <= low || middle >= high {
+			return low
+		}
+		if mathext.RegIncBeta(a, b, middle) < p {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+}
+
+func everyone(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// unitRows are fixed random directions: nobody's data.
+func unitRows(name string, n int) embedding.Matrix {
+	random := rng.New(1, "canary", name)
+	m := embedding.NewMatrix(n, gameDim)
+	for i := range m.Data {
+		m.Data[i] = float32(random.NormFloat64())
+	}
+	return scoring.Unit(m)
+}
+
+func world() scoring.Means {
+	texts := unitRows("clients", gameClients+1)
+	m := scoring.Means{Clients: texts.Rows, Dim: texts.Dim}
+	for _, v := range texts.Data {
+		m.Data = append(m.Data, float64(v))
+	}
+	return m
+}

@@ -1,0 +1,107 @@
+package fedsim
+
+import (
+	"math"
+	"testing"
+
+	"popri/accountant"
+	"popri/scoring"
+)
+
+// The mechanism as it is stays below what is claimed, and not far; with half the noise or without clipping it does not.
+// Confidences are so high that chance does not decide.
+func TestCanary(t *testing.T) {
+	standardized, plain := scoring.Options{Normalize: scoring.Standardized, Clip: 1}, scoring.Options{Normalize: scoring.None, Clip: 0.5}
+	for _, c := range []struct {
+		options scoring.Options
+		path    Path
+		epsilon float64
+		trials  int
+	}{
+		{standardized, Aggregate, 1, 12_000},
+		{standardized, Aggregate, 7, 1500},
+		{plain, Aggregate, 7, 1500},
+		{standardized, PerClient, 7, 800},
+	} {
+		const rounds = 2
+		sigma, err := accountant.Sigma(accountant.Exact{}, c.epsilon, 1e-5, rounds, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := Game{Scoring: c.options, Path: c.path, Sigma: sigma, Rounds: rounds, Delta: 1e-5, Trials: c.trials, Confidence: 1 - 1e-7}
+		o, err := g.Play()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !o.Holds() || o.Claimed > c.epsilon || o.Claimed < 0.9999*c.epsilon || o.AtLeast < 0.2*c.epsilon {
+			t.Errorf("%+v: %+v", c, o)
+		}
+		broken := g
+		broken.NoiseFactor = 0.5
+		if o, err := broken.Play(); err != nil || o.Holds() || o.AtLeast <= o.Claimed {
+			t.Errorf("%+v, half the noise: %+v (%v)", c, o, err)
+		}
+		broken = g
+		broken.SkipClip = true
+		broken.Trials = min(g.Trials, 800)
+		if o, err := broken.Play(); err != nil || o.Holds() {
+			t.Errorf("%+v, no clipping: %+v (%v)", c, o, err)
+		}
+	}
+}
+
+// All hits and tiny chances of error: (miss)^(1/n) exactly.
+func TestSureBounds(t *testing.T) {
+	if got, want := atLeast(600, 600, 5e-8), math.Pow(5e-8, 1.0/600); math.Abs(got-want) > 1e-9 {
+		t.Errorf("600 of 600: at least %g, want %g", got, want)
+	}
+	if got, want := atMost(0, 600, 5e-8), 1-math.Pow(5e-8, 1.0/600); math.Abs(got-want) > 1e-9 {
+		t.Errorf("0 of 600: at most %g, want %g", got, want)
+	}
+}
+
+// The exact bounds on a probability, against the binomial sums that define them.
+func TestClopperPearson(t *testing.T) {
+	tail := func(n, from int, p float64) float64 {
+		var sum float64
+		for k := from; k <= n; k++ {
+			a, _ := math.Lgamma(float64(n) + 1)
+			b, _ := math.Lgamma(float64(k) + 1)
+			c, _ := math.Lgamma(float64(n-k) + 1)
+			sum += math.Exp(a - b - c + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+		}
+		return sum
+	}
+	for _, c := range []struct{ k, n int }{{0, 10}, {1, 10}, {10, 10}, {37, 200}, {1999, 2000}} {
+		low, high := atLeast(c.k, c.n, 0.025), atMost(c.k, c.n, 0.025)
+		if c.k > 0 && math.Abs(tail(c.n, c.k, low)-0.025) > 1e-6 || c.k == 0 && low != 0 {
+			t.Errorf("%d of %d: at least %g", c.k, c.n, low)
+		}
+		if c.k < c.n && math.Abs(1-tail(c.n, c.k+1, high)-0.025) > 1e-6 || c.k == c.n && high != 1 {
+			t.Errorf("%d of %d: at most %g", c.k, c.n, high)
+		}
+	}
+}
+
+func TestGamesAreValidated(t *testing.T) {
+	good := Game{Scoring: scoring.Options{Normalize: scoring.None, Clip: 1}, Sigma: 1, Rounds: 1, Delta: 1e-5, Trials: 100}
+	if _, err := good.Play(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Game){
+		"noise":      func(g *Game) { g.Sigma = 0 },
+		"rounds":     func(g *Game) { g.Rounds = 0 },
+		"trials":     func(g *Game) { g.Trials = 3 },
+		"delta":      func(g *Game) { g.Delta = 0 },
+		"confidence": func(g *Game) { g.Confidence = 2 },
+		"factor":     func(g *Game) { g.NoiseFactor = 3 },
+		"path":       func(g *Game) { g.Path = "x" },
+		"scoring":    func(g *Game) { g.Scoring.Clip = 0 },
+	} {
+		g := good
+		change(&g)
+		if _, err := g.Play(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
