@@ -38,9 +38,15 @@ func (PLD) Name() string { return "pld" }
 // Neighbours implements [Accountant].
 func (p PLD) Neighbours() Relation { return neighbours(p.Relation) }
 
-// Epsilon implements [Accountant]: the bound from above.
+// Epsilon implements [Accountant]: the bound from above. Losses too large for the grid, of noise that protects nobody,
+// are left to [RDP].
 func (p PLD) Epsilon(events []Event, delta float64) (float64, error) {
 	_, upper, err := p.EpsilonBounds(events, delta)
+	if err == nil && math.IsInf(upper, 1) && !silent(events) {
+		if e, err := (RDP{Relation: p.Relation}).Epsilon(events, delta); err == nil {
+			return e, nil
+		}
+	}
 	return upper, err
 }
 
@@ -69,7 +75,7 @@ func (p PLD) EpsilonBounds(events []Event, delta float64) (lower, upper float64,
 	}
 	guess := p.guess(r, exact, events)
 	order, rough := guess.forEpsilon(delta)
-	forward, backward, err := p.losses(r, exact, events, order, rough, delta)
+	forward, backward, err := p.losses(r, exact, events, order, rough, delta, guess.spread())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -104,7 +110,7 @@ func (p PLD) DeltaBounds(events []Event, epsilon float64) (lower, upper float64,
 	if rough == 0 {
 		rough = 1e-300
 	}
-	forward, backward, err := p.losses(r, exact, events, order, epsilon, rough*1e-4)
+	forward, backward, err := p.losses(r, exact, events, order, epsilon, rough*1e-4, guess.spread())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -145,7 +151,7 @@ func (p PLD) split(events []Event) (r Relation, mu float64, rest []Event, err er
 // speak of, and libraries agree to answer so.
 func silent(events []Event) bool {
 	for _, e := range events {
-		if e.Sigma == 0 {
+		if e.Sigma == 0 && e.Count > 0 {
 			return true
 		}
 	}
@@ -162,9 +168,9 @@ func (p PLD) directions(forward, backward []release) [][]release {
 	return [][]release{forward, backward}
 }
 
-// losses puts the loss of every event on one grid, fine enough for the accuracy at the given order, ε and δ. backward
-// is nil where it is the same as forward.
-func (p PLD) losses(r Relation, mu float64, events []Event, order, epsilon, delta float64) (forward, backward []release, err error) {
+// losses puts the loss of every event on one grid, fine enough for the accuracy at the given order, ε and δ, and no
+// finer than memory allows for a sum of that spread. backward is nil where it is the same as forward.
+func (p PLD) losses(r Relation, mu float64, events []Event, order, epsilon, delta, spread float64) (forward, backward []release, err error) {
 	count := 0
 	for _, e := range events {
 		count += e.Count
@@ -202,6 +208,9 @@ func (p PLD) losses(r Relation, mu float64, events []Event, order, epsilon, delt
 		width = math.Max(width, math.Min(most, largestLoss)-math.Max(least, -largestLoss))
 	}
 	step = math.Max(step, width/mostPoints*4)
+	if spread > 0 && !math.IsInf(spread, 1) { // the window is some standard deviations of the sum wide
+		step = math.Max(step, 40*spread/mostPoints)
+	}
 
 	mirrored := true
 	for i, made := range pairs {
@@ -304,6 +313,10 @@ func (p PLD) guess(r Relation, mu float64, events []Event) guess {
 	}
 	return g
 }
+
+// spread is about the standard deviation of the sum of all losses: its square is μ² of a Gaussian release, whose
+// divergence of order 2 it is.
+func (g guess) spread() float64 { return math.Sqrt(g.divergences[0]) }
 
 func (g guess) forEpsilon(delta float64) (order, epsilon float64) {
 	order, epsilon = g.orders[0], math.Inf(1)

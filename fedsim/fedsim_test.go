@@ -154,7 +154,7 @@ func TestCrashAtEveryStage(t *testing.T) {
 		for _, stages := range [][]string{{"drawn"}, {"pending"}, {"charged"}, {"renamed"}, {"drawn", "pending", "charged", "renamed"}, {"pending", "pending", "charged", "charged"}} {
 			t.Run(fmt.Sprint(seeded != nil, stages), func(t *testing.T) {
 				r := newRun(t, 2, seeded)
-				pending := filepath.Join(r.request(1).Dir, pendingFile)
+				pending := filepath.Join(r.request(1).Dir, PendingFile)
 				var drawn []byte // the first noised sum on disk
 				for _, stage := range stages {
 					release, err := r.process(1, func(at string) error {
@@ -277,7 +277,7 @@ func TestForeignReleasesAreRefused(t *testing.T) {
 	r.config.Sigma /= 2
 
 	// A pending file: of other samples and not charged, it goes; charged, it stays and the call fails.
-	pending := filepath.Join(r.request(1).Dir, pendingFile)
+	pending := filepath.Join(r.request(1).Dir, PendingFile)
 	os.Rename(final, pending)
 	r.config.Sigma *= 2
 	if _, err := r.process(1, nil); !errors.Is(err, ErrOtherSamples) {
@@ -287,7 +287,7 @@ func TestForeignReleasesAreRefused(t *testing.T) {
 	if release, err := r.process(1, nil); err != nil || !release.Resumed {
 		t.Errorf("pending and charged: %v", err)
 	}
-	os.WriteFile(filepath.Join(r.request(2).Dir, pendingFile), changed, 0o600)
+	os.WriteFile(filepath.Join(r.request(2).Dir, PendingFile), changed, 0o600)
 	if release, err := r.process(2, nil); err != nil || release.Resumed || len(r.charges()) != 2 {
 		t.Errorf("a pending file of another round: %v", err)
 	}

@@ -23,7 +23,7 @@ import (
 // The files of a release, in the round's folder.
 const (
 	ReleaseFile = "release.bin"
-	pendingFile = "release.pending"
+	PendingFile = "release.pending" // drawn, and not yet known to be charged
 )
 
 // ErrUncharged marks a release on disk that the ledger does not know.
@@ -109,7 +109,7 @@ func (r Request) validate() error {
 }
 
 func (f *Federation) release(r Request, samples *scoring.Samples) (*Release, error) {
-	final, pending := filepath.Join(r.Dir, ReleaseFile), filepath.Join(r.Dir, pendingFile)
+	final, pending := filepath.Join(r.Dir, ReleaseFile), filepath.Join(r.Dir, PendingFile)
 	charged := map[string]bool{}
 	for _, e := range f.config.Ledger.Entries() {
 		if e.Round == r.Round && !e.Inherited {

@@ -1,0 +1,241 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/datasets/clients"
+	"popri/embedding"
+	"popri/fedsim"
+	"popri/scoring"
+)
+
+const trainClients = 30
+
+// made makes a run's folder of some rounds, as the trainer leaves it.
+func made(t *testing.T, rounds int, sampling ledger.Sampling, continues string) string {
+	t.Helper()
+	dir := t.TempDir()
+	b := ledger.Budget{Epsilon: 6, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.AddOrRemove, Data: "d", Clients: trainClients}
+	each := ledger.Entry{Sampling: sampling}
+	config := fedsim.Config{Sampling: sampling, Scoring: scoring.Options{Normalize: scoring.Standardized, Clip: 1}}
+	switch sampling {
+	case ledger.Poisson:
+		config.Cohort, each.SamplingRate = 10, 10.0/trainClients
+	case ledger.Fixed:
+		b.Relation = accountant.Replace
+		config.Cohort, each.Cohort = 10, 10
+	}
+	var l *ledger.Ledger
+	var err error
+	if continues == "" {
+		l, err = ledger.Create(filepath.Join(dir, LedgerFile), b)
+	} else {
+		l, err = ledger.Continue(filepath.Join(continues, LedgerFile), filepath.Join(dir, LedgerFile), b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	plan := accountant.Plan{Each: each.Event(b), Before: ledger.Events(b, l.Entries())}
+	plan.Each.Count = rounds
+	target := b.Epsilon
+	if continues == "" {
+		target /= 2 // some is left for a run that goes on
+	}
+	if config.Sigma, err = plan.Sigma(ledger.Accountant(b, []ledger.Entry{each}), target, b.Delta); err != nil {
+		t.Fatal(err)
+	}
+	p := &clients.Population{Name: "test", Unit: b.Unit}
+	for i := range trainClients {
+		p.Clients = append(p.Clients, clients.Client{ID: fmt.Sprint(i), Split: clients.Train, Texts: []string{fmt.Sprintf("word%d word%d common", i, i/3)}})
+	}
+	encoder, err := embedding.FitHashing([]string{"word1 common", "word2 other"}, embedding.HashingConfig{Dim: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Ledger = l
+	f, err := fedsim.New(p, encoder, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := encoder.Encode([]string{"word1", "word2 common", "common other", "else"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := 1; round <= rounds; round++ {
+		folder := filepath.Join(dir, "rounds", fmt.Sprintf("%04d", round))
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Collect(fedsim.Request{Round: round, Samples: samples, Dir: folder}); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(folder, "pairs.parquet"), []byte("x"))
+	}
+	return dir
+}
+
+func write(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func audited(t *testing.T, dir string) *Report {
+	t.Helper()
+	r, err := Run(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestSoundRuns(t *testing.T) {
+	for sampling, decides := range map[ledger.Sampling]string{ledger.Full: "exact", ledger.Poisson: "pld", ledger.Fixed: "pld"} {
+		r := audited(t, made(t, 3, sampling, ""))
+		if !r.Sound() || len(r.Warnings) > 0 || r.Releases != 3 || r.Decides != decides || r.Epsilon > 3 || r.Epsilon < 2.99 {
+			t.Errorf("%s: %+v", sampling, r)
+		}
+		for _, f := range r.Spent {
+			if f.Unknown == "" && f.Epsilon < r.Epsilon*(1-1e-4) {
+				t.Errorf("%s: %s shows %g, the ledger goes by %g", sampling, f.Name, f.Epsilon, r.Epsilon)
+			}
+		}
+		words := strings.Join(r.Statement(), " ")
+		for _, want := range []string{"3 sums of 30 clients' scores were released", "δ = 0.001", "a client is a test", "one client", fmt.Sprintf("of a budget of ε = %g", 6.0)} {
+			if !strings.Contains(words, want) {
+				t.Errorf("%s: %q lacks %q", sampling, words, want)
+			}
+		}
+	}
+}
+
+func TestContinuedRuns(t *testing.T) {
+	first := made(t, 2, ledger.Full, "")
+	second := made(t, 2, ledger.Full, first)
+	r := audited(t, second)
+	if !r.Sound() || r.Releases != 2 || r.Epsilon > 6 || r.Epsilon < 5.99 || !strings.Contains(strings.Join(r.Statement(), " "), "2 releases of earlier runs") {
+		t.Errorf("%+v: %q", r, r.Statement())
+	}
+	r = audited(t, first)
+	if !r.Sound() || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "continued") {
+		t.Errorf("the continued run: %+v", r)
+	}
+}
+
+// Each thing that does not fit is found and named.
+func TestProblems(t *testing.T) {
+	release := func(dir string, round int) string {
+		return filepath.Join(dir, "rounds", fmt.Sprintf("%04d", round), fedsim.ReleaseFile)
+	}
+	for name, c := range map[string]struct {
+		spoil func(dir string)
+		want  string
+	}{
+		"a changed value": {func(dir string) {
+			b, _ := os.ReadFile(release(dir, 1))
+			b[len(b)-1] ^= 1
+			write(t, release(dir, 1), b)
+		}, "has no charge"},
+		"a release of nobody's": {func(dir string) {
+			other := made(t, 1, ledger.Full, "")
+			b, _ := os.ReadFile(release(other, 1))
+			write(t, release(dir, 2), b)
+		}, "has no charge"},
+		"a release of another round": {func(dir string) {
+			b, _ := os.ReadFile(release(dir, 1))
+			write(t, release(dir, 2), b)
+		}, "is the release of round 1, in the folder"},
+		"half a release": {func(dir string) {
+			b, _ := os.ReadFile(release(dir, 1))
+			write(t, release(dir, 1), b[:len(b)/2])
+		}, "not a release file"},
+		"an uncharged draw": {func(dir string) {
+			other := made(t, 1, ledger.Full, "")
+			b, _ := os.ReadFile(release(other, 1))
+			write(t, filepath.Join(filepath.Dir(release(dir, 1)), fedsim.PendingFile), b)
+		}, "was drawn and not charged"},
+		"no release": {func(dir string) { os.Remove(release(dir, 2)) }, "not on disk"},
+		"a cut ledger": {func(dir string) {
+			path := filepath.Join(dir, LedgerFile)
+			b, _ := os.ReadFile(path)
+			write(t, path, b[:bytes.LastIndexByte(b[:len(b)-1], '\n')+1])
+		}, "cut short"},
+		"an edited ledger": {func(dir string) {
+			path := filepath.Join(dir, LedgerFile)
+			b, _ := os.ReadFile(path)
+			write(t, path, bytes.Replace(b, []byte(`"round":2`), []byte(`"round":1`), 1))
+		}, "line 3"},
+	} {
+		dir := made(t, 2, ledger.Full, "")
+		c.spoil(dir)
+		r := audited(t, dir)
+		if r.Sound() || !strings.Contains(strings.Join(r.Problems, "\n"), c.want) {
+			t.Errorf("%s: problems %q, want %q", name, r.Problems, c.want)
+		}
+	}
+	if _, err := Run(t.TempDir()); err == nil {
+		t.Error("an empty folder is a run")
+	}
+}
+
+func TestTotalsAndGridAreChecked(t *testing.T) {
+	r := audited(t, made(t, 2, ledger.Full, ""))
+	r.Record.Totals[1] *= 1.01
+	if err := r.recompute(); err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "Charge 2 says") {
+		t.Errorf("a wrong total: %q (%v)", r.Problems, err)
+	}
+	r.Problems, r.Record.Totals = nil, nil
+	r.Record.Budget.Epsilon = 0.1
+	if err := r.recompute(); err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "more than the budget") {
+		t.Errorf("too much spent: %q (%v)", r.Problems, err)
+	}
+	r.Problems = nil
+	e := r.Record.Entries[0]
+	made := &fedsim.Release{Round: e.Round, Sigma: e.Sigma, Sensitivity: e.Sensitivity, Clients: e.Clients, Cohort: e.Cohort, Sampling: e.Sampling, ClipNorm: 1, Step: 0.25,
+		Sum: []float64{0.5, 0.3}}
+	r.compare("x", made, e, r.Record.Budget)
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "does not lie on the grid") {
+		t.Errorf("off the grid: %q", r.Problems)
+	}
+	r.Problems = nil
+	made.Sum, made.ClipNorm, made.Seeded = nil, 2, true
+	r.compare("x", made, e, r.Record.Budget)
+	if len(r.Problems) != 2 {
+		t.Errorf("a larger norm and seeded noise: %q", r.Problems)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	dir := made(t, 1, ledger.Full, "")
+	if err := os.Mkdir(filepath.Join(dir, fedsim.UnsafeFolder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := audited(t, dir)
+	r.Record.Budget.InsecureSeededNoise, r.Record.Budget.ForcedDelta, r.Record.Budget.Epsilon = true, true, math.Inf(1)
+	r.Warnings = nil
+	if err := r.warn(); err != nil || len(r.Warnings) != 4 {
+		t.Errorf("%q (%v)", r.Warnings, err)
+	}
+	r.Record = ledger.Record{Budget: ledger.Budget{Clients: 5}}
+	if s := r.Statement(); !strings.Contains(s[0], "Nothing was released") {
+		t.Errorf("%q", s)
+	}
+}
+
+func TestUp(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 6.9999999: "7", 0.91941: "0.9195", 1234.1: "1235", 7: "7"} {
+		if got := up(v); got != want {
+			t.Errorf("%g: %s, want %s", v, got, want)
+		}
+	}
+}
