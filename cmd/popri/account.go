@@ -10,31 +10,119 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"popri/accountant"
 )
 
-// accountants are asked side by side, the tightest first.
-var accountants = []accountant.Accountant{accountant.Exact{}, accountant.RDP{}}
-
 // mostRounds bounds what `account rounds` looks for.
-const mostRounds = 1_000_000_000
+const mostRounds = 1_000_000
 
-// What the figures mean, whichever is asked for.
-const (
-	relationText    = "add_or_remove: neighbouring data sets differ by one client more or less"
-	unitText        = "one client with all its texts"
-	sensitivityText = "the L2 norm that no client's vector exceeds (scoring.clip_norm); the noise multiplier is the noise's standard deviation divided by it"
-)
+// unitText is what the figures mean, whichever is asked for.
+const unitText = "one client with all its texts"
 
-// question is what the account verbs are asked: three of the four are given.
+// question is what the account verbs are asked: three of sigma, rounds, epsilon and delta are given.
 type question struct {
-	sigma, rate, delta, epsilon float64
-	rounds                      int
+	event          accountant.Event
+	delta, epsilon float64
+	relation       string
+	clients        int
+	forceDelta     bool
 }
 
-func (q question) events() []accountant.Event {
-	return []accountant.Event{{Sigma: q.sigma, SamplingRate: q.rate, Count: q.rounds}}
+// samplingFlags are those that say who takes part and what is protected.
+func (q *question) samplingFlags(f *pflag.FlagSet) {
+	f.Float64Var(&q.event.SamplingRate, "sampling-rate", 1, "chance of each client to take part in a round (1: all of them do)")
+	f.IntVar(&q.event.Population, "population", 0, "clients that cohorts of fixed size are drawn from")
+	f.IntVar(&q.event.Cohort, "cohort", 0, "clients of a round, drawn without replacement from --population")
+	f.StringVar(&q.relation, "relation", "", "neighbouring data sets: add_or_remove or replace (default add_or_remove, replace with --cohort)")
+	f.IntVar(&q.event.Group, "group", 1, "how many clients one person may be, who is protected as a whole")
+	f.StringVar((*string)(&q.event.Mechanism), "mechanism", "gaussian", "noise: gaussian, laplace or discrete_gaussian")
+	f.IntVar(&q.clients, "clients", 0, "clients in all, which --delta is held against")
+	f.BoolVar(&q.forceDelta, "force-delta", false, "take a --delta of 1/clients or more")
+}
+
+// settle checks what flags say together.
+func (q *question) settle(f *pflag.FlagSet) error {
+	if rate := q.event.SamplingRate; !(rate > 0 && rate <= 1) {
+		return fmt.Errorf("--sampling-rate is %g, want more than 0 and at most 1", rate)
+	}
+	if f.Changed("population") != f.Changed("cohort") {
+		return fmt.Errorf("--population is %d and --cohort %d: give both or none", q.event.Population, q.event.Cohort)
+	}
+	if f.Changed("cohort") {
+		if f.Changed("sampling-rate") {
+			return fmt.Errorf("both --sampling-rate and --cohort: clients are drawn one way or the other")
+		}
+		if q.event.Cohort < 1 || q.event.Cohort > q.event.Population {
+			return fmt.Errorf("--cohort is %d, want 1 to --population, which is %d", q.event.Cohort, q.event.Population)
+		}
+		q.event.SamplingRate = 0
+		if q.relation == "" {
+			q.relation = string(accountant.Replace)
+		}
+		if q.clients == 0 {
+			q.clients = q.event.Population
+		}
+	}
+	if q.relation == "" {
+		q.relation = string(accountant.AddOrRemove)
+	}
+	if r := accountant.Relation(q.relation); r != accountant.AddOrRemove && r != accountant.Replace {
+		return fmt.Errorf("--relation is %q, want %s or %s", q.relation, accountant.AddOrRemove, accountant.Replace)
+	}
+	if q.event.Group < 1 {
+		return fmt.Errorf("--group is %d, want 1 or more", q.event.Group)
+	}
+	if q.clients < 0 {
+		return fmt.Errorf("--clients is %d, want 0 or more", q.clients)
+	}
+	if f.Lookup("delta") != nil && q.clients > 0 && q.delta >= 1/float64(q.clients) && !q.forceDelta {
+		return fmt.Errorf("--delta is %g, want less than 1/clients = %.3g: publishing one client's texts would satisfy it; --force-delta takes it all the same", q.delta, 1/float64(q.clients))
+	}
+	return nil
+}
+
+func (q question) accountants() []accountant.Accountant {
+	return accountant.All(accountant.Relation(q.relation))
+}
+
+func (q question) events() []accountant.Event { return []accountant.Event{q.event} }
+
+// taking says who takes part in a round.
+func (q question) taking() string {
+	switch {
+	case q.event.Cohort > 0:
+		return fmt.Sprintf("%d of %d clients in a round, drawn without replacement", q.event.Cohort, q.event.Population)
+	case q.event.SamplingRate < 1:
+		return fmt.Sprintf("each client in a round with chance %g, independently", q.event.SamplingRate)
+	}
+	return "every client in every round"
+}
+
+// sensitivity says what the noise multiplier is relative to, and why.
+func (q question) sensitivity() string {
+	norm, spread := "L2", "standard deviation"
+	if q.event.Mechanism == accountant.Laplace {
+		norm, spread = "L1", "scale"
+	}
+	text := fmt.Sprintf("the %s norm that no client's vector exceeds (scoring.clip_norm); the noise multiplier is the noise's %s divided by it", norm, spread)
+	if q.relation == string(accountant.Replace) {
+		text += "; replacing a client takes its vector away and puts another there, so that a sum moves by up to twice the norm, which is counted here"
+	}
+	return text
+}
+
+func (q question) unit() string {
+	if q.event.Group > 1 {
+		return fmt.Sprintf("one person who is up to %d clients, with all their texts", q.event.Group)
+	}
+	return unitText
+}
+
+// statement prints what the figures hold for.
+func (q question) statement(w io.Writer) {
+	fmt.Fprintf(w, "\nrelation\t%s: %s\nunit\t%s\nsensitivity\t%s\n", q.relation, accountant.Relation(q.relation).Words(), q.unit(), q.sensitivity())
 }
 
 // quantity is one of the verbs: what is asked for, from what.
@@ -69,7 +157,7 @@ var quantities = []quantity{
 		example: "  popri account sigma --epsilon 7 --delta 1e-4 --rounds 3",
 		given:   []string{"epsilon", "delta", "rounds"},
 		answer: func(a accountant.Accountant, q question) (float64, error) {
-			return accountant.Sigma(a, q.epsilon, q.delta, q.rounds, q.rate)
+			return accountant.Plan{Each: q.event}.Sigma(a, q.epsilon, q.delta)
 		},
 		text: roundedUp,
 	},
@@ -78,7 +166,7 @@ var quantities = []quantity{
 		example: "  popri account rounds --noise-multiplier 19.3 --epsilon 1 --delta 3e-6",
 		given:   []string{"noise-multiplier", "epsilon", "delta"},
 		answer: func(a accountant.Accountant, q question) (float64, error) {
-			n, err := accountant.Rounds(a, q.sigma, q.rate, q.epsilon, q.delta, mostRounds)
+			n, err := accountant.Plan{Each: q.event}.Rounds(a, q.epsilon, q.delta, mostRounds)
 			return float64(n), err
 		},
 		text: func(n float64) string {
@@ -92,8 +180,9 @@ var quantities = []quantity{
 
 // answers is what an account verb prints: for each accountant that applies its figure, beside what was asked.
 type answers struct {
-	question map[string]float64
-	byName   []named
+	asked  question
+	given  map[string]float64
+	byName []named
 }
 
 type named struct {
@@ -102,8 +191,8 @@ type named struct {
 }
 
 func (r answers) MarshalJSON() ([]byte, error) {
-	all := map[string]any{"relation": string(accountant.AddOrRemove), "unit": unitText, "sensitivity": sensitivityText}
-	for key, v := range r.question {
+	all := map[string]any{"relation": r.asked.relation, "unit": r.asked.unit(), "sensitivity": r.asked.sensitivity(), "mechanism": r.asked.event.Mechanism, "taking_part": r.asked.taking()}
+	for key, v := range r.given {
 		all[strings.ReplaceAll(key, "-", "_")] = figure(v)
 	}
 	for _, n := range r.byName {
@@ -117,8 +206,9 @@ func (a *app) account() *cobra.Command {
 	for _, q := range quantities {
 		verbs = append(verbs, a.accountVerb(q))
 	}
-	return group("account", "Privacy spent or noise needed, by every accountant side by side",
-		"  popri account epsilon --noise-multiplier 19.3 --rounds 20 --delta 3e-6\n  popri account sigma --epsilon 7 --delta 1e-4 --rounds 3", verbs...)
+	verbs = append(verbs, a.accountPlot(), a.accountTree(), a.accountTable3(), a.accountAudit())
+	return group("account", "Privacy spent or noise needed, by every accountant side by side; audits",
+		"  popri account epsilon --noise-multiplier 19.3 --rounds 20 --delta 3e-6\n  popri account sigma --epsilon 7 --delta 1e-4 --rounds 3\n  popri account audit runs/one", verbs...)
 }
 
 func (a *app) accountVerb(asked quantity) *cobra.Command {
@@ -133,69 +223,93 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 	for _, flag := range asked.given {
 		switch flag {
 		case "noise-multiplier":
-			f.Float64Var(&q.sigma, flag, 0, "standard deviation of the noise / sensitivity")
+			f.Float64Var(&q.event.Sigma, flag, 0, "standard deviation of the noise / norm bound of a client's vector")
 		case "rounds":
-			f.IntVar(&q.rounds, flag, 0, "releases of a noised sum")
+			f.IntVar(&q.event.Count, flag, 0, "releases of a noised sum")
 		case "epsilon":
 			f.Float64Var(&q.epsilon, flag, 0, "the budget's ε")
 		case "delta":
 			f.Float64Var(&q.delta, flag, 0, "the budget's δ, below 1/clients")
 		}
 	}
-	f.Float64Var(&q.rate, "sampling-rate", 1, "chance of each client to take part in a round (1: all of them do)")
+	q.samplingFlags(f)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		r := answers{question: map[string]float64{"sampling-rate": q.rate}}
-		var missing []string
+		fail := func(err error) error { return usage(fmt.Errorf("account %s: %w", asked.name, err)) }
+		if err := required(cmd, asked.given...); err != nil {
+			return fail(err)
+		}
+		if err := q.settle(f); err != nil {
+			return fail(err)
+		}
+		r := answers{asked: q, given: map[string]float64{"group": float64(q.event.Group)}}
+		if q.event.Cohort > 0 {
+			r.given["population"], r.given["cohort"] = float64(q.event.Population), float64(q.event.Cohort)
+		} else {
+			r.given["sampling-rate"] = q.event.SamplingRate
+		}
 		for _, flag := range asked.given {
-			if !cmd.Flags().Changed(flag) {
-				missing = append(missing, "--"+flag)
-			}
-			r.question[flag] = map[string]float64{"noise-multiplier": q.sigma, "rounds": float64(q.rounds), "epsilon": q.epsilon, "delta": q.delta}[flag]
+			r.given[flag] = map[string]float64{"noise-multiplier": q.event.Sigma, "rounds": float64(q.event.Count), "epsilon": q.epsilon, "delta": q.delta}[flag]
 		}
-		if len(missing) > 0 {
-			return usage(fmt.Errorf("account %s: %s not given", asked.name, strings.Join(missing, " and ")))
-		}
-		if !(q.rate > 0 && q.rate <= 1) {
-			return usage(fmt.Errorf("account %s: --sampling-rate is %g, want more than 0 and at most 1", asked.name, q.rate))
-		}
-		for _, acc := range accountants {
+		for _, acc := range q.accountants() {
 			value, err := asked.answer(acc, q)
 			switch {
 			case errors.Is(err, accountant.ErrNotApplicable):
+				continue
 			case err != nil: // the accountants fail for impossible values alone
-				return usage(fmt.Errorf("account %s: %w", asked.name, err))
-			default:
-				r.byName = append(r.byName, named{acc.Name(), value})
+				return fail(err)
+			}
+			r.byName = append(r.byName, named{acc.Name(), value})
+			if p, ok := acc.(accountant.PLD); ok && asked.name == "epsilon" {
+				lower, _, err := p.EpsilonBounds(q.events(), q.delta)
+				if err != nil {
+					return fail(err)
+				}
+				r.byName = append(r.byName, named{"pld_lower", lower})
 			}
 		}
 		if len(r.byName) == 0 {
-			return usage(fmt.Errorf("account %s: no accountant covers --sampling-rate %g; 1, every client in every round, is always covered", asked.name, q.rate))
+			return fail(fmt.Errorf("no accountant covers --mechanism %s with --sampling-rate %g, --cohort %d and --group %d under %s; gaussian noise on every client in every round is always covered",
+				q.event.Mechanism, q.event.SamplingRate, q.event.Cohort, q.event.Group, q.relation))
 		}
 		return a.emit(r, func(w io.Writer) { asked.print(w, q, r) })
 	}
 	return cmd
 }
 
+// required returns an error that names the flags that were not set.
+func required(cmd *cobra.Command, flags ...string) error {
+	var missing []string
+	for _, flag := range flags {
+		if !cmd.Flags().Changed(flag) {
+			missing = append(missing, "--"+flag)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%s not given", strings.Join(missing, " and "))
+	}
+	return nil
+}
+
 // print writes the table of a verb.
 func (asked quantity) print(w io.Writer, q question, r answers) {
 	given := map[string]string{
-		"noise-multiplier": fmt.Sprintf("noise multiplier %g", q.sigma), "rounds": fmt.Sprintf("%d rounds", q.rounds),
+		"noise-multiplier": fmt.Sprintf("noise multiplier %g", q.event.Sigma), "rounds": fmt.Sprintf("%d rounds", q.event.Count),
 		"epsilon": fmt.Sprintf("ε = %g", q.epsilon), "delta": fmt.Sprintf("δ = %g", q.delta),
 	}
 	var parts []string
 	for _, flag := range asked.given {
 		parts = append(parts, given[flag])
 	}
-	taking := "every client in every round"
-	if q.rate < 1 {
-		taking = fmt.Sprintf("each client in a round with chance %g, independently", q.rate)
-	}
-	fmt.Fprintf(w, "%s, %s\n\n", strings.Join(parts, ", "), taking)
+	fmt.Fprintf(w, "%s, %s\n\n", strings.Join(parts, ", "), q.taking())
 	fmt.Fprintf(w, "accountant\t%s\n", map[string]string{"epsilon": "ε", "delta": "δ", "sigma": "noise multiplier", "rounds": "rounds"}[asked.name])
 	for _, n := range r.byName {
+		if n.name == "pld_lower" {
+			fmt.Fprintf(w, "(pld, at least)\t%s\n", strconv.FormatFloat(n.value, 'g', 6, 64))
+			continue
+		}
 		fmt.Fprintf(w, "%s\t%s\n", n.name, asked.text(n.value))
 	}
-	fmt.Fprintf(w, "\nrelation\t%s\nunit\t%s\nsensitivity\t%s\n", relationText, unitText, sensitivityText)
+	q.statement(w)
 }
 
 // roundedUp shows six digits, and never less than the value: a rounded bound must stay one.

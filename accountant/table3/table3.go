@@ -1,0 +1,94 @@
+// Package table3 computes what Table 3 of the POPri paper (Hou et al. 2025) states: the noise for some numbers of
+// clients, of clients per round, and budgets, beside the ε that this noise gives by each accountant and the noise that
+// the budget asks for.
+package table3
+
+import (
+	"errors"
+	"fmt"
+
+	"popri/accountant"
+)
+
+// What all rows of the table have in common.
+const (
+	Rounds = 20
+	Delta  = 3e-6
+)
+
+// Setting is one entry of the paper's table.
+type Setting struct {
+	Clients  int     `json:"clients"`
+	PerRound int     `json:"per_round"` // Clients: full participation
+	Epsilon  float64 `json:"epsilon"`   // that is to be kept
+	Sigma    float64 `json:"paper_sigma"`
+}
+
+// Settings are the paper's entries.
+var Settings = []Setting{
+	{10000, 500, 7, .67}, {10000, 500, 1, 1.6}, {10000, 1000, 7, .82}, {10000, 1000, 1, 2.5}, {10000, 2000, 7, 1.09}, {10000, 2000, 1, 4.3},
+	{10000, 2500, 7, 1.23}, {10000, 2500, 1, 5.2}, {10000, 5000, 7, 1.92}, {10000, 5000, 1, 9.9}, {10000, 7500, 7, 2.63}, {10000, 7500, 1, 14.7},
+	{10000, 10000, 7, 3.35}, {10000, 10000, 1, 19.3}, {2000, 1000, 7, 1.92}, {2000, 1000, 1, 9.9}, {4000, 1000, 7, 1.23}, {4000, 1000, 1, 5.2},
+	{17000, 1000, 7, .70}, {17000, 1000, 1, 1.8}, {72000, 1000, 7, .52}, {72000, 1000, 1, 1.14}, {133000, 1000, 7, .475}, {133000, 1000, 1, 1.05},
+}
+
+// Row is what comes of a setting. Everything with "fixed" is for cohorts of exactly PerRound clients, drawn without
+// replacement as the published code draws them, and for the replacement of a client, which moves a sum twice as far as
+// σ counts; the rest is for Poisson samples of that expected size and for the addition or removal of a client.
+// Where all take part the exact value stands in its own field and the accountants agree with it.
+type Row struct {
+	Setting
+	Exact    *float64 `json:"exact,omitempty"`
+	PLD      float64  `json:"pld"`
+	RDP      float64  `json:"rdp"`
+	FixedPLD float64  `json:"fixed_pld"`
+	FixedRDP float64  `json:"fixed_rdp"`
+	// NeededSigma is the least noise that keeps Epsilon, by PLD.
+	NeededSigma      float64 `json:"needed_sigma"`
+	NeededFixedSigma float64 `json:"needed_fixed_sigma"`
+}
+
+// Compute fills in a row.
+func (s Setting) Compute() (Row, error) {
+	r := Row{Setting: s}
+	poisson := accountant.Event{Sigma: s.Sigma, SamplingRate: float64(s.PerRound) / float64(s.Clients), Count: Rounds}
+	fixed := accountant.Event{Sigma: s.Sigma, Population: s.Clients, Cohort: s.PerRound, Count: Rounds}
+	fail := func(err error) (Row, error) {
+		return r, fmt.Errorf("table3: %d of %d clients, sigma %g: %w", s.PerRound, s.Clients, s.Sigma, err)
+	}
+	for _, c := range []struct {
+		a    accountant.Accountant
+		e    accountant.Event
+		into *float64
+	}{
+		{accountant.PLD{}, poisson, &r.PLD},
+		{accountant.RDP{}, poisson, &r.RDP},
+		{accountant.PLD{Relation: accountant.Replace}, fixed, &r.FixedPLD},
+		{accountant.RDP{Relation: accountant.Replace}, fixed, &r.FixedRDP},
+	} {
+		var err error
+		if *c.into, err = c.a.Epsilon([]accountant.Event{c.e}, Delta); err != nil {
+			return fail(err)
+		}
+	}
+	switch e, err := (accountant.Exact{}).Epsilon([]accountant.Event{poisson}, Delta); {
+	case err == nil:
+		r.Exact = &e
+	case !errors.Is(err, accountant.ErrNotApplicable):
+		return fail(err)
+	}
+	for _, c := range []struct {
+		a    accountant.Accountant
+		e    accountant.Event
+		into *float64
+	}{
+		{accountant.PLD{}, poisson, &r.NeededSigma},
+		{accountant.PLD{Relation: accountant.Replace}, fixed, &r.NeededFixedSigma},
+	} {
+		var err error
+		if *c.into, err = (accountant.Plan{Each: c.e}).Sigma(c.a, s.Epsilon, Delta); err != nil {
+			return fail(err)
+		}
+	}
+	return r, nil
+}
