@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -125,7 +126,13 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if err := s.openLedger(len(train)); err != nil {
 		return nil, err
 	}
-	if s.Sigma, err = s.calibrate(); err != nil {
+	var inherited []ledger.Entry
+	for _, e := range s.ledger.Entries() {
+		if e.Inherited {
+			inherited = append(inherited, e)
+		}
+	}
+	if s.Sigma, err = calibrate(c, s.ledger.Budget(), inherited); err != nil {
 		return nil, err
 	}
 	if err := removeTemporary(o.Dir); err != nil {
@@ -289,6 +296,19 @@ func (s *Session) openLedger(train int) error {
 			if info, err := os.Stat(old); err == nil && info.IsDir() {
 				old = filepath.Join(old, ledgerFile)
 			}
+			if _, missing := os.Stat(path); errors.Is(missing, fs.ErrNotExist) {
+				// The old ledger takes no more once it is continued, so what it left must suffice.
+				record, err := ledger.Inspect(old)
+				if errors.Is(err, fs.ErrNotExist) {
+					return mistake("privacy.continues: %w", err)
+				}
+				if err == nil {
+					_, err = calibrate(c, want, record.Entries)
+				}
+				if err != nil {
+					return err
+				}
+			}
 			s.ledger, err = ledger.Continue(old, path, want)
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ledger.ErrContinued) {
 				return mistake("privacy.continues: %w", err)
@@ -321,18 +341,11 @@ func (s *Session) openLedger(train int) error {
 	return nil
 }
 
-// calibrate returns the noise multiplier of the run: the one that is set, or the least with which all rounds fit what is
-// left of the budget. Rounds that this run has made are no reason to change it.
-func (s *Session) calibrate() (float64, error) {
-	c, b := s.Config, s.ledger.Budget()
+// calibrate returns the noise multiplier of the run: the one that is set, or the least with which all rounds fit what
+// earlier runs left of the budget. Rounds that this run has made are no reason to change it.
+func calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float64, error) {
 	if c.Privacy.NoiseMultiplier > 0 {
 		return c.Privacy.NoiseMultiplier, nil
-	}
-	var before []ledger.Entry
-	for _, e := range s.ledger.Entries() {
-		if e.Inherited {
-			before = append(before, e)
-		}
 	}
 	each := ledger.Entry{Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
 	if each.Sampling == ledger.Poisson {
@@ -340,8 +353,23 @@ func (s *Session) calibrate() (float64, error) {
 	}
 	plan := accountant.Plan{Before: ledger.Events(b, before), Each: each.Event(b)}
 	plan.Each.Count = c.Trainer.Rounds
-	return plan.Sigma(ledger.Accountant(b, append(before, each)), c.Privacy.Epsilon, c.Privacy.Delta)
+	a := ledger.Accountant(b, append(before, each))
+	sigma, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
+	if err != nil || len(before) == 0 {
+		return sigma, err
+	}
+	// What rounding left over of a spent budget pays for no round that is worth asking for.
+	plan.Before = nil
+	fresh, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
+	if err == nil && sigma > mostNoise*fresh {
+		spent, errSpent := ledger.Spent(b, before)
+		err = errors.Join(errSpent, &ledger.BudgetError{Path: c.Privacy.Continues, Spent: spent, After: math.Inf(1), Epsilon: b.Epsilon, Delta: b.Delta})
+	}
+	return sigma, err
 }
+
+// mostNoise is by how much a run that continues a ledger may need more noise than one that has the budget to itself.
+const mostNoise = 30
 
 // removeTemporary clears a run's folder of the unfinished files that a killed process leaves. The caller holds the lock.
 func removeTemporary(dir string) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,69 @@ import (
 	"popri/experiment"
 	"popri/internal/testworld"
 )
+
+// TestAuditVerbs audits a small run and one that continues its ledger, with cohorts drawn by Poisson sampling.
+func TestAuditVerbs(t *testing.T) {
+	w, err := testworld.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	if code, _, errs := popri(t, "run", "--config", w.File, "--set", "trainer.rounds=2", "--out", first, "--quiet"); code != 0 {
+		t.Fatal(errs)
+	}
+	code, out, errs := popri(t, "account", "audit", first, "--trials", "400", "--json")
+	v := decode(t, out)
+	if code != 0 || v["sound"] != true || v["charges"] != 2.0 || v["releases"] != 2.0 || v["decides"] != "exact" {
+		t.Errorf("exit code %d, %v, %s", code, v, errs)
+	}
+	game := v["canary"].(map[string]any)
+	if claimed := number(t, game, "claimed"); number(t, game, "at_least") > claimed || claimed > v["budget"].(float64) {
+		t.Errorf("canary: %v", game)
+	}
+	if !strings.Contains(out, "insecure_seeded_noise") { // the tests' runs are seeded, and every report says so
+		t.Errorf("the audit does not tell of seeded noise: %s", out)
+	}
+	for _, broken := range []string{"--noise-factor=0.3", "--skip-clip"} {
+		code, out, _ := popri(t, "account", "audit", first, "--trials", "2000", "--json", broken)
+		if v := decode(t, out); code != exitFailed || v["sound"] != false || !strings.Contains(out, "does not do what it says") {
+			t.Errorf("%s: exit code %d, %v", broken, code, v)
+		}
+	}
+
+	// A run on the same clients has what the first one left of the budget: nothing, or the rest of a larger one.
+	again := []string{"run", "--config", w.File, "--quiet", "--set", "trainer.rounds=2", "--set", "privacy.continues=" + first}
+	if code, _, errs := popri(t, append(again, "--out", second)...); code != exitRefused || !strings.Contains(errs, "budget") {
+		t.Errorf("a second run on a spent budget: exit code %d, %s", code, errs)
+	}
+	more := fmt.Sprintf("privacy.epsilon=%g", 2*v["budget"].(float64))
+	if code, _, errs := popri(t, append(again, "--set", more, "--set", "fed.sampling=poisson", "--set", "fed.clients_per_round=10", "--out", second)...); code != 0 {
+		t.Fatal(errs)
+	}
+	code, out, errs = popri(t, "account", "audit", second, "--trials", "0", "--json")
+	v = decode(t, out)
+	if code != 0 || v["charges"] != 4.0 || v["releases"] != 2.0 || v["decides"] != "pld" || !strings.Contains(out, "2 releases of earlier runs") || !strings.Contains(out, "in secret") {
+		t.Errorf("the second run: exit code %d, %v, %s", code, v, errs)
+	}
+	if code, out, _ := popri(t, "account", "audit", first, "--trials", "0"); code != 0 || !strings.Contains(out, "continued by another") {
+		t.Errorf("the first run afterwards: exit code %d, %s", code, out)
+	}
+	if code, _, errs := popri(t, append(again, "--set", more, "--out", second+"2")...); code != exitUsage || !strings.Contains(errs, "continued elsewhere") {
+		t.Errorf("continued twice: exit code %d, %s", code, errs)
+	}
+	release := filepath.Join(first, "rounds", "0001", "release.bin")
+	b, err := os.ReadFile(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-1] ^= 1
+	if err := os.WriteFile(release, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := popri(t, "account", "audit", first, "--trials", "0"); code != exitFailed || !strings.Contains(out, "has no charge") || !strings.Contains(errs, "audit") {
+		t.Errorf("a changed release: exit code %d, %s, %s", code, out, errs)
+	}
+}
 
 // TestRunVerbs leads one small run through run, eval, report and compare.
 func TestRunVerbs(t *testing.T) {
