@@ -18,7 +18,7 @@ func TestCanary(t *testing.T) {
 		epsilon float64
 		trials  int
 	}{
-		{standardized, Aggregate, 1, 12_000},
+		{standardized, Aggregate, 1, 9000},
 		{standardized, Aggregate, 7, 1500},
 		{plain, Aggregate, 7, 1500},
 		{standardized, PerClient, 7, 800},

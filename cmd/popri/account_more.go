@@ -250,7 +250,7 @@ Then the canary game: the run's mechanism, on the code path that scores clients,
 made-up clients with and without one of them, and the best test's errors bound ε from below. A bound above the claim
 means that the program does not do what it says. --noise-factor and --skip-clip break the mechanism on purpose, to see
 that the game finds it.`,
-		Example: "  popri account audit runs/one\n  popri account audit runs/one --noise-factor 0.5   # what half the noise would look like",
+		Example: "  popri account audit runs/one\n  popri account audit runs/one --noise-factor 0.5",
 		Args:    cobra.ExactArgs(1),
 	}
 	f := cmd.Flags()
