@@ -139,10 +139,11 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return t.decode(ids, skipSpecial, false)
 }
 
-// DecodeMore returns the text of ids that follow others: what a sample adds to its prompt. It differs from Decode for
+// DecodeAfter returns the text of ids that follow others: what a sample adds to its prompt. It differs from Decode for
 // vocabularies whose first piece is written otherwise than the further ones.
-func (t *Tokenizer) DecodeMore(ids []int32, skipSpecial bool) string {
-	return t.decode(ids, skipSpecial, true)
+func (t *Tokenizer) DecodeAfter(before, ids []int32, skipSpecial bool) string {
+	begun := slices.ContainsFunc(before, func(id int32) bool { return t.vocab.has(id) && !(skipSpecial && t.vocab.special[id]) })
+	return t.decode(ids, skipSpecial, begun)
 }
 
 func (t *Tokenizer) decode(ids []int32, skipSpecial, begun bool) string {

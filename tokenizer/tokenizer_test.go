@@ -474,15 +474,20 @@ func FuzzLoad(f *testing.F) {
 }
 
 // A text that is decoded in two parts is the text decoded at once.
-func TestDecodeMore(t *testing.T) {
+func TestDecodeAfter(t *testing.T) {
 	for kind, want := range map[string]string{"byte-fallback": "Once upon a time", "metaspace-first": "Once upon a time", "qwen-nfc": "Once upon a time", "bert-uncased": "the up the"} {
 		tokenizer, err := Load(filepath.Join("testdata", kind))
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids := tokenizer.Encode(want)
-		for cut := 1; cut < len(ids); cut++ {
-			if got := tokenizer.Decode(ids[:cut], true) + tokenizer.DecodeMore(ids[cut:], true); got != want {
+		for cut := range ids {
+			if bos, ok := tokenizer.BOS(); ok && cut == 0 {
+				if got := tokenizer.DecodeAfter([]int32{bos}, ids, true); got != want {
+					t.Errorf("%s, after the beginning of a text: %q, want %q", kind, got, want)
+				}
+			}
+			if got := tokenizer.Decode(ids[:cut], true) + tokenizer.DecodeAfter(ids[:cut], ids[cut:], true); got != want {
 				t.Errorf("%s, cut at %d: %q, want %q", kind, cut, got, want)
 			}
 		}

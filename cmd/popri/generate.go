@@ -180,7 +180,10 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 		ids[i] = p.ids
 	}
 	if len(o.stop) > 0 {
-		o.Stop = func(ids []int32) bool { _, found := cutAt(tok.DecodeMore(ids, true), o.stop); return found }
+		o.Stop = func(ids []int32) bool {
+			_, found := cutAt(tok.DecodeAfter(prompts[0].ids, ids, true), o.stop)
+			return found
+		}
 	}
 	bar := a.progress()
 	bar.begin("samples")
@@ -195,7 +198,7 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 	lines := make([]sampleLine, 0, len(prompts)*o.samples)
 	for i, p := range prompts {
 		for j, s := range drawn[i] {
-			text, _ := cutAt(tok.DecodeMore(s.IDs, true), o.stop)
+			text, _ := cutAt(tok.DecodeAfter(p.ids, s.IDs, true), o.stop)
 			if s.IDs == nil {
 				s.IDs = []int32{}
 			}

@@ -1,0 +1,64 @@
+package experiment
+
+import (
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/embedding/embeddingtest"
+	"popri/lm"
+	"popri/safetensors"
+	"popri/tokenizer"
+)
+
+// A run takes any architecture as its generator and a BERT folder as its encoder, and resumed it stays the same.
+func TestOtherModels(t *testing.T) {
+	w := world(t)
+	tok, err := tokenizer.Load(w.Generator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eos, _ := tok.EOS()
+	random := rand.New(rand.NewPCG(1, 2))
+	m, err := lm.New(lm.Config{Type: "qwen2", Vocab: tok.VocabSize(), Context: 128, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, Inner: 64, NormEps: 1e-6, TiedHead: true,
+		EOS: []int32{eos}, ScaleAttn: true, QKVBias: true, Rotary: lm.Rotary{Theta: 1e4}}, lm.Options{}, random.NormFloat64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	err = errors.Join(m.Save(dir, safetensors.F32), tok.Save(filepath.Join(dir, tokenizer.FileName)))
+	m.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.Config
+	c.Model.Path, c.Scoring.Encoder = dir, embeddingtest.BERT(t)
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	whole, parts := t.TempDir(), t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: whole}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Options{Config: c, Dir: parts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key := s.Config.Provenance["encoder"]; !strings.HasPrefix(key, "bert-2x48-") {
+		t.Errorf("the configuration names the encoder %q", key)
+	}
+	s.Close()
+	if err := train(t.Context(), Options{Dir: parts, Resume: true}); err != nil {
+		t.Fatal(err)
+	}
+	sameRun(t, parts, whole)
+
+	var mistake *UsageError
+	bad := c
+	bad.Scoring.Encoder = filepath.Join(dir, "none")
+	if _, err := Open(t.Context(), Options{Config: bad, Dir: t.TempDir()}); !errors.As(err, &mistake) || !strings.Contains(err.Error(), "scoring.encoder") {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
