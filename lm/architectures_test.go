@@ -1,11 +1,13 @@
 package lm
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -312,4 +314,34 @@ func TestRotaryFrequencies(t *testing.T) {
 	if kept == 0 || slowed == 0 || blended == 0 {
 		t.Errorf("%d planes kept, %d slowed, %d between", kept, slowed, blended)
 	}
+}
+
+// Whatever is accepted as a configuration is written and read back to the same one.
+func FuzzConfig(f *testing.F) {
+	for _, c := range small() {
+		raw, err := json.Marshal(c.complete().fields())
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"model_type": "mistral", "sliding_window": null, "rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 5}}`))
+	f.Add([]byte(`{"model_type": "gpt2", "eos_token_id": [1, 2], "n_inner": null, "n_embd": 12, "n_head": 3}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := parseConfig(raw)
+		if err != nil {
+			return
+		}
+		if c = c.complete(); c.check() != nil {
+			return
+		}
+		written, err := json.Marshal(c.fields())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parseConfig(written)
+		if again = again.complete(); err != nil || !reflect.DeepEqual(again, c) && fmt.Sprint(again) != fmt.Sprint(c) {
+			t.Errorf("%s became %+v, which is written as %s and read as %+v (%v)", raw, c, written, again, err)
+		}
+	})
 }

@@ -62,21 +62,10 @@ func readConfig(dir string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("lm: %w", err)
 	}
-	var head struct {
-		Type string `json:"model_type"`
-	}
-	if err := json.Unmarshal(raw, &head); err != nil {
-		return Config{}, fmt.Errorf("lm: %s: %w", path, err)
-	}
-	parse, ok := architectures[head.Type]
-	if !ok {
-		return Config{}, fmt.Errorf("lm: %s: model_type %q is not supported (supported: %s)", path, head.Type, strings.Join(supported(), ", "))
-	}
-	c, err := parse.config(raw)
+	c, err := parseConfig(raw)
 	if err != nil {
 		return Config{}, fmt.Errorf("lm: %s: %w", path, err)
 	}
-	c.Type = head.Type
 	generation := filepath.Join(dir, "generation_config.json")
 	if raw, err := os.ReadFile(generation); err == nil {
 		var g struct {
@@ -96,6 +85,23 @@ func readConfig(dir string) (Config, error) {
 		return Config{}, fmt.Errorf("lm: %s: %w", path, err)
 	}
 	return c, nil
+}
+
+// parseConfig reads the content of a config.json.
+func parseConfig(raw []byte) (Config, error) {
+	var head struct {
+		Type string `json:"model_type"`
+	}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return Config{}, err
+	}
+	arch, ok := architectures[head.Type]
+	if !ok {
+		return Config{}, fmt.Errorf("model_type %q is not supported (supported: %s)", head.Type, strings.Join(slices.Sorted(maps.Keys(architectures)), ", "))
+	}
+	c, err := arch.config(raw)
+	c.Type = head.Type
+	return c, err
 }
 
 func (c Config) check() error {
@@ -148,5 +154,3 @@ func (t *tokenIDs) UnmarshalJSON(b []byte) error {
 	*t = many
 	return nil
 }
-
-func supported() []string { return slices.Sorted(maps.Keys(architectures)) }

@@ -30,20 +30,29 @@ func save(m *Model, dir string, d safetensors.DType) error {
 	if err := safetensors.Write(filepath.Join(dir, "model.safetensors"), tensors, map[string]string{"format": "pt"}); err != nil {
 		return fmt.Errorf("lm: %w", err)
 	}
-	c := m.Config
 	types := map[safetensors.DType]string{safetensors.F32: "float32", safetensors.F16: "float16", safetensors.BF16: "bfloat16"}
-	config := architectures[c.Type].fields(c)
-	maps.Copy(config, map[string]any{"model_type": c.Type, "dtype": types[d], "torch_dtype": types[d], "vocab_size": c.Vocab, "tie_word_embeddings": c.TiedHead})
-	switch len(c.EOS) {
-	case 0:
-	case 1:
-		config["eos_token_id"], config["bos_token_id"] = c.EOS[0], c.EOS[0]
-	default:
-		config["eos_token_id"] = c.EOS
-	}
+	config := m.Config.fields()
+	config["dtype"], config["torch_dtype"] = types[d], types[d]
 	b, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
 		return err
 	}
 	return atomicfile.WriteBytes(filepath.Join(dir, "config.json"), append(b, '\n'))
+}
+
+// fields is what config.json says of the architecture.
+func (c Config) fields() map[string]any {
+	config := architectures[c.Type].fields(c)
+	maps.Copy(config, map[string]any{"model_type": c.Type, "vocab_size": c.Vocab, "tie_word_embeddings": c.TiedHead})
+	switch len(c.EOS) {
+	case 0:
+	case 1:
+		config["eos_token_id"] = c.EOS[0]
+		if c.Type == "gpt2" { // which begins and ends texts with the same token
+			config["bos_token_id"] = c.EOS[0]
+		}
+	default:
+		config["eos_token_id"] = c.EOS
+	}
+	return config
 }

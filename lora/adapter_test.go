@@ -185,3 +185,26 @@ func TestRefusedSettings(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is accepted keeps its patterns in their order when it is written.
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte(`{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"], "rank_pattern": {"q": 2, "b": 3}, "alpha_pattern": {}}`))
+	f.Add([]byte(`{"peft_type": "LORA", "r": 1, "lora_alpha": 1e3, "target_modules": ".*_proj", "use_rslora": true}`))
+	f.Add([]byte(`{"peft_type": "LORA", "r": 0, "bias": "all", "target_modules": "all-linear", "rank_pattern": null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := parseConfig(raw)
+		if err != nil {
+			return
+		}
+		for _, p := range []Patterns{c.RankPattern, c.AlphaPattern} {
+			written, err := p.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var again Patterns
+			if err := again.UnmarshalJSON(written); err != nil || !slices.Equal(again, p) {
+				t.Errorf("%v is written as %s and read as %v (%v)", p, written, again, err)
+			}
+		}
+	})
+}

@@ -3,7 +3,7 @@
 //	text ─ added tokens cut out ─ split into words ─ bytes ─ merges by rank ─► ids
 //	"don't <|endoftext|>"   ["don" "'t" " "]   d·o·n → do·n → don   [9099, 470, 220, 50256]
 //
-// Three kinds are read ([Load]): byte-level BPE with the split of GPT-2, of LLaMA 3 or of Qwen 2, which is also trained
+// Three kinds are read ([Load]): byte-level BPE with the split of GPT-2, LLaMA 3, Qwen 2 or SmolLM, which is also trained
 // ([TrainBPE]); BPE over characters that falls back to bytes (LLaMA 2); and BERT's WordPiece. The results equal those of
 // the reference library, offsets included. What a file asks for and this
 // package does not do is refused by name, never passed over: a tokenizer that is nearly right gives a model that is

@@ -254,6 +254,28 @@ func typeOf(raw json.RawMessage) (string, error) {
 	return t.Type, nil
 }
 
+// modelType returns the model's type. Old files do not name it: there it follows from the settings.
+func modelType(raw json.RawMessage) (string, error) {
+	kind, err := typeOf(raw)
+	if err != nil || kind != "" {
+		return kind, err
+	}
+	var has struct {
+		Merges  json.RawMessage `json:"merges"`
+		Longest json.RawMessage `json:"max_input_chars_per_word"`
+	}
+	if err := json.Unmarshal(raw, &has); err != nil {
+		return "", err
+	}
+	switch {
+	case has.Merges != nil:
+		return "BPE", nil
+	case has.Longest != nil:
+		return "WordPiece", nil
+	}
+	return "", nil
+}
+
 func parse(content []byte) (*Tokenizer, error) {
 	if !utf8.Valid(content) {
 		return nil, errors.New("is not UTF-8")
@@ -271,7 +293,7 @@ func parse(content []byte) (*Tokenizer, error) {
 	if isNull(file.Model) {
 		return nil, errors.New("model is missing")
 	}
-	kind, err := typeOf(file.Model)
+	kind, err := modelType(file.Model)
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
@@ -377,7 +399,7 @@ func (s *bpeSettings) check() error {
 	return nil
 }
 
-// parsePreTokenizer knows ByteLevel alone, and Split by a known expression followed by ByteLevel.
+// parsePreTokenizer knows ByteLevel alone, Split by a known expression followed by ByteLevel, and Digits followed by it.
 func parsePreTokenizer(raw json.RawMessage) (splitter, error) {
 	if isNull(raw) {
 		return nil, errors.New("is missing (supported: ByteLevel; Sequence of Split and ByteLevel)")
@@ -420,6 +442,9 @@ func parsePreTokenizer(raw json.RawMessage) (splitter, error) {
 		if err != nil {
 			return nil, err
 		}
+		if first == "Digits" {
+			return parseDigits(sequence.PreTokenizers)
+		}
 		if first != "Split" {
 			return nil, fmt.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)", first)
 		}
@@ -450,6 +475,35 @@ func parsePreTokenizer(raw json.RawMessage) (splitter, error) {
 		return known, nil
 	}
 	return nil, fmt.Errorf("%q is not supported (supported: ByteLevel; Sequence of Split and ByteLevel)", kind)
+}
+
+// parseDigits reads single digits followed by ByteLevel's own split.
+func parseDigits(list []json.RawMessage) (splitter, error) {
+	var digits struct {
+		Type       string `json:"type"`
+		Individual bool   `json:"individual_digits"`
+	}
+	if err := strict(list[0], &digits); err != nil {
+		return nil, err
+	}
+	if !digits.Individual {
+		return nil, errors.New("a Digits step without individual_digits is not supported")
+	}
+	second, err := typeOf(list[1])
+	if err != nil {
+		return nil, err
+	}
+	if second != "ByteLevel" {
+		return nil, fmt.Errorf("%q after Digits is not supported (supported: ByteLevel)", second)
+	}
+	useRegex, err := parseByteLevel(list[1])
+	if err != nil {
+		return nil, err
+	}
+	if !useRegex {
+		return nil, errors.New("ByteLevel without use_regex after Digits is not supported")
+	}
+	return splitDigits, nil
 }
 
 func parseByteLevel(raw json.RawMessage) (useRegex bool, err error) {

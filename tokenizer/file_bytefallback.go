@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // parseByteFallback reads LLaMA 2's tokenizer: spaces become blanks in the normalizer (Prepend and Replace) or in the
@@ -26,11 +27,10 @@ func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings
 	if inSplit {
 		before = scheme
 	}
-	// The blanks are put in by the model, so that what stands before it sees the text as it is.
-	for _, a := range added {
-		if a.Normalized && inNormalizer {
-			return fmt.Errorf("added_tokens: %q is normalized, which is not supported with byte_fallback", a.Content)
-		}
+	// The model puts the blanks in by itself, which is faster; but added tokens that are normalized are looked for among
+	// blanks.
+	if inNormalizer && slices.ContainsFunc(added, func(a AddedToken) bool { return a.Normalized }) {
+		t.normalizer, before = blanks{prepend: before == prependPart}, prependNever
 	}
 	strip, err := parseBlankDecoder(file.Decoder)
 	if err != nil {

@@ -96,5 +96,25 @@ func (n *normalized) compose(text string, from, to int, after []byte) {
 	}
 }
 
+// blanks is Prepend and Replace of LLaMA 2: spaces become blanks, and where prepend is set one goes before the text. It
+// has the range of the text's first character, as the reference has it.
+type blanks struct{ prepend bool }
+
+func (b blanks) normalize(text string, track bool) (string, []span) {
+	n := &normalized{text: make([]byte, 0, len(text)+len(text)/2+len(blank)), track: track}
+	if b.prepend && text != "" {
+		_, size := utf8.DecodeRuneInString(text)
+		n.addBytes(blank, 0, size)
+	}
+	for at := range len(text) {
+		if text[at] == ' ' {
+			n.addBytes(blank, at, at+1)
+		} else {
+			n.addBytes(text[at:at+1], at, at+1)
+		}
+	}
+	return n.done()
+}
+
 // parts returns how many code points r decomposes into.
 func parts(r rune) int { return utf8.RuneCountInString(norm.NFD.String(string(r))) }

@@ -38,6 +38,24 @@ func splitGPT2(text string) int {
 	return runOf(c, text, start+size)
 }
 
+// splitDigits cuts every digit out (Digits with individual_digits) and what lies between by gpt2Pattern, as SmolLM does.
+// White space before a digit ends a part, so that it stays whole.
+func splitDigits(text string) int {
+	c, size := classAt(text)
+	switch c {
+	case number:
+		return size
+	case space:
+		run := runOf(space, text, size)
+		if run < len(text) {
+			if next, _ := classAt(text[run:]); next == number {
+				return run
+			}
+		}
+	}
+	return splitGPT2(text)
+}
+
 func splitLlama3(text string) int { return splitLlama(text, 3) }
 
 func splitQwen2(text string) int { return splitLlama(text, 1) }

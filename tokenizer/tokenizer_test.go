@@ -404,9 +404,12 @@ func TestLoadRefuses(t *testing.T) {
 				object{"type": "Split", "pattern": object{"Regex": `\w+`}, "behavior": "Isolated", "invert": false},
 				object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}}}
 		}, []string{`\\w+`}},
-		{"digits first", func(f object) {
-			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{object{"type": "Digits"}, object{"type": "ByteLevel"}}}
+		{"runs of digits first", func(f object) {
+			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{object{"type": "Digits", "individual_digits": false}, object{"type": "ByteLevel"}}}
 		}, []string{"Digits"}},
+		{"digits and no split", func(f object) {
+			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{object{"type": "Digits", "individual_digits": true}, object{"type": "Metaspace"}}}
+		}, []string{"Metaspace"}},
 		{"decoder", func(f object) { f["decoder"] = object{"type": "WordPiece"} }, []string{"decoder", "WordPiece"}},
 		{"post-processor", func(f object) { f["post_processor"] = object{"type": "RobertaProcessing"} }, []string{"post_processor", "RobertaProcessing"}},
 		{"trimmed offsets", func(f object) { f["post_processor"].(object)["trim_offsets"] = true }, []string{"trim_offsets"}},

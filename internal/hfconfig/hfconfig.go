@@ -11,7 +11,7 @@ import (
 )
 
 // Fields that do not change what a model computes: bookkeeping, how it was initialised and trained (dropout is never
-// applied here), and the defaults of other programs' samplers.
+// applied here), which of several equal computations another program chooses, and the defaults of its sampler.
 var harmless = map[string]bool{}
 
 func init() {
@@ -23,6 +23,7 @@ func init() {
 		attention_probs_dropout_prob hidden_dropout_prob classifier_dropout
 		max_length min_length do_sample temperature top_k top_p typical_p num_beams num_beam_groups num_return_sequences
 		repetition_penalty length_penalty diversity_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size early_stopping
+		is_llama_config transformers.js_config attn_implementation _attn_implementation _attn_implementation_autoset unsloth_fixed unsloth_version
 		chunk_size_feed_forward output_scores return_dict_in_generate bad_words_ids prefix remove_invalid_values`) {
 		harmless[name] = true
 	}
