@@ -184,10 +184,12 @@ func (p PLD) losses(r Relation, mu float64, events []Event, order, epsilon, delt
 		accuracy = 1e-5
 	}
 	// The grid adds at most step²/4 to the variance of each loss, which moves ε by n·(λ+1)·step²/8 with λ = order − 1,
-	// and the bound from below lags by about step·√(10n).
+	// and the bound from below lags by about step·√(10n), for which a thousandth of ε is aimed at. The first is a matter of
+	// sums of many losses, whose distribution is smooth: with few the second decides, and with many it would be wasteful
+	// to have it finer than some thousandths.
 	aim := math.Max(math.Min(epsilon, 1e3), 0.01)
 	step := math.Sqrt(8 * accuracy * aim / (n * order))
-	step = math.Min(step, 100*accuracy*math.Max(aim, 0.1)/math.Sqrt(10*n))
+	step = math.Min(step, 100*accuracy*math.Max(aim, math.Min(5, 0.1*math.Cbrt(n)))/math.Sqrt(10*n))
 	cut := math.Max(1e-7*delta/n, 1e-300)
 
 	var pairs []pair
