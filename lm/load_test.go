@@ -252,23 +252,52 @@ func TestNotFiniteLogits(t *testing.T) {
 	}
 }
 
+// BenchmarkLoad loads the folder that $POPRI_MODEL names, or a LLaMA of 46 million parameters, and reads its weights as they
+// lie on disk beside it.
 func BenchmarkLoad(b *testing.B) {
-	m, err := New(Config{Type: "llama", Vocab: 8192, Context: 512, Hidden: 512, Layers: 12, Heads: 8, KVHeads: 4, Inner: 1536, NormEps: 1e-5, ScaleAttn: true, Rotary: Rotary{Theta: 1e4}},
-		Options{}, func() float64 { return 1 })
-	if err != nil {
-		b.Fatal(err)
-	}
-	dir := b.TempDir()
-	if err := m.Save(dir, safetensors.F32); err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(4 * m.Parameters())
-	m.Free()
-	for b.Loop() {
-		m, err := Load(dir, Options{})
+	dir := os.Getenv("POPRI_MODEL")
+	if dir == "" {
+		dir = b.TempDir()
+		m, err := New(Config{Type: "llama", Vocab: 8192, Context: 512, Hidden: 512, Layers: 12, Heads: 8, KVHeads: 4, Inner: 1536, NormEps: 1e-5, ScaleAttn: true, Rotary: Rotary{Theta: 1e4}},
+			Options{}, func() float64 { return 1 })
 		if err != nil {
+			b.Fatal(err)
+		}
+		if err := m.Save(dir, safetensors.F32); err != nil {
 			b.Fatal(err)
 		}
 		m.Free()
 	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	if err != nil || len(files) == 0 {
+		b.Fatalf("%s holds no weights: %v", dir, err)
+	}
+	size := int64(0)
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		size += info.Size()
+	}
+	b.Run("load", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			m, err := Load(dir, Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			m.Free()
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			for _, file := range files {
+				if _, err := os.ReadFile(file); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
 }
