@@ -228,7 +228,10 @@ func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool,
 		if c.Quantity == "rdp" {
 			r := RDP{Orders: []float64{c.Params.Alpha}}
 			_, divergences, err := r.curve(events)
-			return divergences[0], true, err
+			if err != nil {
+				return 0, true, err
+			}
+			return divergences[0], true, nil
 		}
 		list, found := orders[c.Params.Orders]
 		if !found && c.Params.Orders != "" {
@@ -274,6 +277,7 @@ func FuzzCase(f *testing.F) {
 		`{"mechanism":"composition","params":{"events":[{"type":"laplace","b":2,"T":3},{"type":"gaussian","sigma":3,"T":1}]},"accountant":"pld","delta":1e-3,"quantity":"epsilon"}`,
 		`{"mechanism":"tree","params":{"max_participation":3,"min_separation":2,"steps":7},"accountant":"exact","quantity":"sum_squared_sensitivity"}`,
 		`{"mechanism":"poisson_gaussian","params":{"q":0.1,"sigma":1,"T":1,"alpha":2.5},"accountant":"rdp","quantity":"rdp"}`,
+		`{"mechanism":"poisson_gaussian","params":{"q":0.1,"sigma":1,"T":1},"accountant":"rdp","quantity":"rdp"}`,
 		`{"mechanism":"rdp_curve","params":{"orders_list":[2,3],"rdp":[1.1,1.1]},"accountant":"rdp","delta":1e-5,"quantity":"epsilon"}`,
 		`{"mechanism":"gaussian","params":{"T":5},"accountant":"exact","delta":1e-5,"epsilon":2,"quantity":"sigma"}`,
 	} {

@@ -33,7 +33,7 @@ func deltaBounds(t *testing.T, p PLD, events []Event, epsilon float64) (lower, u
 // One sampled release has a closed form: δ of the mixture is q·δ of the release on everybody, at ln(1 + (e^ε − 1)/q).
 func TestOneSampledReleaseIsExact(t *testing.T) {
 	r := rng.New(1, t.Name())
-	for range 40 {
+	for range 20 {
 		q, sigma := math.Pow(10, -3*r.Float64()), math.Exp(1.2*r.NormFloat64())
 		events := []Event{{Sigma: sigma, SamplingRate: q, Count: 1}}
 		epsilon := math.Exp(r.NormFloat64() - 1)

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -540,6 +542,52 @@ func FuzzLedger(f *testing.F) {
 		}
 		if _, err := Spent(c.budget, c.entries); err != nil {
 			t.Errorf("entries that cannot be accounted: %v", err)
+		}
+	})
+}
+
+// FuzzLines gets past the hashes: whatever a line says is sealed as popri would, so that its content decides. PREVIOUS
+// stands for the hash of the line before.
+func FuzzLines(f *testing.F) {
+	first, hash := seal(budget().record(""), "")
+	continuing, last := seal(budget().record(strings.Repeat("a", 64)), "")
+	inherited := charge(1, 5)
+	inherited.Inherited = true
+	for _, record := range []func(string) any{charge(1, 10).record(0.5), inherited.record(0.5), func(p string) any { return continuedRecord{"continued", hash, p} }} {
+		line, _ := seal(record, "PREVIOUS")
+		body, _, err := unseal(line[:len(line)-1])
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body, false)
+		f.Add(body, true)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, continues bool) {
+		whole, previous := bytes.Clone(first), hash
+		if continues {
+			whole, previous = bytes.Clone(continuing), last
+		}
+		body = bytes.ReplaceAll(body, []byte("PREVIOUS"), []byte(previous))
+		if len(body) < 2 || body[len(body)-1] != '}' || bytes.ContainsRune(body, '\n') {
+			return
+		}
+		sum := sha256.Sum256(body)
+		whole = append(whole, body[:len(body)-1]...)
+		whole = append(whole, hashKey+hex.EncodeToString(sum[:])+"\"}\n"...)
+		c, err := parse(whole)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "line 2") {
+				t.Errorf("%q: %v", body, err)
+			}
+			return
+		}
+		for _, e := range c.entries {
+			if err := e.validate(c.budget); err != nil || e.Inherited && !continues {
+				t.Errorf("%q was accepted as %+v (%v)", body, e, err)
+			}
+		}
+		if _, err := Spent(c.budget, c.entries); err != nil {
+			t.Errorf("%q cannot be accounted: %v", body, err)
 		}
 	})
 }

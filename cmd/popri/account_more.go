@@ -350,7 +350,7 @@ func printAudit(w io.Writer, r *audit.Report, out audited) {
 		fmt.Fprintf(w, "\ncharges\t%d\nreleases on disk, each with its charge\t%d\n", out.Charges, out.Releases)
 	}
 	if c := out.Canary; c != nil {
-		fmt.Fprintf(w, "\ncanary game\tof %d sums with the canary %d were told to be, of %d without %d\n", c.Trials, c.TruePositive, c.Trials, c.FalsePositive)
+		fmt.Fprintf(w, "\ncanary game\t%d of %d sums with the canary were taken for such, and %d of %d without\n", c.TruePositive, c.Trials, c.FalsePositive, c.Trials)
 		fmt.Fprintf(w, "ε of its noise, claimed\t%s\nε at least, as Gaussian noise\t%.4g\t(with %g %% confidence)\nε at least, whatever the noise\t%.4g\n",
 			roundedUp(c.Claimed), c.AtLeast, 100*c.Confidence, c.AtLeastAnyhow)
 	}
