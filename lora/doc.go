@@ -4,5 +4,6 @@
 //
 //	y = W·x + b + s·B·(A·x)     A [r, in], B [out, r], s = alpha/r  (alpha/√r with rsLoRA)
 //
-// A starts as Kaiming-uniform noise and B as zero, so a fresh adapter changes nothing.
+// A starts as Kaiming-uniform noise and B as zero, so a fresh adapter changes nothing. An adapter is on in the forward
+// passes that it is given to and off in the others; [Adapter.Merge] puts it into a copy of the model.
 package lora
