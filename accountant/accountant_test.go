@@ -198,8 +198,9 @@ func TestCompositionAddsInverseSquares(t *testing.T) {
 	}
 }
 
+// TestEdges is what every accountant must do, whatever it knows.
 func TestEdges(t *testing.T) {
-	for _, a := range []Accountant{Exact{}, RDP{}} {
+	for _, a := range []Accountant{Exact{}, RDP{}, PLD{}, CLT{}, Exact{Relation: Replace}, RDP{Relation: Replace}, PLD{Relation: Replace}} {
 		for _, c := range []struct {
 			events []Event
 			want   float64

@@ -140,6 +140,18 @@ func TestFixedCohortAgainstAllCohorts(t *testing.T) {
 			t.Errorf("epsilon %g: the worst of some populations has delta %g, claimed is %g (at least %g)", epsilon, worst, upper, lower)
 		}
 	}
+	// A person who is two of the five: both values are replaced.
+	events[0].Group = 2
+	for _, epsilon := range []float64{0.1, 1, 2} {
+		_, upper := deltaBounds(t, PLD{Relation: Replace}, events, epsilon)
+		for _, rest := range [][]float64{{0, 0, 0}, {1, 1, 1}, {1, -1, 1}} {
+			a, b := density(append([]float64{1, 1}, rest...)), density(append([]float64{-1, -1}, rest...))
+			if truth := max(hockeyStick(a, b, epsilon), hockeyStick(b, a, epsilon)); truth > upper {
+				t.Errorf("epsilon %g, a group of two: delta %g, claimed is %g", epsilon, truth, upper)
+			}
+		}
+	}
+	events[0].Group = 0
 	if _, err := (PLD{}).Epsilon(events, 1e-5); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("add or remove with a cohort of fixed size: %v", err)
 	}
@@ -165,6 +177,14 @@ func TestGroupAgainstAllCohorts(t *testing.T) {
 		}
 		if rdp, err := (RDP{}).Delta(events, epsilon); err != nil || rdp < want {
 			t.Errorf("epsilon %g: rdp shows delta %g (%v), all outcomes give %g", epsilon, rdp, err, want)
+		}
+	}
+	// Replaced by their opposites, both of them.
+	flipped := func(x float64) float64 { return with(-x) }
+	for _, epsilon := range []float64{0.2, 1} {
+		want := hockeyStick(with, flipped, epsilon)
+		if _, upper := deltaBounds(t, PLD{Relation: Replace}, events, epsilon); upper < want || upper > 4*want {
+			t.Errorf("epsilon %g: delta %g is claimed for replacement, all outcomes give %g", epsilon, upper, want)
 		}
 	}
 	// Where everybody takes part, two clients are one of twice the norm.

@@ -33,7 +33,7 @@ func TestCanary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !o.Holds() || o.Claimed > c.epsilon || o.Claimed < 0.9999*c.epsilon || o.AtLeast < 0.2*c.epsilon {
+		if !o.Holds() || o.Claimed > c.epsilon || o.Claimed < 0.9999*c.epsilon || o.AtLeast < 0.03*c.epsilon {
 			t.Errorf("%+v: %+v", c, o)
 		}
 		broken := g

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -239,7 +240,7 @@ type audited struct {
 
 func (a *app) accountAudit() *cobra.Command {
 	var trials int
-	var factor float64
+	var factor, confidence float64
 	var skipClip bool
 	cmd := &cobra.Command{
 		Use:   "audit RUN",
@@ -255,6 +256,7 @@ that the game finds it.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&trials, "trials", 4000, "times that the game is played with the canary, and as often without (0: not at all)")
+	f.Float64Var(&confidence, "confidence", 0.999, "chance with which the game's bound holds")
 	f.Float64Var(&factor, "noise-factor", 1, "for the game, the part of the noise that is really added")
 	f.BoolVar(&skipClip, "skip-clip", false, "for the game, leave the canary's vector as long as it is")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -278,7 +280,7 @@ that the game finds it.`,
 			}
 		}
 		if trials != 0 && len(r.Record.Entries) > 0 {
-			if out.Canary, err = canary(dir, r, trials, factor, skipClip); err != nil {
+			if out.Canary, err = canary(dir, r, fedsim.Game{Trials: trials, Confidence: confidence, NoiseFactor: factor, SkipClip: skipClip}); err != nil {
 				return err
 			}
 			if out.Canary != nil && !out.Canary.Holds() {
@@ -308,27 +310,30 @@ func nonNil(list []string) []string {
 // canary plays the game with the run's mechanism: its scoring, clipping and noise, over all of its own rounds. Cohorts
 // are left out of it: it is played by everybody, and so claims what the noise gives without sampling. Without noise
 // there is nothing to play for.
-func canary(dir string, r *audit.Report, trials int, factor float64, skipClip bool) (*fedsim.Outcome, error) {
-	c, err := configs.Load(configs.LoadOptions{File: dir + "/" + experiment.ConfigFile})
+func canary(dir string, r *audit.Report, g fedsim.Game) (*fedsim.Outcome, error) {
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, experiment.ConfigFile)})
 	if err != nil {
 		return nil, err
 	}
-	rounds, sigma := 0, 0.0
 	for _, e := range r.Record.Entries {
 		if !e.Inherited {
-			rounds, sigma = rounds+1, e.Sigma
+			g.Rounds, g.Sigma = min(g.Rounds+1, mostGameRounds), e.Sigma
 		}
 	}
-	if rounds == 0 || sigma == 0 {
+	if g.Rounds == 0 || g.Sigma == 0 {
 		return nil, nil
 	}
-	o, err := fedsim.Game{Scoring: scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm}, Sigma: sigma, Rounds: min(rounds, 50),
-		Delta: r.Record.Budget.Delta, Trials: trials, Confidence: 0.999, NoiseFactor: factor, SkipClip: skipClip}.Play()
+	g.Scoring = scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm}
+	g.Delta = r.Record.Budget.Delta
+	o, err := g.Play()
 	if err != nil {
 		return nil, usage(fmt.Errorf("account audit: %w", err))
 	}
 	return &o, nil
 }
+
+// mostGameRounds keeps the game of a long run short: what is claimed is claimed of these rounds.
+const mostGameRounds = 50
 
 func printAudit(w io.Writer, r *audit.Report, out audited) {
 	for _, s := range out.Statement {

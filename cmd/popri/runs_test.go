@@ -23,7 +23,7 @@ func TestAuditVerbs(t *testing.T) {
 	if code, _, errs := popri(t, "run", "--config", w.File, "--set", "trainer.rounds=2", "--out", first, "--quiet"); code != 0 {
 		t.Fatal(errs)
 	}
-	code, out, errs := popri(t, "account", "audit", first, "--trials", "400", "--json")
+	code, out, errs := popri(t, "account", "audit", first, "--trials", "400", "--confidence", "0.9999999", "--json")
 	v := decode(t, out)
 	if code != 0 || v["sound"] != true || v["charges"] != 2.0 || v["releases"] != 2.0 || v["decides"] != "exact" {
 		t.Errorf("exit code %d, %v, %s", code, v, errs)
@@ -36,7 +36,7 @@ func TestAuditVerbs(t *testing.T) {
 		t.Errorf("the audit does not tell of seeded noise: %s", out)
 	}
 	for _, broken := range []string{"--noise-factor=0.3", "--skip-clip"} {
-		code, out, _ := popri(t, "account", "audit", first, "--trials", "2000", "--json", broken)
+		code, out, _ := popri(t, "account", "audit", first, "--trials", "2000", "--confidence", "0.9999999", "--json", broken)
 		if v := decode(t, out); code != exitFailed || v["sound"] != false || !strings.Contains(out, "does not do what it says") {
 			t.Errorf("%s: exit code %d, %v", broken, code, v)
 		}
