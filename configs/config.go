@@ -194,7 +194,7 @@ type DPO struct {
 	// RejectedRank is ℓ, the rank of the rejected sample among a prompt's J, from 2 to generate.samples. Default 5 of 10,
 	// best in the paper: the last ones differ by being odd rather than by being unlike the clients.
 	RejectedRank int `yaml:"rejected_rank"`
-	// LearningRate is the highest rate of AdamW. Default 6e-4, found for the embedded model with rank 8; large models
+	// LearningRate is the highest rate of AdamW. Default 5e-4, found for the embedded model with rank 8; large models
 	// need about a thousandth. Twice as much overshoots: texts degenerate.
 	LearningRate float64 `yaml:"learning_rate"`
 	// MinLearningRate is where the schedule ends. Default 0.
@@ -208,7 +208,8 @@ type DPO struct {
 	// MicroPairs is how many pairs are computed at once, and with it the memory; 0, the default, is all of a step. The
 	// result does not depend on it beyond rounding.
 	MicroPairs int `yaml:"micro_pairs"`
-	// Epochs is how often a round's pairs are gone through. Default 1; a second one overshot in the demo.
+	// Epochs is how often a round's pairs are gone through. Default 1; the pairs are of the model before the round, and
+	// a second pass over them goes too far.
 	Epochs int `yaml:"epochs"`
 	// MaxGradNorm bounds the gradient's L2 norm; 0 leaves it as it is. Default 1.
 	MaxGradNorm float64 `yaml:"max_grad_norm"`
@@ -223,7 +224,8 @@ type DPO struct {
 
 // Trainer says how long and which round counts.
 type Trainer struct {
-	// Rounds is T, how often the clients are asked. Default 3; the noise of a round grows as √T.
+	// Rounds is T, how often the clients are asked. Default 8; the noise of a round grows as √T, and
+	// fewer rounds leave the texts farther from the clients'.
 	Rounds int `yaml:"rounds"`
 	// Select says whose adapters write the synthetic set: those of the "last" round, the default and so far the only way.
 	// Choosing by the distance to private validation text, as the paper does, would be a release without noise.
@@ -238,8 +240,8 @@ type Synthetic struct {
 	// takes twice the time for somewhat more variety.
 	Samples int `yaml:"samples"`
 	// Examples says which texts the prompts of the synthetic set quote: "public", as in the rounds and in the paper, or
-	// "scored", the default, the samples of all rounds that the noised scores like best, a tenth of them. They are as
-	// private as the scores, which were paid for; a prompt of them asks for more of their kind.
+	// "scored", the samples of all rounds that the noised scores like best, a tenth of them. They are as private as the
+	// scores, which were paid for; a prompt of them asks for more of their kind, and of little else. Default "public".
 	Examples string `yaml:"examples"`
 	// Temperature and TopP are as in generate. Defaults 0.9, at which text is somewhat more correct and less varied, and 1.
 	Temperature float64 `yaml:"temperature"`

@@ -15,9 +15,10 @@ type attention struct {
 
 func (a *attention) linears() []*Linear { return slices.Concat(a.qkv.linears(), a.out.linears()) }
 
-// fused returns queries, keys and values side by side, [B, T, (N + 2·KV)·D], queries and keys turned by their positions.
-func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r turn, adapter Adapter) tensor.Tensor {
-	y := a.qkv.apply(s, x, adapter)
+// fused returns queries, keys and values side by side, float32 [B, T, (N + 2·KV)·D], queries and keys turned by their
+// positions. It is for decoding, without gradients.
+func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r turn, compute tensor.DType) tensor.Tensor {
+	y := finish(s, a.qkv, x, compute, tensor.Epilogue{DType: tensor.Float32})
 	if !r.cos.Defined() {
 		return y
 	}

@@ -30,12 +30,18 @@ func (m *Model) forward(s *tensor.Scope, in Input, adapter Adapter, each func(la
 	mask := m.scoreMask(s, in, t)
 	scale := m.scale()
 	for i, b := range m.blocks {
-		q, k, v := b.attn.project(s, b.attnNorm.apply(s, x), r, adapter)
-		if each != nil {
-			each(i, k, v)
-		}
-		x = s.Add(x, b.attn.out.apply(s, b.attn.attend(s, q, k, v, mask, scale), adapter))
-		x = s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), adapter))
+		// What a block needs no more goes at its end: without gradients that is all but x.
+		x = s.Nest(func() tensor.Tensor {
+			y := s.Nest(func() tensor.Tensor {
+				q, k, v := b.attn.project(s, b.attnNorm.apply(s, x), r, adapter)
+				if each != nil {
+					each(i, k, v)
+				}
+				return b.attn.attend(s, q, k, v, mask, scale)
+			})
+			x := s.Add(x, b.attn.out.apply(s, y, adapter))
+			return s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), adapter))
+		})
 	}
 	return m.norm.apply(s, x)
 }
@@ -72,6 +78,9 @@ func (m *Model) scoreMask(s *tensor.Scope, in Input, t int64) tensor.Tensor {
 
 // Logits maps hidden states [..., H] to float32 logits [..., V].
 func (m *Model) Logits(s *tensor.Scope, hidden tensor.Tensor) tensor.Tensor {
+	if m.headPacked != nil && !s.Recording() {
+		return m.headPacked.Product(s, hidden, tensor.Epilogue{DType: tensor.Float32})
+	}
 	return s.To(s.Linear(hidden, s.To(m.head, hidden.DType()), tensor.Tensor{}), tensor.Float32)
 }
 

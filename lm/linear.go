@@ -6,6 +6,35 @@ import "popri/tensor"
 type projection interface {
 	apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor
 	linears() []*Linear
+	matrix() *matrix
+}
+
+// matrix is a weight as products see it.
+type matrix struct {
+	weight, bias tensor.Tensor // [out, in] or, where inOut, [in, out]; [out] or none
+	inOut        bool
+	packed       *tensor.Packed // for the matrix unit, or nil
+}
+
+// finish computes the projection of x, of any floating-point type, without an adapter and without gradients, and what
+// follows it, as o says.
+func finish(s *tensor.Scope, p projection, x tensor.Tensor, compute tensor.DType, o tensor.Epilogue) tensor.Tensor {
+	w := p.matrix()
+	if w.packed != nil {
+		o.Bias = w.bias
+		return w.packed.Product(s, x, o)
+	}
+	y := p.apply(s, s.To(x, compute), nil)
+	if o.Gelu {
+		y = s.GeluTanh(y)
+	}
+	if o.Residual.Defined() {
+		y = s.Add(o.Residual, y)
+	}
+	if o.DType != 0 {
+		y = s.To(y, o.DType)
+	}
+	return y
 }
 
 // Linear is one projection of the model that adapters can name.
@@ -16,6 +45,15 @@ type Linear struct {
 	weight  string
 	m       *Model
 	bias    string
+	packed  *tensor.Packed
+}
+
+func (l *Linear) matrix() *matrix {
+	w := &matrix{weight: l.Weight(), inOut: l.InOut, packed: l.packed}
+	if l.bias != "" {
+		w.bias = l.m.params[l.bias]
+	}
+	return w
 }
 
 // Weight returns the projection's weight as stored.
@@ -24,9 +62,14 @@ func (l *Linear) Weight() tensor.Tensor { return l.m.params[l.weight] }
 func (l *Linear) linears() []*Linear { return []*Linear{l} }
 
 func (l *Linear) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
-	w := s.To(l.m.params[l.weight], x.DType())
-	var y tensor.Tensor
+	var w, y tensor.Tensor
+	fast := usable(s, l.packed, x)
+	if !fast {
+		w = s.To(l.m.params[l.weight], x.DType())
+	}
 	switch {
+	case fast:
+		y = l.packed.Product(s, x, tensor.Epilogue{Bias: l.matrix().bias})
 	case l.InOut && l.bias != "":
 		shape := x.Shape()
 		rows := s.Reshape(x, -1, l.In)
@@ -50,7 +93,10 @@ func (l *Linear) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 type joined struct {
 	parts        []*Linear
 	weight, bias tensor.Tensor // [Σ out, in], [Σ out] or none; the parts' parameters are views of them
+	packed       *tensor.Packed
 }
+
+func (j *joined) matrix() *matrix { return &matrix{weight: j.weight, bias: j.bias, packed: j.packed} }
 
 func (j *joined) linears() []*Linear { return j.parts }
 
@@ -63,11 +109,16 @@ func (j *joined) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 		}
 		return s.Cat(-1, out...)
 	}
-	bias := j.bias
-	if bias.Defined() {
-		bias = s.To(bias, x.DType())
+	var y tensor.Tensor
+	if usable(s, j.packed, x) {
+		y = j.packed.Product(s, x, tensor.Epilogue{Bias: j.bias})
+	} else {
+		bias := j.bias
+		if bias.Defined() {
+			bias = s.To(bias, x.DType())
+		}
+		y = s.Linear(x, s.To(j.weight, x.DType()), bias)
 	}
-	y := s.Linear(x, s.To(j.weight, x.DType()), bias)
 	if adapter == nil {
 		return y
 	}
@@ -77,4 +128,9 @@ func (j *joined) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 		at += l.Out
 	}
 	return s.Cat(-1, out...)
+}
+
+// usable reports whether x may go through the matrix unit: nothing leads back through it.
+func usable(s *tensor.Scope, p *tensor.Packed, x tensor.Tensor) bool {
+	return p != nil && p.DType == x.DType() && !s.Recording()
 }

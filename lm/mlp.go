@@ -10,6 +10,9 @@ import (
 type mlp interface {
 	apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor
 	linears() []*Linear
+	projections() []projection
+	// decode is residual plus what apply gives without an adapter.
+	decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor
 }
 
 // geluMLP is down(gelu(up(x))).
@@ -28,6 +31,16 @@ func (m *geluMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tenso
 	return m.down.apply(s, y, adapter)
 }
 
+func (m *geluMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
+	y := finish(s, m.up, x, compute, tensor.Epilogue{Gelu: !m.exact})
+	if m.exact {
+		y = s.Gelu(y)
+	}
+	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual})
+}
+
+func (m *geluMLP) projections() []projection { return []projection{m.up, m.down} }
+
 func (m *geluMLP) linears() []*Linear { return []*Linear{m.up, m.down} }
 
 // gatedMLP is down(silu(gate(x))·up(x)) (SwiGLU, Shazeer 2020).
@@ -37,10 +50,19 @@ type gatedMLP struct {
 }
 
 func (m *gatedMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
-	y := m.gateUp.apply(s, x, adapter)
-	inner := m.down.In
-	y = s.Mul(s.Silu(s.Narrow(y, -1, 0, inner)), s.Narrow(y, -1, inner, inner))
-	return m.down.apply(s, y, adapter)
+	return m.down.apply(s, m.gate(s, m.gateUp.apply(s, x, adapter)), adapter)
 }
+
+func (m *gatedMLP) gate(s *tensor.Scope, y tensor.Tensor) tensor.Tensor {
+	inner := m.down.In
+	return s.Mul(s.Silu(s.Narrow(y, -1, 0, inner)), s.Narrow(y, -1, inner, inner))
+}
+
+func (m *gatedMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
+	y := m.gate(s, finish(s, m.gateUp, x, compute, tensor.Epilogue{}))
+	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual})
+}
+
+func (m *gatedMLP) projections() []projection { return []projection{m.gateUp, m.down} }
 
 func (m *gatedMLP) linears() []*Linear { return slices.Concat(m.gateUp.linears(), m.down.linears()) }

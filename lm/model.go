@@ -28,6 +28,7 @@ type Model struct {
 	tok, pos    tensor.Tensor // [V, H], [context, H]
 	frequencies tensor.Tensor // float32 [D/2] of rotary positions
 	head        tensor.Tensor // [V, H]
+	headPacked  *tensor.Packed
 	norm        norm
 	blocks      []block
 }
@@ -57,6 +58,7 @@ var architectures = map[string]architecture{
 
 // Free releases the weights.
 func (m *Model) Free() {
+	m.unpack()
 	for name, t := range m.params {
 		t.Free()
 		delete(m.params, name)

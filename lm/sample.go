@@ -60,6 +60,9 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	if len(prompts) == 0 {
 		return nil, nil
 	}
+	if err := m.Pack(); err != nil {
+		return nil, err
+	}
 	stop := map[int32]bool{}
 	for _, id := range o.StopTokens {
 		stop[id] = true
@@ -82,7 +85,7 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	each := max(1, taskSequences/samples)
 	var done atomic.Int64
 	err := tensor.Parallel((len(order)+each-1)/each, func(i int, s *tensor.Scope) error {
-		g := &generation{m: m, o: o, prompts: prompts, samples: samples, stop: stop, out: out, order: order[i*each : min((i+1)*each, len(order))], done: &done}
+		g := &generation{m: m, packed: m.headPacked != nil, o: o, prompts: prompts, samples: samples, stop: stop, out: out, order: order[i*each : min((i+1)*each, len(order))], done: &done}
 		return g.run(ctx, s)
 	})
 	if err != nil {
@@ -101,6 +104,7 @@ const (
 // generation is one call of Generate under way.
 type generation struct {
 	m       *Model
+	packed  bool
 	o       SampleOptions
 	prompts [][]int32
 	samples int
@@ -279,7 +283,10 @@ func (g *generation) attend(s *tensor.Scope, c *tensor.DecodeCache, qkv tensor.T
 func (g *generation) step(s *tensor.Scope) error {
 	n := int64(len(g.live))
 	// Rows are rounded up, and the surplus ignored: each new size of a product costs the library a kernel.
-	full := int64(roundUp(len(g.live), 16))
+	full := int64(len(g.live))
+	if !g.packed {
+		full = int64(roundUp(len(g.live), 16))
+	}
 	ids, pos := make([]int64, full), make([]int64, full)
 	rows := tensor.Rows{Slot: make([]int32, n), SuffixLen: make([]int32, n), Prefix: make([]int32, n), PrefixLen: make([]int32, n)}
 	for i, q := range g.live {
@@ -293,15 +300,19 @@ func (g *generation) step(s *tensor.Scope) error {
 	x := g.m.embed(s, in)
 	r := g.m.turn(s, in)
 	width := int64(g.m.Config.Heads * g.m.Config.HeadDim())
+	if g.packed {
+		x = s.To(x, tensor.Float32) // products round their inputs; nothing else needs to
+	}
 	for i, b := range g.m.blocks {
-		qkv := s.Contiguous(s.To(b.attn.fused(s, b.attnNorm.apply(s, x), r, nil), tensor.Float32))
-		y := g.attend(s, g.layers[i], qkv, rows)
-		if full > n {
-			y = s.Cat(0, y, s.Zeros(tensor.Float32, full-n, width))
-		}
-		y = s.To(s.View(y, 1, full, width), g.m.Compute)
-		x = s.Add(x, b.attn.out.apply(s, y, nil))
-		x = s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), nil))
+		x = s.Nest(func() tensor.Tensor {
+			qkv := s.Contiguous(b.attn.fused(s, b.attnNorm.apply(s, x), r, g.m.Compute))
+			y := g.attend(s, g.layers[i], qkv, rows)
+			if full > n {
+				y = s.Cat(0, y, s.Zeros(tensor.Float32, full-n, width))
+			}
+			x := finish(s, b.attn.out, s.View(y, 1, full, width), g.m.Compute, tensor.Epilogue{Residual: x})
+			return b.mlp.decode(s, b.mlpNorm.apply(s, x), x, g.m.Compute)
+		})
 	}
 	logits := s.Contiguous(g.m.Logits(s, g.m.norm.apply(s, x)))
 	if err := g.draw(s, logits.View32()[:n*int64(g.m.Config.Vocab)], g.live); err != nil {

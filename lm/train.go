@@ -153,6 +153,7 @@ func NewTrainer(params []tensor.Tensor, beta1, beta2, eps, weightDecay, maxNorm 
 
 // Trainable marks all weights of the model as parameters and returns them in the order of [Model.Names].
 func (m *Model) Trainable() ([]tensor.Tensor, error) {
+	m.unpack() // the copies would not follow
 	var params []tensor.Tensor
 	err := tensor.Run(func(s *tensor.Scope) error {
 		for _, name := range m.Names() {

@@ -17,11 +17,6 @@ package tensor
 //   mallopt(M_TOP_PAD, 64 << 20);
 // #endif
 // }
-// static void trim(void) {
-// #ifdef __GLIBC__
-//   malloc_trim(0);
-// #endif
-// }
 // // at::set_num_threads also changes what MKL and oneDNN keep for the whole process, while other threads may be inside
 // // them. OpenMP's own setting belongs to the calling thread; both follow it. The function is looked up because it lies
 // // in the OpenMP library that libtorch brings along, which is not linked by name.
@@ -86,4 +81,4 @@ func SetDevice(d Device) { defaultDevice = d }
 func CUDA() bool { return C.atc_cuda_is_available() != 0 }
 
 // Trim gives memory that no tensor uses back to the kernel, between stages of different size.
-func Trim() { C.trim() }
+func Trim() { C.popri_trim() }

@@ -114,6 +114,9 @@ func (s *Scope) free() {
 // WithGrad calls f with gradients recorded, and restores the former mode. It nests with [Scope.NoGrad].
 func (s *Scope) WithGrad(f func()) { s.mode(true, f) }
 
+// Recording reports whether gradients are recorded.
+func (s *Scope) Recording() bool { return s.grad }
+
 // NoGrad calls f without recording gradients, and restores the former mode.
 func (s *Scope) NoGrad(f func()) { s.mode(false, f) }
 

@@ -120,4 +120,22 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
                     float *normaliser, int32_t *best);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
+// Products on the matrix unit (amx.c).
+typedef struct {
+  int64_t rows, in, out;
+  int planes;               // 1 for bfloat16 weights, 3 for float32 ones
+  const void *x;            // [rows, in]
+  const uint16_t *w;        // packed
+  const float *bias;        // [out] or null
+  const void *residual;     // [rows, out] or null
+  void *y;                  // [rows, out]
+  int x_bf16, residual_bf16, y_bf16, gelu;
+} popri_product;
+int popri_amx_enable(void);
+int64_t popri_packed_size(int64_t in, int64_t out, int planes);
+void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int64_t from, int64_t to,
+                uint16_t *packed);
+int64_t popri_product_scratch(const popri_product *g);
+void popri_product_run(const popri_product *g, void *scratch);
+void popri_trim(void); // gives memory that no tensor uses back to the kernel
 int popri_not_finite(const void *x, int64_t n, int size, uint64_t exponent);

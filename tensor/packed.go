@@ -1,0 +1,122 @@
+package tensor
+
+// #include <stdlib.h>
+// #include "torch.h"
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// matrixUnit reports, once, whether this process may use the CPU's matrix unit.
+var matrixUnit = sync.OnceValue(func() bool {
+	return defaultDevice == CPU && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 && os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
+})
+
+// MatrixUnit reports whether [Scope.Pack] makes products faster here: the CPU has AMX with bfloat16 and the kernel lets
+// the process use it. POPRI_AMX=off in the environment says no.
+func MatrixUnit() bool { return matrixUnit() }
+
+// Packed is a constant weight laid out for the matrix unit. Free releases it.
+type Packed struct {
+	In, Out int64
+	DType   DType // of the products: Float32 or BFloat16
+	planes  int
+	data    unsafe.Pointer
+}
+
+// Pack lays the weight w out, float32 or bfloat16: [in, out] where inOut, else [out, in]. Products are of type d:
+// BFloat16 with float32 sums, or Float32 with the accuracy of float32. It needs [MatrixUnit].
+func (s *Scope) Pack(w Tensor, inOut bool, d DType) *Packed {
+	shape := w.Shape()
+	t := w.DType()
+	if !MatrixUnit() || len(shape) != 2 || (t != Float32 && t != BFloat16) || (d != Float32 && d != BFloat16) || C.at_device(w.c) >= 0 {
+		panic(&Error{Op: "Pack", Shapes: []string{w.describe()}, Text: fmt.Sprintf("for products of %v it must be a matrix on a CPU with a matrix unit", d)})
+	}
+	w = s.Contiguous(w)
+	p := &Packed{In: shape[1], Out: shape[0], DType: d, planes: 1}
+	row, col := int64(1), shape[1]
+	if inOut {
+		p.In, p.Out = shape[0], shape[1]
+		row, col = shape[1], 1
+	}
+	if d == Float32 {
+		p.planes = 3
+	}
+	size := C.popri_packed_size(C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)) * 2
+	if C.posix_memalign(&p.data, 64, C.size_t(size)) != 0 {
+		panic(&Error{Op: "Pack", Shapes: []string{w.describe()}, Text: fmt.Sprintf("no memory for %d bytes", int64(size))})
+	}
+	blocks := int((p.Out + 31) / 32)
+	s.parallel(blocks, func(from, to int) {
+		C.popri_pack(C.at_data_ptr(w.c), cbool(t == BFloat16), C.int64_t(row), C.int64_t(col), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes),
+			C.int64_t(from), C.int64_t(to), (*C.uint16_t)(p.data))
+	})
+	return p
+}
+
+// Free releases the memory.
+func (p *Packed) Free() {
+	if p != nil && p.data != nil {
+		C.free(p.data)
+		p.data = nil
+	}
+}
+
+// Epilogue is what a product does to its result before it is stored: first the bias, then the activation, then the
+// residual. The zero value does nothing.
+type Epilogue struct {
+	Bias     Tensor // [out], or none
+	Gelu     bool   // GELU in its tanh form
+	Residual Tensor // [..., out], float32 or bfloat16, or none
+	DType    DType  // of the result; 0 means that of x
+}
+
+// Product returns x [..., in] times the weight, [..., out], without a gradient. x is float32 or bfloat16, on the CPU.
+func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
+	x = s.Contiguous(x)
+	shape := x.Shape()
+	t := x.DType()
+	if e.DType == 0 {
+		e.DType = t
+	}
+	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || (e.DType != Float32 && e.DType != BFloat16) || C.at_device(x.c) >= 0 {
+		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: fmt.Sprintf("the weight maps %d values to %d", p.In, p.Out)})
+	}
+	out := append(append([]int64{}, shape[:len(shape)-1]...), p.Out)
+	y := s.Empty(e.DType, out...)
+	rows := x.NumElements() / p.In
+	if rows == 0 {
+		return y
+	}
+	g := (*C.popri_product)(C.calloc(1, C.sizeof_popri_product))
+	defer C.free(unsafe.Pointer(g))
+	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)
+	g.x, g.w, g.y = C.at_data_ptr(x.c), (*C.uint16_t)(p.data), C.at_data_ptr(y.c)
+	g.x_bf16, g.y_bf16, g.gelu = cbool(t == BFloat16), cbool(e.DType == BFloat16), cbool(e.Gelu)
+	if e.Bias.Defined() {
+		b := s.Contiguous(s.To(e.Bias, Float32))
+		if b.NumElements() != p.Out {
+			panic(&Error{Op: "Product", Shapes: []string{x.describe(), b.describe()}, Text: "the bias does not fit"})
+		}
+		g.bias = (*C.float)(C.at_data_ptr(b.c))
+	}
+	if e.Residual.Defined() {
+		r := s.Contiguous(e.Residual)
+		if r.NumElements() != rows*p.Out || (r.DType() != Float32 && r.DType() != BFloat16) {
+			panic(&Error{Op: "Product", Shapes: []string{x.describe(), r.describe()}, Text: "the residual does not fit"})
+		}
+		g.residual, g.residual_bf16 = C.at_data_ptr(r.c), cbool(r.DType() == BFloat16)
+	}
+	if t == BFloat16 && p.planes > 1 {
+		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "a float32 product takes float32 inputs"})
+	}
+	scratch := s.Empty(Uint8, int64(C.popri_product_scratch(g)))
+	C.popri_product_run(g, C.at_data_ptr(scratch.c))
+	return y
+}

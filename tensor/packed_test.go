@@ -1,0 +1,101 @@
+package tensor
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestPackedProduct(t *testing.T) {
+	if !MatrixUnit() {
+		t.Skip("this CPU has no matrix unit")
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	fill := func(n int64) []float32 {
+		out := make([]float32, n)
+		for i := range out {
+			out[i] = float32(random.NormFloat64())
+		}
+		return out
+	}
+	for _, shape := range [][3]int64{{1, 5, 3}, {16, 32, 32}, {17, 64, 48}, {33, 100, 70}, {70, 768, 300}, {5, 3072, 33}} {
+		rows, in, out := shape[0], shape[1], shape[2]
+		x, w, bias, residual := fill(rows*in), fill(in*out), fill(out), fill(rows*out)
+		for _, inOut := range []bool{true, false} {
+			for _, d := range []DType{Float32, BFloat16} {
+				err := Run(func(s *Scope) error {
+					xt, wt := s.To(s.FromFloat32(x, rows, in), d), s.To(s.FromFloat32(w, in, out), d)
+					given := wt
+					if !inOut {
+						given = s.Contiguous(s.Transpose(wt, 0, 1))
+					}
+					p := s.Pack(given, inOut, d)
+					defer p.Free()
+					r := s.FromFloat32(residual, rows, out)
+					got := s.Float64s(p.Product(s, xt, Epilogue{Bias: s.FromFloat32(bias, out), Gelu: true, Residual: r, DType: Float32}))
+					plain := s.Float64s(p.Product(s, xt, Epilogue{DType: Float32}))
+					// Exact products of the rounded factors, and the error that float32 sums may have.
+					exact := s.Float64s(s.MatMul(s.To(xt, Float64), s.To(wt, Float64)))
+					size := s.Float64s(s.MatMul(s.Abs(s.To(xt, Float64)), s.Abs(s.To(wt, Float64))))
+					for i := range exact {
+						if e := math.Abs(plain[i] - exact[i]); e > 4e-7*size[i] {
+							t.Fatalf("%v %v, in·out %v: product %d is off by %g of %g", shape, d, inOut, i, e, size[i])
+						}
+						y := exact[i] + float64(bias[int64(i)%out])
+						y = 0.5*y*(1+math.Tanh(math.Sqrt(2/math.Pi)*(y+0.044715*y*y*y))) + float64(residual[i])
+						if e := math.Abs(got[i] - y); e > 2e-6*(1+size[i]) {
+							t.Fatalf("%v %v: finished product %d is %g, want %g", shape, d, i, got[i], y)
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func benchmarkPacked(b *testing.B, d DType, packed bool, rows, in, out int64) {
+	if packed && !MatrixUnit() {
+		b.Skip("this CPU has no matrix unit")
+	}
+	SetThreads(1)
+	defer SetThreads(0)
+	err := Run(func(s *Scope) error {
+		x, w := s.Full(d, 1, rows, in), s.Full(d, 1, in, out)
+		var p *Packed
+		if packed {
+			p = s.Pack(w, true, d)
+			defer p.Free()
+		}
+		for b.Loop() {
+			s.Do(func() {
+				if packed {
+					p.Product(s, x, Epilogue{})
+				} else {
+					s.MatMul(x, w)
+				}
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(2*float64(rows*in*out)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+}
+
+// The sizes of a decoding step of GPT-2 small with 200 sequences.
+func BenchmarkProduct(b *testing.B) {
+	for _, k := range []struct {
+		name    string
+		in, out int64
+	}{{"qkv", 768, 2304}, {"up", 768, 3072}, {"down", 3072, 768}, {"head", 768, 50257}} {
+		for _, d := range []DType{Float32, BFloat16} {
+			b.Run(k.name+"/"+d.String()+"/libtorch", func(b *testing.B) { benchmarkPacked(b, d, false, 200, k.in, k.out) })
+			b.Run(k.name+"/"+d.String()+"/packed", func(b *testing.B) { benchmarkPacked(b, d, true, 200, k.in, k.out) })
+		}
+	}
+}
