@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"popri/lm"
 	"popri/lora"
@@ -60,28 +61,45 @@ func NewTrainer(m *lm.Model, a *lora.Adapter, loss Loss, beta float64, schedule 
 // Steps returns the number of updates done.
 func (t *Trainer) Steps() int { return t.done }
 
-// rows lays the completions of pairs out: chosen and rejected of each pair in turn, the prompt not counted.
-func rows(pairs []Pair) []lm.Row {
-	out := make([]lm.Row, 0, 2*len(pairs))
-	for _, p := range pairs {
-		for _, c := range [][]int32{p.Chosen, p.Rejected} {
-			r := lm.Row{Tokens: make([]int32, 0, len(p.Prompt)+len(c)), Labels: make([]int32, 0, len(p.Prompt)+len(c))}
-			r.Tokens = append(append(r.Tokens, p.Prompt...), c...)
-			for range p.Prompt {
-				r.Labels = append(r.Labels, lm.Ignore)
+// rows lays pairs out for scoring, the prompt not counted: the prompt once, behind it chosen and rejected, which do not see
+// each other. Sequence 2i is the chosen one of pair i, 2i+1 its rejected one. A pair that is too long for one row of
+// context tokens takes two.
+func rows(pairs []Pair, context int) []lm.Row {
+	out := make([]lm.Row, 0, len(pairs))
+	row := func(prompt []int32, completions ...[]int32) lm.Row {
+		r := lm.Row{Tokens: slices.Clone(prompt)}
+		for range prompt {
+			r.Labels = append(r.Labels, lm.Ignore)
+		}
+		for i, c := range completions {
+			if i == 1 {
+				r.Shared, r.Second = len(prompt), len(r.Tokens)
 			}
-			r.Labels = append(r.Labels, c...)
-			out = append(out, r)
+			r.Tokens, r.Labels = append(r.Tokens, c...), append(r.Labels, c...)
+		}
+		return r
+	}
+	for _, p := range pairs {
+		if len(p.Prompt)+len(p.Chosen)+len(p.Rejected) <= context {
+			out = append(out, row(p.Prompt, p.Chosen, p.Rejected))
+		} else {
+			out = append(out, row(p.Prompt, p.Chosen), row(p.Prompt, p.Rejected))
 		}
 	}
 	return out
 }
 
-// sums adds the log-probabilities up by row.
-func sums(sc *lm.Scored, n int) []float64 {
-	out := make([]float64, n)
+// sums adds the log-probabilities of pairs up: those of pair i's chosen completion at 2i, its rejected one's at 2i+1. Equal
+// completions are equally likely; in one row they would differ by rounding, and win or lose by it.
+func sums(sc *lm.Scored, pairs []Pair) []float64 {
+	out := make([]float64, 2*len(pairs))
 	for i, lp := range sc.LogProbs {
 		out[sc.Row[i]] += float64(lp)
+	}
+	for i, p := range pairs {
+		if slices.Equal(p.Chosen, p.Rejected) {
+			out[2*i+1] = out[2*i]
+		}
 	}
 	return out
 }
@@ -110,7 +128,7 @@ func (t *Trainer) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter
 		}
 		from := i * perTask
 		batch := pairs[from:min(from+perTask, len(pairs))]
-		lp := sums(t.Model.Score(s, rows(batch), adapter, false), 2*len(batch))
+		lp := sums(t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter, false), batch)
 		for k := range batch {
 			each(from+k, lp[2*k], lp[2*k+1])
 		}
@@ -123,8 +141,8 @@ func (t *Trainer) check(pairs []Pair) error {
 		if len(p.Prompt) == 0 || len(p.Chosen) == 0 || len(p.Rejected) == 0 {
 			return fmt.Errorf("dpo: pair %d has an empty prompt or completion (%d, %d, %d tokens)", i, len(p.Prompt), len(p.Chosen), len(p.Rejected))
 		}
-		for _, r := range rows(pairs[i : i+1]) {
-			if err := t.Model.CheckTokens(r.Tokens); err != nil {
+		for _, completion := range [][]int32{p.Chosen, p.Rejected} {
+			if err := t.Model.CheckTokens(slices.Concat(p.Prompt, completion)); err != nil {
 				return fmt.Errorf("dpo: pair %d: %w", i, err)
 			}
 		}
@@ -184,8 +202,8 @@ type part struct {
 func (t *Trainer) part(s *tensor.Scope, p *part, pairs []Pair, from, total int) (err error) {
 	n := float64(total)
 	s.WithGrad(func() {
-		sc := t.Model.Score(s, rows(pairs), t.Adapter, false)
-		lp := sums(sc, 2*len(pairs))
+		sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
+		lp := sums(sc, pairs)
 		byRow := make([]float64, 2*len(pairs))
 		for i, pair := range pairs {
 			if !pair.HasReference {

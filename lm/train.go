@@ -14,19 +14,73 @@ const Ignore = int32(-100)
 // The first token is never predicted.
 type Row struct {
 	Tokens, Labels []int32
+	// Second, where above Shared, makes the row two sequences with a common beginning: Tokens[:Second], and
+	// Tokens[:Shared] followed by Tokens[Second:], which sees nothing of the first one's own part.
+	Shared, Second int
 }
 
-// targets returns the flat positions whose hidden state predicts a counted token, and those tokens.
-func targets(rows []Row, width int) (at []int64, tokens []int32) {
+func (r Row) branches() bool { return r.Second > r.Shared }
+
+// sequences is how many sequences a row holds.
+func (r Row) sequences() int {
+	if r.branches() {
+		return 2
+	}
+	return 1
+}
+
+// targets returns the flat positions whose hidden state predicts a counted token, those tokens, and the sequence that each
+// belongs to: sequences are numbered through all rows.
+func targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int) {
+	number := 0
 	for i, r := range rows {
 		for t := 1; t < len(r.Tokens); t++ {
+			before := t - 1
+			if r.branches() && t == r.Second {
+				number++
+				before = r.Shared - 1
+			}
 			if r.Labels == nil || r.Labels[t] != Ignore {
-				at = append(at, int64(i*width+t-1))
+				at = append(at, int64(i*width+before))
 				tokens = append(tokens, r.Tokens[t])
+				sequence = append(sequence, number)
+			}
+		}
+		number++
+	}
+	return at, tokens, sequence
+}
+
+// branchedInput is [PaddedInput] for rows of which some hold two sequences: positions and a mask say what each token sees.
+func branchedInput(s *tensor.Scope, rows []Row, in Input) Input {
+	any := false
+	for _, r := range rows {
+		any = any || r.branches()
+	}
+	if !any {
+		return in
+	}
+	width := int(in.IDs.Size(1))
+	positions := make([]int64, len(rows)*width)
+	mask := make([]byte, len(rows)*width*width)
+	for i, r := range rows {
+		for t := range width {
+			position, hidden := t, 0 // hidden: where the own part begins, behind Shared
+			if r.branches() && t >= r.Second {
+				position, hidden = r.Shared+t-r.Second, r.Second
+			}
+			positions[i*width+t] = int64(min(position, width-1))
+			row := mask[(i*width+t)*width:][:width]
+			for u := 0; u <= t; u++ {
+				if hidden == 0 || u < r.Shared || u >= hidden {
+					row[u] = 1
+				}
 			}
 		}
 	}
-	return at, tokens
+	in.Positions = s.FromInt64(positions, int64(len(rows)), int64(width))
+	in.Mask = s.FromBytes(tensor.Bool, mask, int64(len(rows)), 1, int64(width), int64(width))
+	return in
 }
 
 // Scored is the result of a forward pass over rows: the log-probability of every counted token, row after row, and the
@@ -34,7 +88,7 @@ func targets(rows []Row, width int) (at []int64, tokens []int32) {
 type Scored struct {
 	LogProbs []float32 // nats
 	Best     []int32   // the likeliest token at each, where asked for
-	Row      []int     // the row that each belongs to
+	Row      []int     // the sequence that each belongs to: the row, where rows hold one
 	hidden   tensor.Tensor
 	tokens   []int32
 	m        *Model
@@ -50,14 +104,10 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *
 	for i, r := range rows {
 		tokens[i] = r.Tokens
 	}
-	in := PaddedInput(s, tokens, m.Config.Context)
-	width := int(in.IDs.Size(1))
-	at, next := targets(rows, width)
+	in := branchedInput(s, rows, PaddedInput(s, tokens, m.Config.Context))
+	at, next, sequence := targets(rows, int(in.IDs.Size(1)))
 	n := len(at)
-	sc := &Scored{m: m, Row: make([]int, n)}
-	for i, a := range at {
-		sc.Row[i] = int(a) / width
-	}
+	sc := &Scored{m: m, Row: sequence}
 	// The surplus of a rounded size scores position 0 and is dropped.
 	for n > 0 && len(at)%32 != 0 {
 		at, next = append(at, 0), append(next, 0)
@@ -240,7 +290,7 @@ func finite(loss float64, err error) error {
 }
 
 func counted(rows []Row) int {
-	_, tokens := targets(rows, 0)
+	_, tokens, _ := targets(rows, 0)
 	return len(tokens)
 }
 
