@@ -26,7 +26,7 @@ extern void *__libc_realloc(void *, size_t);
 #define RESERVED ((size_t)256 << 30)
 #define STEPS 8 // sizes between two powers of two
 #define CLASSES (STEPS * 40)
-#define KEPT ((size_t)1 << 30) // free bytes that are kept for reuse at least
+#define KEPT ((size_t)256 << 20) // free bytes that are kept for reuse at least
 
 // The header of a block lies in a page before it, so that the block is aligned.
 typedef struct block {
@@ -41,6 +41,7 @@ static struct {
   int failed;
   block *free[CLASSES];
   size_t used, warm; // bytes in use, bytes free with their pages
+  size_t peak;       // most bytes in use since the last trim: what the work at hand comes back to
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int class_of(size_t n) { // the first class of at least n bytes
@@ -82,7 +83,7 @@ static void *take(size_t n) {
   if (!pool.end && !pool.failed) reserve();
   block *b = NULL;
   if (pool.end) {
-    for (int c = class; c <= class + STEPS / 4 && !b; c++)
+    for (int c = class; c <= class + STEPS && !b; c++)
       if (pool.free[c]) {
         b = pool.free[c];
         pool.free[c] = b->next;
@@ -100,6 +101,7 @@ static void *take(size_t n) {
     if (b) {
       b->cold = 0;
       pool.used += size_of(b->class);
+      if (pool.used > pool.peak) pool.peak = pool.used;
     }
   }
   pthread_mutex_unlock(&pool.lock);
@@ -111,8 +113,7 @@ static void give(void *p) {
   size_t n = size_of(b->class);
   pthread_mutex_lock(&pool.lock);
   pool.used -= n;
-  size_t limit = pool.used > KEPT ? pool.used : KEPT;
-  if (pool.warm + n > limit)
+  if (pool.used + pool.warm + n > pool.peak + KEPT)
     cool(b);
   else
     pool.warm += n;
@@ -127,6 +128,7 @@ void popri_trim(void) {
     for (block *b = pool.free[c]; b; b = b->next)
       if (!b->cold) cool(b);
   pool.warm = 0;
+  pool.peak = pool.used;
   pthread_mutex_unlock(&pool.lock);
   malloc_trim(0);
 }
