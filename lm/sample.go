@@ -114,6 +114,7 @@ type generation struct {
 	left    int           // samples of this task that are not finished
 	done    *atomic.Int64 // samples finished in all tasks
 
+	cut    truncation
 	layers []*tensor.DecodeCache
 	next   int // next place in order to prefill
 	ready  []*prefix
@@ -160,11 +161,17 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
 	dim := roundUp(c.HeadDim(), lanes)
 	n, d := int64(c.KVHeads), int64(dim)
+	room4 := func(shape ...int64) tensor.Tensor {
+		if dim > c.HeadDim() {
+			return s.Zeros(tensor.Float32, shape...) // the padding of heads takes part in products
+		}
+		return s.Empty(tensor.Float32, shape...)
+	}
 	for range c.Layers {
 		g.layers = append(g.layers, &tensor.DecodeCache{
 			Heads: c.Heads, KVHeads: c.KVHeads, Dim: dim, Scale: float32(g.m.scale()), PrefixRoom: room, SuffixRoom: own,
-			PrefixK: s.Zeros(tensor.Float32, int64(places), n, d, int64(room)), PrefixV: s.Zeros(tensor.Float32, int64(places), n, int64(room), d),
-			SuffixK: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d), SuffixV: s.Zeros(tensor.Float32, int64(slots), n, int64(own), d)})
+			PrefixK: room4(int64(places), n, d, int64(room)), PrefixV: room4(int64(places), n, int64(room), d),
+			SuffixK: room4(int64(slots), n, int64(own), d), SuffixV: room4(int64(slots), n, int64(own), d)})
 	}
 	for i := places - 1; i >= 0; i-- {
 		g.free = append(g.free, int32(i))
@@ -339,7 +346,7 @@ func (g *generation) draw(s *tensor.Scope, logits []float32, seqs []*sequence) e
 			continue
 		}
 		u[i] = uniform(q.seed, len(q.ids))
-		truncate(row, g.o.TopK, g.o.TopP, g.o.Temperature)
+		g.cut.apply(row, g.o.TopK, g.o.TopP, g.o.Temperature)
 	}
 	for i, id := range s.Sample(logits, v, g.o.Temperature, u) {
 		q := seqs[i]
@@ -382,40 +389,4 @@ func uniform(seed uint64, step int) float64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return float64((z^z>>31)>>11) / (1 << 53)
-}
-
-// truncate sets to minus infinity the logits outside the k likeliest, and those outside the smallest set of the likeliest
-// that holds probability p. Ties at the border go to the lower id.
-func truncate(row []float32, k int, p, temperature float64) {
-	if (k == 0 || k >= len(row)) && (p == 0 || p == 1) {
-		return
-	}
-	ids := make([]int, len(row))
-	for i := range ids {
-		ids[i] = i
-	}
-	sort.SliceStable(ids, func(a, b int) bool { return row[ids[a]] > row[ids[b]] })
-	keep := len(ids)
-	if k > 0 {
-		keep = min(k, keep)
-	}
-	if p > 0 && p < 1 {
-		total, top := 0.0, float64(row[ids[0]])
-		e := make([]float64, keep)
-		for i := range e {
-			e[i] = math.Exp((float64(row[ids[i]]) - top) / temperature)
-			total += e[i]
-		}
-		sum := 0.0
-		for i := range e {
-			sum += e[i]
-			if sum >= p*total {
-				keep = i + 1
-				break
-			}
-		}
-	}
-	for _, id := range ids[keep:] {
-		row[id] = float32(math.Inf(-1))
-	}
 }

@@ -68,6 +68,13 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	return out
 }
 
+// Exp sets e[i] to exp((x[i]-top)·k), for x[i] up to top.
+func Exp(e, x []float32, top float32, k float64) {
+	if len(x) > 0 {
+		C.popri_exp(cfloats(e[:len(x)]), cfloats(x), C.int(len(x)), C.float(top), C.float(k))
+	}
+}
+
 // Sample draws one token for each row of float32 logits [R, V] from softmax(logits/temperature), by inverting the
 // cumulative distribution at u[r] in [0, 1); u[r] < 0 takes the maximum. A row whose logits are not usable (NaN, no
 // finite maximum) yields -1.

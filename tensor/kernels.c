@@ -227,6 +227,9 @@ CLONES void popri_attend(const popri_cache *c, int from, int to, const float *qk
   }
 }
 
+// e[i] = exp((x[i] - max)·k), for x[i] up to max.
+void popri_exp(float *e, const float *x, int n, float max, float k) { exp_sum(e, x, n, max, k); }
+
 // Draws one token a row by inverting the cumulative softmax at u in [0, 1); u < 0 takes the first maximum. A row without
 // a finite maximum yields -1.
 void popri_sample(int from, int to, int vocab, const float *logits, float inverse_temperature, const double *u,

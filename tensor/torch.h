@@ -114,6 +114,7 @@ typedef struct {
 } popri_cache;
 void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
                   const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch);
+void popri_exp(float *e, const float *x, int n, float max, float k);
 void popri_sample(int from, int to, int vocab, const float *logits, float inverse_temperature, const double *u,
                   int32_t *out, float *scratch);
 void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,

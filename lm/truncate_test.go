@@ -1,0 +1,197 @@
+package lm
+
+import (
+	"math"
+	"math/rand/v2"
+	"sort"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"popri/tensor"
+)
+
+// sortedCut says which ids stay, by sorting all of them.
+func sortedCut(row []float32, k int, p, temperature float64) map[int]bool {
+	ids := make([]int, len(row))
+	for i := range ids {
+		ids[i] = i
+	}
+	sort.SliceStable(ids, func(a, b int) bool { return row[ids[a]] > row[ids[b]] })
+	if k > 0 && k < len(ids) {
+		ids = ids[:k]
+	}
+	if p > 0 && p < 1 {
+		total, sum := 0.0, 0.0
+		for _, i := range ids {
+			total += math.Exp((float64(row[i]) - float64(row[ids[0]])) / temperature)
+		}
+		for n, i := range ids {
+			if sum += math.Exp((float64(row[i]) - float64(row[ids[0]])) / temperature); sum >= p*total {
+				ids = ids[:n+1]
+				break
+			}
+		}
+	}
+	keep := map[int]bool{}
+	for _, i := range ids {
+		keep[i] = true
+	}
+	return keep
+}
+
+func TestTruncation(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var c truncation
+	for trial := range 400 {
+		row := make([]float32, 1+random.IntN(300))
+		spread := math.Exp(4 * random.NormFloat64())
+		for i := range row {
+			row[i] = float32(spread * random.NormFloat64())
+			if trial%5 == 0 {
+				row[i] = float32(random.IntN(4)) // many ties
+			}
+			if trial%7 == 0 && i > 0 && random.IntN(3) == 0 {
+				row[i] = float32(math.Inf(-1))
+			}
+		}
+		k, p, temperature := random.IntN(len(row)+3), random.Float64(), math.Exp(random.NormFloat64())
+		if trial%3 == 0 {
+			k = 0
+		}
+		if trial%3 == 1 {
+			p = 1
+		}
+		want := sortedCut(row, k, p, temperature)
+		got := append([]float32{}, row...)
+		c.apply(got, k, p, temperature)
+		for i := range row {
+			kept := got[i] == row[i]
+			if kept != (want[i] || math.IsInf(float64(row[i]), -1)) {
+				t.Fatalf("trial %d, k %d, p %g: id %d (%g) kept %v, want %v", trial, k, p, i, row[i], kept, want[i])
+			}
+		}
+	}
+}
+
+// Samples' first tokens must be as frequent as the truncated softmax says, for every setting.
+func TestSamplesFollowTheSoftmax(t *testing.T) {
+	m := newSmall(t, small()["gpt2"])
+	prompt := []int32{3, 1, 4, 1, 5}
+	logits := logitsOf(t, m, prompt)
+	v := m.Config.Vocab
+	last := logits[(len(prompt)-1)*v : len(prompt)*v] // padding may follow
+	const n = 6000
+	for _, o := range []SampleOptions{
+		{Temperature: 1}, {Temperature: 0.5}, {Temperature: 2}, {Temperature: 1, TopK: 7}, {Temperature: 1, TopP: 0.6},
+		{Temperature: 0.7, TopK: 12, TopP: 0.8},
+	} {
+		o.MaxNewTokens, o.IgnoreEOS, o.Seed = 1, true, 11
+		out, err := m.Generate(t.Context(), [][]int32{prompt}, n, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		observed := make([]float64, v)
+		for _, s := range out[0] {
+			observed[s.IDs[0]]++
+		}
+		row := append([]float32{}, last...)
+		keep := sortedCut(row, o.TopK, o.TopP, o.Temperature)
+		expected, total := make([]float64, v), 0.0
+		for i := range keep {
+			expected[i] = math.Exp(float64(row[i]) / o.Temperature)
+			total += expected[i]
+		}
+		statistic, cells, rare, rareSeen := 0.0, 0, 0.0, 0.0
+		for i := range expected {
+			expected[i] *= n / total
+			if expected[i] == 0 && observed[i] > 0 {
+				t.Fatalf("%+v: id %d was cut off and drawn %g times", o, i, observed[i])
+			}
+			if expected[i] < 5 { // too few for the statistic by themselves
+				rare += expected[i]
+				rareSeen += observed[i]
+				continue
+			}
+			statistic += (observed[i] - expected[i]) * (observed[i] - expected[i]) / expected[i]
+			cells++
+		}
+		if rare >= 5 {
+			statistic += (rareSeen - rare) * (rareSeen - rare) / rare
+			cells++
+		}
+		if cells < 2 {
+			t.Fatalf("%+v: the distribution has %d likely tokens, too few to test", o, cells)
+		}
+		if p := 1 - (distuv.ChiSquared{K: float64(cells - 1)}).CDF(statistic); p < 1e-4 {
+			t.Errorf("%+v: chi-square %g over %d cells, p = %g", o, statistic, cells, p)
+		}
+	}
+}
+
+// In float32 the samples are the same for every batch, cache and number of threads.
+func TestSamplesDoNotDependOnTheBatch(t *testing.T) {
+	defer tensor.SetThreads(0)
+	for name, config := range small() {
+		m := newSmall(t, config)
+		random := rand.New(rand.NewPCG(5, 6))
+		var prompts [][]int32
+		for range 9 {
+			p := make([]int32, 1+random.IntN(12))
+			for i := range p {
+				p[i] = int32(random.IntN(m.Config.Vocab))
+			}
+			prompts = append(prompts, p)
+		}
+		o := SampleOptions{Temperature: 1, TopP: 0.95, MaxNewTokens: 12, Seed: 5}
+		tensor.SetThreads(1)
+		want, err := m.Generate(t.Context(), prompts, 6, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(what string, index int, o SampleOptions, prompts [][]int32, j int) {
+			t.Helper()
+			got, err := m.Generate(t.Context(), prompts, j, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range got {
+				for k := range got[i] {
+					if a, b := got[i][k], want[index+i][k]; len(a.IDs) != len(b.IDs) || !equalIDs(a.IDs, b.IDs) {
+						t.Fatalf("%s, %s: prompt %d, sample %d is %v, want %v", name, what, i, k, a.IDs, b.IDs)
+					}
+				}
+			}
+		}
+		small := o
+		small.CacheBytes = 1 // one sample at a time
+		check("a small cache", 0, small, prompts, 6)
+		check("fewer samples", 0, o, prompts, 2)
+		check("the first prompts", 0, o, prompts[:4], 6)
+		tensor.SetThreads(2)
+		check("two threads", 0, o, prompts, 6)
+	}
+}
+
+func equalIDs(a, b []int32) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func BenchmarkTruncation(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 1))
+	row := make([]float32, 50257)
+	for i := range row {
+		row[i] = float32(3 * random.NormFloat64())
+	}
+	work := make([]float32, len(row))
+	var c truncation
+	for b.Loop() {
+		copy(work, row)
+		c.apply(work, 50, 0.95, 1)
+	}
+}
