@@ -26,7 +26,7 @@ type SampleOptions struct {
 	Stop func(ids []int32) bool
 	// Seed and the sample's place (prompt, index) determine the random numbers of a sample, whatever the batch is.
 	Seed uint64
-	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 512 MB. The batch size follows from it.
+	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 1 GB. The batch size follows from it.
 	CacheBytes int64
 	// Progress, where not nil, is told how many samples are finished, from several goroutines.
 	Progress func(done, total int)
@@ -82,10 +82,12 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 		order[i] = i
 	}
 	sort.SliceStable(order, func(a, b int) bool { return len(prompts[order[a]]) > len(prompts[order[b]]) })
-	each := max(1, taskSequences/samples)
+	// An even number of equal tasks keeps two threads busy to the end.
+	tasks := min(len(order), 2*((len(order)*samples+2*taskSequences-1)/(2*taskSequences)))
 	var done atomic.Int64
-	err := tensor.Parallel((len(order)+each-1)/each, func(i int, s *tensor.Scope) error {
-		g := &generation{m: m, packed: m.headPacked != nil, o: o, prompts: prompts, samples: samples, stop: stop, out: out, order: order[i*each : min((i+1)*each, len(order))], done: &done}
+	err := tensor.Parallel(tasks, func(i int, s *tensor.Scope) error {
+		g := &generation{m: m, packed: m.headPacked != nil, o: o, prompts: prompts, samples: samples, stop: stop, out: out,
+			order: order[i*len(order)/tasks : (i+1)*len(order)/tasks], done: &done}
 		return g.run(ctx, s)
 	})
 	if err != nil {
@@ -95,10 +97,10 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 }
 
 const (
-	defaultCacheBytes = 512 << 20
+	defaultCacheBytes = 1 << 30
 	prefillTokens     = 4096 // padded tokens of one prefill batch
 	maxSlots          = 512
-	taskSequences     = 320 // samples that one task draws: enough rows for fast products, few enough for every thread to get some
+	taskSequences     = 320 // most samples that one task draws, about: enough rows for fast products, few enough for every thread to get some
 )
 
 // generation is one call of Generate under way.
@@ -155,7 +157,7 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	}
 	budget /= int64(tensor.Threads()) // so many tasks hold a cache at once
 	g.left = len(g.order) * g.samples
-	perSlot := int64(c.Layers) * 2 * int64(c.KVHeads*roundUp(c.HeadDim(), lanes)) * int64(own) * 4
+	perSlot := int64(c.Layers) * 2 * int64(c.KVHeads*roundUp(c.HeadDim(), lanes)) * int64(own) * int64(g.m.Compute.Size())
 	slots := int(max(1, min(budget/perSlot, maxSlots, int64(g.left))))
 	perBatch := max(1, prefillTokens/room)
 	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
@@ -163,15 +165,15 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	n, d := int64(c.KVHeads), int64(dim)
 	room4 := func(shape ...int64) tensor.Tensor {
 		if dim > c.HeadDim() {
-			return s.Zeros(tensor.Float32, shape...) // the padding of heads takes part in products
+			return s.Zeros(g.m.Compute, shape...) // the padding of heads takes part in products
 		}
-		return s.Empty(tensor.Float32, shape...)
+		return s.Empty(g.m.Compute, shape...)
 	}
 	for range c.Layers {
 		g.layers = append(g.layers, &tensor.DecodeCache{
-			Heads: c.Heads, KVHeads: c.KVHeads, Dim: dim, Scale: float32(g.m.scale()), PrefixRoom: room, SuffixRoom: own,
+			Heads: c.Heads, KVHeads: c.KVHeads, Dim: dim, Scale: float32(g.m.scale()), DType: g.m.Compute, PrefixRoom: room, SuffixRoom: own,
 			PrefixK: room4(int64(places), n, d, int64(room)), PrefixV: room4(int64(places), n, int64(room), d),
-			SuffixK: room4(int64(slots), n, int64(own), d), SuffixV: room4(int64(slots), n, int64(own), d)})
+			SuffixK: room4(int64(slots), n, d, int64(own)), SuffixV: room4(int64(slots), n, int64(own), d)})
 	}
 	for i := places - 1; i >= 0; i-- {
 		g.free = append(g.free, int32(i))
@@ -259,8 +261,8 @@ func (g *generation) prefill(s *tensor.Scope, which []int) error {
 	hidden := g.m.forward(s, in, nil, func(layer int, k, v tensor.Tensor) {
 		c := g.layers[layer]
 		d := int64(g.m.Config.HeadDim())
-		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixK, 3, 0, width), 2, 0, d), 0, at, s.To(s.Transpose(k, 2, 3), tensor.Float32))
-		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, s.To(v, tensor.Float32))
+		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixK, 3, 0, width), 2, 0, d), 0, at, s.Transpose(k, 2, 3))
+		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, v)
 	})
 	ends := s.IndexSelect(s.Reshape(hidden, -1, int64(g.m.Config.Hidden)), 0, s.FromInt64(last, int64(len(last))))
 	logits := s.Float32s(g.m.Logits(s, ends))

@@ -218,14 +218,13 @@ static int64_t parts_of(const popri_product *g) {
   return (g->rows + BLOCK - 1) / BLOCK * BLOCK * ((g->in + BLOCK - 1) / BLOCK * BLOCK) * g->planes;
 }
 
-int64_t popri_product_scratch(const popri_product *g) {
+static int64_t scratch_of(const popri_product *g) {
   int64_t bytes = parts_of(g) * 2, depth = (g->in + BLOCK - 1) / BLOCK;
   if (chunk_of(g) < depth) bytes += (g->rows + BLOCK - 1) / BLOCK * BLOCK * ((g->out + BLOCK - 1) / BLOCK * BLOCK) * 4;
   return bytes;
 }
 
-// y = act(x·w + bias) + residual. scratch has room for popri_product_scratch bytes.
-AMX void popri_product_run(const popri_product *g, void *scratch) {
+AMX static void panel_run(const popri_product *g, void *scratch) {
   int64_t depth = (g->in + BLOCK - 1) / BLOCK, padded = depth * BLOCK, chunk = chunk_of(g);
   int64_t blocks = (g->rows + BLOCK - 1) / BLOCK, plane = blocks * BLOCK * padded;
   uint16_t *parts = scratch;
@@ -259,6 +258,27 @@ AMX void popri_product_run(const popri_product *g, void *scratch) {
     }
   }
   _tile_release();
+}
+
+// Rows of one panel: more would leave the cache between two blocks of weights.
+enum { PANEL = 512 };
+
+int64_t popri_product_scratch(const popri_product *g) {
+  popri_product p = *g;
+  if (p.rows > PANEL) p.rows = PANEL;
+  return scratch_of(&p);
+}
+
+// y = act(x·w + bias) + residual. scratch has room for popri_product_scratch bytes.
+void popri_product_run(const popri_product *g, void *scratch) {
+  for (int64_t r = 0; r < g->rows; r += PANEL) {
+    popri_product p = *g;
+    p.rows = g->rows - r < PANEL ? g->rows - r : PANEL;
+    p.x = (const char *)g->x + r * g->in * (g->x_bf16 ? 2 : 4);
+    p.y = (char *)g->y + r * g->out * (g->y_bf16 ? 2 : 4);
+    if (g->residual) p.residual = (const char *)g->residual + r * g->out * (g->residual_bf16 ? 2 : 4);
+    panel_run(&p, scratch);
+  }
 }
 
 #else

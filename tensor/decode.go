@@ -11,14 +11,15 @@ import (
 )
 
 // DecodeCache is one layer's keys and values while sequences are sampled: one shared part for each prompt and one own
-// part for each slot. Shared keys are stored with the token as the last dimension, so that scores are computed along it;
-// PrefixRoom and Dim are multiples of 16, the kernel's lanes.
+// part for each slot. Keys are stored with the token as the last dimension, so that scores are computed along it; rooms
+// and Dim are multiples of 16, the kernel's lanes.
 type DecodeCache struct {
 	Heads, KVHeads, Dim int
 	Scale               float32
-	PrefixK, PrefixV    Tensor // float32 [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
+	DType               DType  // of what is stored: Float32 or BFloat16
+	PrefixK, PrefixV    Tensor // [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
 	PrefixRoom          int
-	SuffixK, SuffixV    Tensor // float32 [slots, KVHeads, SuffixRoom, Dim]
+	SuffixK, SuffixV    Tensor // [slots, KVHeads, Dim, SuffixRoom], [slots, KVHeads, SuffixRoom, Dim]
 	SuffixRoom          int
 }
 
@@ -49,19 +50,19 @@ func (s *Scope) parallel(n int, f func(from, to int)) {
 // The key and value are stored at SuffixLen, and the result [R, Heads·Dim] is the attention over the prompt's part, the
 // row's own part and the new token.
 func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
-	if c.Dim%16 != 0 || c.PrefixRoom%16 != 0 {
-		panic(&Error{Op: "Attend", Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("head dimension %d and room %d must be multiples of 16", c.Dim, c.PrefixRoom)})
+	if c.Dim%16 != 0 || c.PrefixRoom%16 != 0 || c.SuffixRoom%16 != 0 || (c.DType != Float32 && c.DType != BFloat16) {
+		panic(&Error{Op: "Attend", Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("head dimension %d and rooms %d and %d must be multiples of 16, %v not float32 or bfloat16", c.Dim, c.PrefixRoom, c.SuffixRoom, c.DType)})
 	}
 	n := len(rows.Slot)
 	out := s.Empty(Float32, int64(n), int64(c.Heads*c.Dim))
 	in, o := qkv.View32(), out.View32()
 	layer := (*C.popri_cache)(C.malloc(C.sizeof_popri_cache))
 	defer C.free(unsafe.Pointer(layer))
-	*layer = C.popri_cache{heads: C.int(c.Heads), kv_heads: C.int(c.KVHeads), dim: C.int(c.Dim), scale: C.float(c.Scale),
-		prefix_k: cfloats(c.PrefixK.View32()), prefix_v: cfloats(c.PrefixV.View32()), prefix_room: C.int(c.PrefixRoom),
-		suffix_k: cfloats(c.SuffixK.View32()), suffix_v: cfloats(c.SuffixV.View32()), suffix_room: C.int(c.SuffixRoom)}
+	*layer = C.popri_cache{heads: C.int(c.Heads), kv_heads: C.int(c.KVHeads), dim: C.int(c.Dim), scale: C.float(c.Scale), bf16: cbool(c.DType == BFloat16),
+		prefix_k: C.at_data_ptr(c.PrefixK.c), prefix_v: C.at_data_ptr(c.PrefixV.c), prefix_room: C.int(c.PrefixRoom),
+		suffix_k: C.at_data_ptr(c.SuffixK.c), suffix_v: C.at_data_ptr(c.SuffixV.c), suffix_room: C.int(c.SuffixRoom)}
 	s.parallel(n, func(from, to int) {
-		scratch := make([]float32, 4*(c.PrefixRoom+c.SuffixRoom+16))
+		scratch := make([]float32, 5*(c.PrefixRoom+c.SuffixRoom+32))
 		C.popri_attend(layer, C.int(from), C.int(to), cfloats(in), cfloats(o), cints(rows.Slot), cints(rows.SuffixLen),
 			cints(rows.Prefix), cints(rows.PrefixLen), cfloats(scratch))
 	})

@@ -105,11 +105,12 @@ double popri_sum_squares(const float *x, int64_t n);
 typedef struct {
   int heads, kv_heads, dim; // query heads share kv_heads keys and values
   float scale;
-  const float *prefix_k;    // [prefix, kv_heads, dim, prefix_room]
-  const float *prefix_v;    // [prefix, kv_heads, prefix_room, dim]
+  int bf16;                 // keys and values are bfloat16, not float32
+  const void *prefix_k;     // [prefix, kv_heads, dim, prefix_room]
+  const void *prefix_v;     // [prefix, kv_heads, prefix_room, dim]
   int prefix_room;
-  float *suffix_k;          // [slot, kv_heads, suffix_room, dim]
-  float *suffix_v;          // [slot, kv_heads, suffix_room, dim]
+  void *suffix_k;           // [slot, kv_heads, dim, suffix_room]
+  void *suffix_v;           // [slot, kv_heads, suffix_room, dim]
   int suffix_room;
 } popri_cache;
 void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
