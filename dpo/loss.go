@@ -37,8 +37,8 @@ var losses = map[string]func(Params) Loss{
 	"cdpo":         func(p Params) Loss { return conservative{p.Beta, p.LabelSmoothing} },
 	"robust":       func(p Params) Loss { return robust{p.Beta, p.LabelSmoothing} },
 	"hinge":        func(p Params) Loss { return hinge{p.Beta} },
-	"ipo":          func(p Params) Loss { return ipo{p.Beta, true} },
-	"ipo_sum":      func(p Params) Loss { return ipo{p.Beta, false} },
+	"ipo":          func(p Params) Loss { return ipo{p.Beta} },
+	"ipo_sum":      func(p Params) Loss { return ipoSum{p.Beta} },
 	"sft":          func(Params) Loss { return sft{} },
 }
 
@@ -61,7 +61,7 @@ func NewLoss(name string, p Params) (Loss, error) {
 		return nil, fmt.Errorf("dpo: loss %q is unknown (%s)", name, strings.Join(Losses(), ", "))
 	case !(p.Beta > 0) || math.IsInf(p.Beta, 0):
 		return nil, fmt.Errorf("dpo: beta is %g, it must be positive", p.Beta)
-	case p.LabelSmoothing < 0 || p.LabelSmoothing >= 0.5:
+	case !(p.LabelSmoothing >= 0 && p.LabelSmoothing < 0.5):
 		return nil, fmt.Errorf("dpo: label smoothing is %g, it must be in [0, 0.5)", p.LabelSmoothing)
 	case !(p.SFT >= 0) || math.IsInf(p.SFT, 0):
 		return nil, fmt.Errorf("dpo: the SFT term has weight %g, it must not be negative", p.SFT)

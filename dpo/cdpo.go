@@ -1,0 +1,11 @@
+package dpo
+
+// conservative (cDPO, Mitchell 2023) assumes that a share e of the labels is flipped:
+// −(1−e) ln σ(β·d) − e ln σ(−β·d). TRL has it as the sigmoid loss with label_smoothing.
+type conservative struct{ beta, smoothing float64 }
+
+func (l conservative) Eval(e Example) (loss, gradChosen, gradRejected float64) {
+	x := l.beta * (e.chosen() - e.rejected())
+	g := l.beta * (l.smoothing*logistic(x) - (1-l.smoothing)*logistic(-x))
+	return (1-l.smoothing)*softplus(-x) + l.smoothing*softplus(x), g, -g
+}

@@ -1,0 +1,14 @@
+package dpo
+
+// withSFT adds weight times the [sft] loss (the term of RPO, arXiv 2404.19733, equation 2). It keeps the chosen texts
+// likely where the preference alone would be content to make the rejected ones less likely still.
+type withSFT struct {
+	Loss
+	weight float64
+}
+
+func (l withSFT) Eval(e Example) (loss, gradChosen, gradRejected float64) {
+	loss, gradChosen, gradRejected = l.Loss.Eval(e)
+	nll, g, _ := sft{}.Eval(e)
+	return loss + l.weight*nll, gradChosen + l.weight*g, gradRejected
+}
