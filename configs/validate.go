@@ -13,7 +13,12 @@ var (
 	denoisers   = []string{"none", "project"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
-	losses      = []string{"sigmoid", "sigmoid_norm", "hinge", "ipo", "ipo_sum", "sft"}
+	losses      = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "sft"}
+	smoothed    = []string{"cdpo", "robust"}
+	references  = []string{"base", "round_start"}
+	pairings    = []string{"rank", "all", "random", "worst", "margin"}
+	bests       = []string{"last", "pairs", "fid"}
+	nonFinites  = []string{"stop", "skip"}
 	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
 	selections  = []string{"last"}
 	examples    = []string{"public", "scored"}
@@ -102,34 +107,7 @@ func (c Config) Validate() error {
 		}
 	}
 
-	v.oneOf("dpo.loss", c.DPO.Loss, losses)
-	v.above("dpo.beta", c.DPO.Beta, 0, 1e3)
-	v.between("dpo.sft_weight", c.DPO.SFTWeight, 0, 1e3)
-	v.count("dpo.rejected_rank", c.DPO.RejectedRank, 2, maxCount)
-	if c.DPO.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {
-		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", c.DPO.RejectedRank, c.Generate.Samples)
-	}
-	v.above("dpo.learning_rate", c.DPO.LearningRate, 0, 10)
-	v.between("dpo.min_learning_rate", c.DPO.MinLearningRate, 0, 10)
-	if c.DPO.MinLearningRate > c.DPO.LearningRate {
-		v.add("dpo.min_learning_rate", "is %v, must be at most dpo.learning_rate, which is %v", c.DPO.MinLearningRate, c.DPO.LearningRate)
-	}
-	v.oneOf("dpo.schedule", c.DPO.Schedule, schedules)
-	v.count("dpo.warmup_steps", c.DPO.WarmupSteps, 0, maxCount)
-	v.count("dpo.batch_pairs", c.DPO.BatchPairs, 1, maxCount)
-	v.count("dpo.micro_pairs", c.DPO.MicroPairs, 0, maxCount)
-	if c.DPO.MicroPairs > c.DPO.BatchPairs {
-		v.add("dpo.micro_pairs", "is %d, must be at most dpo.batch_pairs, which is %d", c.DPO.MicroPairs, c.DPO.BatchPairs)
-	}
-	v.count("dpo.epochs", c.DPO.Epochs, 1, 1000)
-	v.between("dpo.max_grad_norm", c.DPO.MaxGradNorm, 0, 1e6)
-	v.between("dpo.weight_decay", c.DPO.WeightDecay, 0, 10)
-	for key, beta := range map[string]float64{"dpo.adam_beta1": c.DPO.AdamBeta1, "dpo.adam_beta2": c.DPO.AdamBeta2} {
-		if !(beta >= 0 && beta < 1) {
-			v.add(key, "is %v, must be at least 0 and below 1", beta)
-		}
-	}
-	v.above("dpo.adam_eps", c.DPO.AdamEps, 0, 1)
+	v.preference(c)
 
 	v.count("trainer.rounds", c.Trainer.Rounds, 1, 1<<20)
 	v.oneOf("trainer.select", c.Trainer.Select, selections)
@@ -156,6 +134,62 @@ func (c Config) Validate() error {
 	}
 	sortProblems(v.problems)
 	return &Invalid{v.problems}
+}
+
+// preference checks the section dpo.
+func (v *validator) preference(c Config) {
+	d := c.DPO
+	v.oneOf("dpo.loss", d.Loss, losses)
+	v.above("dpo.beta", d.Beta, 0, 1e3)
+	if e := d.LabelSmoothing; !(e >= 0 && e < 0.5) {
+		v.add("dpo.label_smoothing", "is %v, must be at least 0 and below 0.5", e)
+	} else if e > 0 && slices.Contains(losses, d.Loss) && !slices.Contains(smoothed, d.Loss) {
+		v.add("dpo.label_smoothing", "is %v, must be 0 where dpo.loss is %q: only %s have it (cdpo is the smoothed sigmoid)", e, d.Loss, strings.Join(smoothed, " and "))
+	}
+	v.between("dpo.sft_weight", d.SFTWeight, 0, 1e3)
+	v.oneOf("dpo.reference", d.Reference, references)
+	v.oneOf("dpo.pairs", d.Pairs, pairings)
+	v.count("dpo.rejected_rank", d.RejectedRank, 2, maxCount)
+	if d.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {
+		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", d.RejectedRank, c.Generate.Samples)
+	}
+	v.between("dpo.pair_margin", d.PairMargin, 0, 1e3)
+	v.above("dpo.learning_rate", d.LearningRate, 0, 10)
+	v.between("dpo.min_learning_rate", d.MinLearningRate, 0, 10)
+	if d.MinLearningRate > d.LearningRate {
+		v.add("dpo.min_learning_rate", "is %v, must be at most dpo.learning_rate, which is %v", d.MinLearningRate, d.LearningRate)
+	} else if d.MinLearningRate > 0 && d.Schedule != "cosine_with_min_lr" && slices.Contains(schedules, d.Schedule) {
+		v.add("dpo.min_learning_rate", "is %v, must be 0 where dpo.schedule is %q: cosine_with_min_lr ends above 0", d.MinLearningRate, d.Schedule)
+	}
+	v.oneOf("dpo.schedule", d.Schedule, schedules)
+	v.count("dpo.warmup_steps", d.WarmupSteps, 0, maxCount)
+	v.between("dpo.warmup_ratio", d.WarmupRatio, 0, 1)
+	if d.WarmupRatio > 0 && d.WarmupSteps > 0 {
+		v.add("dpo.warmup_ratio", "is %v, must be 0 where dpo.warmup_steps is set, which is %d", d.WarmupRatio, d.WarmupSteps)
+	}
+	v.count("dpo.batch_pairs", d.BatchPairs, 1, maxCount)
+	v.count("dpo.micro_pairs", d.MicroPairs, 0, maxCount)
+	if d.MicroPairs > d.BatchPairs {
+		v.add("dpo.micro_pairs", "is %d, must be at most dpo.batch_pairs, which is %d", d.MicroPairs, d.BatchPairs)
+	}
+	v.count("dpo.micro_tokens", d.MicroTokens, 0, maxCount)
+	v.count("dpo.epochs", d.Epochs, 1, 1000)
+	if e := d.EvalShare; !(e >= 0 && e < 1) {
+		v.add("dpo.eval_share", "is %v, must be at least 0 and below 1", e)
+	}
+	v.count("dpo.eval_steps", d.EvalSteps, 0, maxCount)
+	v.oneOf("dpo.best", d.Best, bests)
+	v.count("dpo.fid_texts", d.FIDTexts, 2, maxCount)
+	v.count("dpo.patience", d.Patience, 0, maxCount)
+	v.oneOf("dpo.non_finite", d.NonFinite, nonFinites)
+	v.between("dpo.max_grad_norm", d.MaxGradNorm, 0, 1e6)
+	v.between("dpo.weight_decay", d.WeightDecay, 0, 10)
+	for key, beta := range map[string]float64{"dpo.adam_beta1": d.AdamBeta1, "dpo.adam_beta2": d.AdamBeta2} {
+		if !(beta >= 0 && beta < 1) {
+			v.add(key, "is %v, must be at least 0 and below 1", beta)
+		}
+	}
+	v.above("dpo.adam_eps", d.AdamEps, 0, 1)
 }
 
 type validator struct {
