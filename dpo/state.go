@@ -2,19 +2,132 @@ package dpo
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
+	"popri/optim"
 	"popri/safetensors"
 )
 
-// Save writes the optimizer's state: updates done and both moments.
-func (t *Trainer) Save(path string) error {
-	var list []safetensors.Tensor
-	for i := range t.opt.Adam.M {
-		n := []int64{int64(len(t.opt.Adam.M[i]))}
-		list = append(list, safetensors.FromFloat32(fmt.Sprintf("m.%05d", i), n, t.opt.Adam.M[i]), safetensors.FromFloat32(fmt.Sprintf("v.%05d", i), n, t.opt.Adam.V[i]))
+// moments is what an update changes: the adapters and AdamW's state.
+type moments struct {
+	params, m, v [][]float32
+	steps        int // AdamW's, for its bias correction
+}
+
+// live returns the trainer's own memory.
+func (t *Trainer) live() moments {
+	x := moments{m: t.opt.Adam.M, v: t.opt.Adam.V, steps: t.opt.Adam.Step}
+	for _, p := range t.opt.Params {
+		x.params = append(x.params, p.View32())
 	}
-	return safetensors.Write(path, list, map[string]string{"steps": strconv.Itoa(t.done)})
+	return x
+}
+
+func (x moments) clone() moments {
+	each := func(list [][]float32) (out [][]float32) {
+		for _, l := range list {
+			out = append(out, slices.Clone(l))
+		}
+		return out
+	}
+	return moments{each(x.params), each(x.m), each(x.v), x.steps}
+}
+
+// assume sets adapters and AdamW to x.
+func (t *Trainer) assume(x moments) {
+	own := t.live()
+	for i := range own.params {
+		copy(own.params[i], x.params[i])
+		copy(own.m[i], x.m[i])
+		copy(own.v[i], x.v[i])
+	}
+	t.opt.Adam.Step = x.steps
+}
+
+func (x moments) tensors(prefix string, params bool) (list []safetensors.Tensor) {
+	kinds := []struct {
+		name   string
+		values [][]float32
+	}{{"m", x.m}, {"v", x.v}, {"p", x.params}}
+	for _, k := range kinds {
+		if k.name == "p" && !params {
+			continue
+		}
+		for i, v := range k.values {
+			list = append(list, safetensors.FromFloat32(fmt.Sprintf("%s%s.%05d", prefix, k.name, i), []int64{int64(len(v))}, v))
+		}
+	}
+	return list
+}
+
+// readTensors fills x, whose slices have the sizes that are wanted.
+func (x moments) readTensors(f *safetensors.File, prefix string, params bool) error {
+	for kind, into := range map[string][][]float32{"m": x.m, "v": x.v, "p": x.params} {
+		if kind == "p" && !params {
+			continue
+		}
+		for i := range into {
+			name := fmt.Sprintf("%s%s.%05d", prefix, kind, i)
+			stored, ok := f.Tensor(name)
+			if !ok {
+				return fmt.Errorf("dpo: %s: tensor %s is missing", f.Path(), name)
+			}
+			data, err := stored.Float32s()
+			if err != nil {
+				return fmt.Errorf("dpo: %s: %w", f.Path(), err)
+			}
+			if len(data) != len(into[i]) {
+				return fmt.Errorf("dpo: %s: tensor %s has %d values, the adapter %d", f.Path(), name, len(data), len(into[i]))
+			}
+			copy(into[i], data)
+		}
+	}
+	return nil
+}
+
+// counters are what a state holds besides tensors.
+func (t *Trainer) counters() map[string]string {
+	return map[string]string{"steps": strconv.Itoa(t.done), "adam_steps": strconv.Itoa(t.opt.Adam.Step), "schedule": strconv.Itoa(t.position), "num_tokens": strconv.FormatInt(t.tokens, 10)}
+}
+
+// readCounters wants the number of steps; what else is missing, as in files of earlier versions, follows from it.
+func (t *Trainer) readCounters(f *safetensors.File) error {
+	stored := f.Metadata()
+	number := func(key string, missing int64) (int64, error) {
+		text, ok := stored[key]
+		if !ok && key != "steps" {
+			return missing, nil
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return 0, fmt.Errorf("dpo: %s: %s is %q, want a number of 0 or more", f.Path(), key, text)
+		}
+		return n, nil
+	}
+	steps, err := number("steps", 0)
+	if err != nil {
+		return err
+	}
+	adam, err := number("adam_steps", steps)
+	if err != nil {
+		return err
+	}
+	position, err := number("schedule", steps)
+	if err != nil {
+		return err
+	}
+	tokens, err := number("num_tokens", 0)
+	if err != nil {
+		return err
+	}
+	t.done, t.opt.Adam.Step, t.position, t.tokens = int(steps), int(adam), int(position), tokens
+	return nil
+}
+
+// Save writes the optimizer's state: what is counted, and both moments.
+func (t *Trainer) Save(path string) error {
+	return safetensors.Write(path, t.live().tensors("", false), t.counters())
 }
 
 // Restore reads what [Trainer.Save] wrote. The adapter must be the one saved with it.
@@ -24,27 +137,26 @@ func (t *Trainer) Restore(path string) error {
 		return fmt.Errorf("dpo: %w", err)
 	}
 	defer f.Close()
-	steps, err := strconv.Atoi(f.Metadata()["steps"])
-	if err != nil || steps < 0 {
-		return fmt.Errorf("dpo: %s: the number of steps is %q", path, f.Metadata()["steps"])
+	if err := t.live().readTensors(f, "", false); err != nil {
+		return err
 	}
+	return t.readCounters(f)
+}
+
+// ResetOptimizer forgets AdamW's moments.
+func (t *Trainer) ResetOptimizer() {
 	for i := range t.opt.Adam.M {
-		for kind, into := range map[string][]float32{"m": t.opt.Adam.M[i], "v": t.opt.Adam.V[i]} {
-			name := fmt.Sprintf("%s.%05d", kind, i)
-			x, ok := f.Tensor(name)
-			if !ok {
-				return fmt.Errorf("dpo: %s: tensor %s is missing", path, name)
-			}
-			data, err := x.Float32s()
-			if err != nil {
-				return fmt.Errorf("dpo: %s: %w", path, err)
-			}
-			if len(data) != len(into) {
-				return fmt.Errorf("dpo: %s: tensor %s has %d values, the adapter %d", path, name, len(data), len(into))
-			}
-			copy(into, data)
-		}
+		clear(t.opt.Adam.M[i])
+		clear(t.opt.Adam.V[i])
 	}
-	t.done, t.opt.Adam.Step = steps, steps
+	t.opt.Adam.Step = 0
+}
+
+// ResetSchedule begins a new schedule of learning rates with the next step.
+func (t *Trainer) ResetSchedule(s optim.Schedule) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	t.Schedule, t.position = s, 0
 	return nil
 }

@@ -26,7 +26,10 @@ type Metrics struct {
 	LogitsRejected  float64 `json:"logits/rejected"`
 	GradNorm        float64 `json:"grad_norm"` // before clipping
 	LearningRate    float64 `json:"learning_rate"`
+	NumTokens       int64   `json:"num_tokens"` // read so far: each completion with its prompt, as TRL counts them
+	Epoch           float64 `json:"epoch"`      // gone through of the round's pairs after the step
 	Pairs           int     `json:"pairs"`
+	NonFinite       int     `json:"non_finite,omitempty"` // pairs left out, whose loss or gradient was no finite number
 }
 
 // Trainer holds the adapters' optimizer over all rounds.
@@ -37,9 +40,16 @@ type Trainer struct {
 	Beta       float64 // for the rewards β·(log π − log π_ref)
 	Schedule   optim.Schedule
 	BatchPairs int // pairs of one update
-	MicroPairs int // pairs of one forward pass
-	opt        *lm.Trainer
-	done       int // updates done, over all rounds
+	MicroPairs int // pairs of one forward pass, at most
+	// MicroTokens bounds the tokens of one forward pass, padding included; pairs are then put together by length. 0 takes
+	// MicroPairs at a time in the order given.
+	MicroTokens int
+	// WeightsHash is [HashWeights] of Model where the caller knows it already.
+	WeightsHash string
+	opt         *lm.Trainer
+	done        int   // updates done, over all rounds
+	position    int   // in the schedule
+	tokens      int64 // read so far
 }
 
 // NewTrainer prepares training of the adapter. adam holds beta1, beta2 and epsilon.
@@ -151,13 +161,14 @@ func (t *Trainer) check(pairs []Pair) error {
 }
 
 // Step does one update on the mean loss of pairs, whose reference log-probabilities must be there. A loss or gradient that
-// is not finite changes nothing and is an error that names the pair.
+// is not finite changes nothing and is a [*NonFinite], which names the pairs.
 func (t *Trainer) Step(pairs []Pair) (Metrics, error) {
 	if err := t.check(pairs); err != nil {
 		return Metrics{}, err
 	}
-	m := Metrics{Step: t.done + 1, LearningRate: t.Schedule.At(t.done), Pairs: len(pairs)}
-	parts := make([]part, (len(pairs)+t.MicroPairs-1)/t.MicroPairs)
+	m := Metrics{Step: t.done + 1, LearningRate: t.Schedule.At(t.position), NumTokens: t.tokens + countTokens(pairs), Pairs: len(pairs)}
+	g := t.group(pairs)
+	parts := make([]part, len(g.ends))
 	defer func() {
 		for _, p := range parts {
 			for _, g := range p.grads {
@@ -167,8 +178,8 @@ func (t *Trainer) Step(pairs []Pair) (Metrics, error) {
 	}()
 	// The parts are computed side by side and added in their order, so that the bits do not depend on the threads.
 	err := tensor.Parallel(len(parts), func(i int, s *tensor.Scope) error {
-		from := i * t.MicroPairs
-		return t.part(s, &parts[i], pairs[from:min(from+t.MicroPairs, len(pairs))], from, len(pairs))
+		from, to := g.bounds(i)
+		return t.part(s, &parts[i], g.pairs[from:to], from, len(pairs))
 	})
 	if err == nil {
 		err = tensor.Run(func(s *tensor.Scope) error {
@@ -185,10 +196,15 @@ func (t *Trainer) Step(pairs []Pair) (Metrics, error) {
 			return err
 		})
 	}
+	if bad(m.GradNorm) {
+		err = t.blame(pairs, m.GradNorm)
+	}
 	if err != nil {
-		return m, fmt.Errorf("dpo: step %d: %w", m.Step, err)
+		return m, fmt.Errorf("dpo: step %d: %w", m.Step, g.original(err))
 	}
 	t.done++
+	t.position++
+	t.tokens = m.NumTokens
 	return m, nil
 }
 
@@ -198,13 +214,14 @@ type part struct {
 	grads   []tensor.Tensor // kept
 }
 
-// part computes the pairs that begin at index from, of total in the step.
+// part computes the pairs that begin at index from, of total in the step. Pairs without a finite loss give a [*NonFinite].
 func (t *Trainer) part(s *tensor.Scope, p *part, pairs []Pair, from, total int) (err error) {
 	n := float64(total)
 	s.WithGrad(func() {
 		sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
 		lp := sums(sc, pairs)
 		byRow := make([]float64, 2*len(pairs))
+		var refused NonFinite
 		for i, pair := range pairs {
 			if !pair.HasReference {
 				err = fmt.Errorf("pair %d has no reference log-probabilities", from+i)
@@ -213,11 +230,15 @@ func (t *Trainer) part(s *tensor.Scope, p *part, pairs []Pair, from, total int) 
 			e := Example{lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1], len(pair.Chosen), len(pair.Rejected)}
 			loss, gc, gr := t.Loss.Eval(e)
 			if bad(loss) || bad(gc) || bad(gr) {
-				err = fmt.Errorf("pair %d: the loss is %g (log-probabilities %g and %g, reference %g and %g)", from+i, loss, lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1])
-				return
+				refused.add(from+i, fmt.Sprintf("the loss is %g (log-probabilities %g and %g, reference %g and %g)", loss, lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1]))
+				continue
 			}
 			byRow[2*i], byRow[2*i+1] = gc/n, gr/n
 			p.metrics.add(loss/n, e, t.Beta, n)
+		}
+		if len(refused.Pairs) > 0 {
+			err = &refused
+			return
 		}
 		// Averaged over the tokens of each part and then over the parts, as TRL logs it.
 		var sum [2]float64

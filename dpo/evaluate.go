@@ -1,0 +1,89 @@
+package dpo
+
+import (
+	"context"
+	"fmt"
+)
+
+// Evaluation is one measurement in the course of a training, under TRL's names. Figures of held-out pairs are means over
+// them and are zero where none are held out.
+type Evaluation struct {
+	Step            int      `json:"step"` // updates of this training, from 1
+	Epoch           float64  `json:"epoch"`
+	Pairs           int      `json:"eval_pairs"`
+	Loss            float64  `json:"eval_loss"`
+	RewardsChosen   float64  `json:"eval_rewards/chosen"`
+	RewardsRejected float64  `json:"eval_rewards/rejected"`
+	RewardsMargins  float64  `json:"eval_rewards/margins"`
+	Accuracy        float64  `json:"eval_rewards/accuracies"`
+	LogpsChosen     float64  `json:"eval_logps/chosen"`
+	LogpsRejected   float64  `json:"eval_logps/rejected"`
+	NonFinite       int      `json:"eval_non_finite,omitempty"` // held-out pairs left out of the means
+	FID             *float64 `json:"eval_fid,omitempty"`        // where the training is judged by it
+	Best            bool     `json:"best,omitempty"`            // none before was as good
+}
+
+// Evaluate measures the current adapters on pairs, whose reference log-probabilities must be there. Pairs without a finite
+// loss give a [*NonFinite], or are left out and counted if skip is set.
+func (t *Trainer) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluation, error) {
+	lp := make([][2]float64, len(pairs))
+	if err := t.LogProbs(ctx, pairs, func(i int, chosen, rejected float64) { lp[i] = [2]float64{chosen, rejected} }); err != nil {
+		return Evaluation{}, err
+	}
+	var refused NonFinite
+	var examples []Example
+	var losses []float64
+	for i, p := range pairs {
+		if !p.HasReference {
+			return Evaluation{}, fmt.Errorf("dpo: held-out pair %d has no reference log-probabilities", i)
+		}
+		e := Example{lp[i][0], lp[i][1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected)}
+		loss, _, _ := t.Loss.Eval(e)
+		if bad(loss) || bad(e.chosen()) || bad(e.rejected()) {
+			refused.add(i, fmt.Sprintf("the loss is %g (log-probabilities %g and %g, reference %g and %g)", loss, lp[i][0], lp[i][1], p.Reference[0], p.Reference[1]))
+			continue
+		}
+		examples, losses = append(examples, e), append(losses, loss)
+	}
+	if len(refused.Pairs) > 0 && (!skip || len(examples) == 0) {
+		return Evaluation{}, fmt.Errorf("dpo: held-out pairs: %w", &refused)
+	}
+	var m Metrics
+	n := float64(len(examples))
+	for i, e := range examples {
+		m.add(losses[i]/n, e, t.Beta, n)
+	}
+	return Evaluation{Pairs: len(examples), Loss: m.Loss, RewardsChosen: m.RewardsChosen, RewardsRejected: m.RewardsRejected, RewardsMargins: m.RewardsMargins,
+		Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected, NonFinite: len(refused.Pairs)}, nil
+}
+
+// HoldOut sets about share of the groups of pairs apart, at least one group where there are two, chosen by order, a
+// permutation of the groups. group says which pairs belong together, as those of one prompt do: a prompt that is trained on
+// tells too much of the others.
+func HoldOut(pairs []Pair, share float64, group func(Pair) int, perm func(n int) []int) (train, held []Pair) {
+	if share <= 0 {
+		return pairs, nil
+	}
+	var groups []int
+	place := map[int]int{}
+	for _, p := range pairs {
+		k := group(p)
+		if _, ok := place[k]; !ok {
+			place[k] = len(groups)
+			groups = append(groups, k)
+		}
+	}
+	n := min(max(1, int(share*float64(len(groups))+0.5)), len(groups)-1)
+	out := map[int]bool{}
+	for _, g := range perm(len(groups))[:max(0, n)] {
+		out[g] = true
+	}
+	for _, p := range pairs {
+		if out[place[group(p)]] {
+			held = append(held, p)
+		} else {
+			train = append(train, p)
+		}
+	}
+	return train, held
+}

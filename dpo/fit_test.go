@@ -1,0 +1,618 @@
+package dpo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"popri/lm"
+	"popri/lora"
+	"popri/optim"
+	"popri/safetensors"
+	"popri/tensor"
+)
+
+const testVocab = 40
+
+// testTrainer makes a small random model of two layers with an adapter. scale is the size of the initial weights.
+func testTrainer(t *testing.T, loss Loss, rate float64, micro int) *Trainer {
+	t.Helper()
+	r := rand.New(rand.NewPCG(7, 7))
+	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: testVocab, Context: 48, Hidden: 32, Layers: 2, Heads: 2, Inner: 64, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true,
+		EOS: []int32{0}, ScaleAttn: true}, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, func() float64 { return 4 * r.NormFloat64() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Free)
+	a, err := lora.New(m, lora.Config{Rank: 4, Alpha: 8}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Free)
+	tr, err := NewTrainer(m, a, loss, 0.5, optim.Schedule{Kind: "constant", Peak: rate, Total: 1000}, [3]float64{0.9, 0.999, 1e-8}, 0, 1, 8, micro)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func testLoss(t *testing.T, name string, p Params) Loss {
+	t.Helper()
+	l, err := NewLoss(name, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// testPairs makes pairs whose chosen completions are of the lower half of the vocabulary and the rejected ones of the
+// upper half.
+func testPairs(n int, seed uint64) []Pair {
+	r := rand.New(rand.NewPCG(seed, 1))
+	ids := func(n, from, below int) (out []int32) {
+		for range n {
+			out = append(out, int32(from+r.IntN(below-from)))
+		}
+		return out
+	}
+	pairs := make([]Pair, n)
+	for i := range pairs {
+		pairs[i] = Pair{PromptIndex: i, Prompt: ids(1+r.IntN(12), 1, testVocab), Chosen: append(ids(1+r.IntN(6), 1, testVocab/2), 0),
+			Rejected: append(ids(1+r.IntN(6), testVocab/2, testVocab), 0), RejectedIndex: 1}
+	}
+	return pairs
+}
+
+func referenced(t *testing.T, tr *Trainer, pairs []Pair) []Pair {
+	t.Helper()
+	if err := tr.Reference(t.Context(), pairs); err != nil {
+		t.Fatal(err)
+	}
+	return pairs
+}
+
+func inOrder(n int) func(int) []int {
+	return func(epoch int) []int { return rand.New(rand.NewPCG(3, uint64(epoch))).Perm(n) }
+}
+
+// disturb moves the adapters away from their beginning, where B is zero and with it A's gradient.
+func disturb(tr *Trainer) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, p := range tr.live().params {
+		for i := range p {
+			p[i] += float32(0.05 * r.NormFloat64())
+		}
+	}
+}
+
+// TestFirstStep: the policy still is the reference, so the loss is what a margin of 0 gives.
+func TestFirstStep(t *testing.T) {
+	beta := 0.3
+	for name, want := range map[string]float64{"sigmoid": math.Ln2, "sigmoid_norm": math.Ln2, "cdpo": math.Ln2, "robust": math.Ln2, "hinge": 1, "ipo": 1 / (4 * beta * beta), "ipo_sum": 1 / (4 * beta * beta)} {
+		for _, tokens := range []int{0, 60} {
+			tr := testTrainer(t, testLoss(t, name, Params{Beta: beta, LabelSmoothing: 0.1}), 1e-3, 3)
+			tr.MicroTokens = tokens
+			m, err := tr.Step(referenced(t, tr, testPairs(20, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !(math.Abs(m.Loss-want) <= 1e-6*max(1, want)) || !(math.Abs(m.RewardsMargins) <= 1e-6) {
+				t.Errorf("%s, %d tokens at a time: the first loss is %v, want %v; margin %g", name, tokens, m.Loss, want, m.RewardsMargins)
+			}
+		}
+	}
+}
+
+// gradient returns loss and gradient of a step on pairs, for all parameters in turn.
+func gradient(t *testing.T, tr *Trainer, pairs []Pair) (loss float64, out []float64) {
+	t.Helper()
+	err := tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
+		var p part
+		defer func() {
+			for _, g := range p.grads {
+				g.Free()
+			}
+		}()
+		if err := tr.part(s, &p, pairs, 0, len(pairs)); err != nil {
+			return err
+		}
+		loss = p.metrics.Loss
+		for _, g := range p.grads {
+			for _, x := range g.View32() {
+				out = append(out, float64(x))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loss, out
+}
+
+// TestModelGradients: along its own direction, and along a random one, the gradient of the adapters is what differences
+// of the loss give, for every loss.
+func TestModelGradients(t *testing.T) {
+	for _, name := range Losses() {
+		for _, sft := range []float64{0, 0.4} {
+			if sft > 0 && name != "sigmoid" {
+				continue
+			}
+			tr := testTrainer(t, testLoss(t, name, Params{Beta: 0.2, LabelSmoothing: 0.1, SFT: sft}), 1e-3, 8)
+			pairs := referenced(t, tr, testPairs(6, 2))
+			disturb(tr)
+			_, g := gradient(t, tr, pairs)
+			norm := 0.0
+			for _, x := range g {
+				norm += x * x
+			}
+			norm = math.Sqrt(norm)
+			start := tr.live().clone()
+			r := rand.New(rand.NewPCG(9, 9))
+			noise := make([]float64, len(g))
+			for i := range noise {
+				noise[i] = r.NormFloat64() / math.Sqrt(float64(len(g)))
+			}
+			for what, direction := range map[string]func(i int) float64{"its own": func(i int) float64 { return g[i] / norm }, "a random": func(i int) float64 { return g[i]/norm + noise[i] }} {
+				const h = 2e-2
+				at := func(step float64) float64 {
+					tr.assume(start)
+					i := 0
+					for _, p := range tr.live().params {
+						for k := range p {
+							p[k] += float32(step * direction(i))
+							i++
+						}
+					}
+					loss, _ := gradient(t, tr, pairs)
+					return loss
+				}
+				want := 0.0
+				for i, x := range g {
+					want += x * direction(i)
+				}
+				// Richardson's extrapolation takes the curvature's share out.
+				wide, narrow := (at(h)-at(-h))/(2*h), (at(h/2)-at(-h/2))/h
+				if got := (4*narrow - wide) / 3; !(math.Abs(got-want) <= 2e-3*math.Max(math.Abs(want), 0.05*norm)) || norm < 1e-3 {
+					t.Errorf("%s, SFT %g: in %s direction the loss changes by %g, the gradient says %g (norm %g)", name, sft, what, got, want, norm)
+				}
+			}
+		}
+	}
+}
+
+// TestGrouping: every pair is in one pass, passes keep to the limits, and the update is the same but for rounding.
+func TestGrouping(t *testing.T) {
+	tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 4)
+	pairs := referenced(t, tr, testPairs(23, 3))
+	disturb(tr)
+	start := tr.live().clone()
+	var want []float64
+	for _, c := range []struct{ pairs, tokens int }{{23, 0}, {4, 0}, {23, 1}, {5, 70}, {23, 90}, {1, 1000}, {23, 100000}} {
+		tr.MicroPairs, tr.MicroTokens = c.pairs, c.tokens
+		g := tr.group(pairs)
+		seen := slices.Sorted(slices.Values(g.order))
+		if len(seen) != len(pairs) || !slices.Equal(slices.Compact(seen), seen) || g.ends[len(g.ends)-1] != len(pairs) {
+			t.Fatalf("%+v: the order is %v, cut at %v", c, g.order, g.ends)
+		}
+		for i := range g.ends {
+			from, to := g.bounds(i)
+			width := 0
+			for k := from; k < to; k++ {
+				if g.pairs[k].PromptIndex != g.order[k] {
+					t.Fatalf("%+v: pair %d is at %d", c, g.pairs[k].PromptIndex, k)
+				}
+				width = max(width, g.pairs[k].length())
+			}
+			if n := to - from; n < 1 || n > c.pairs || c.tokens > 0 && n > 1 && n*width > c.tokens {
+				t.Errorf("%+v: a pass of %d pairs of up to %d tokens", c, n, width)
+			}
+		}
+		tr.assume(start)
+		tr.done, tr.position = 0, 0
+		m, err := tr.Step(pairs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []float64{m.Loss, m.RewardsChosen, m.RewardsRejected, m.RewardsMargins, m.Accuracy, m.LogpsChosen, m.LogpsRejected, m.GradNorm}
+		for _, moment := range tr.live().m { // proportional to the gradient
+			for _, x := range moment {
+				got = append(got, float64(x))
+			}
+		}
+		if want == nil {
+			want = got
+		}
+		for i := range got {
+			if !(math.Abs(got[i]-want[i]) <= 1e-5*(1+math.Abs(want[i]))) {
+				t.Fatalf("%+v: figure %d is %g, want %g", c, i, got[i], want[i])
+			}
+		}
+	}
+	if g := tr.group(nil); len(g.ends) != 0 {
+		t.Errorf("no pairs make %d passes", len(g.ends))
+	}
+}
+
+// spoiled gives one pair, known by its reference, a loss or a gradient that is not finite.
+type spoiled struct {
+	Loss
+	reference      float64
+	loss, gradient float64
+}
+
+func (l spoiled) Eval(e Example) (loss, gc, gr float64) {
+	loss, gc, gr = l.Loss.Eval(e)
+	if e.RefChosen == l.reference {
+		return loss + l.loss, gc + l.gradient, gr
+	}
+	return loss, gc, gr
+}
+
+func TestNonFinite(t *testing.T) {
+	for _, c := range []struct {
+		what           string
+		loss, gradient float64
+	}{{"loss", math.NaN(), 0}, {"loss", math.Inf(1), 0}, {"loss", 0, math.NaN()}, {"gradient", 0, 1e300}} {
+		for _, tokens := range []int{0, 60} {
+			tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 2)
+			tr.MicroTokens = tokens
+			pairs := referenced(t, tr, testPairs(16, 4))
+			tr.Loss = spoiled{tr.Loss, pairs[11].Reference[0], c.loss, c.gradient}
+			before := tr.live().clone()
+			batch := []Pair{pairs[3], pairs[11], pairs[0], pairs[7], pairs[8]}
+			m, err := tr.Step(batch)
+			n, ok := errors.AsType[*NonFinite](err)
+			if !ok || !slices.Equal(n.Pairs, []int{1}) || !strings.Contains(err.Error(), "pair 1: the "+c.what) {
+				t.Fatalf("%+v: %+v, %v", c, m, err)
+			}
+			if !reflect.DeepEqual(before, tr.live()) || tr.Steps() != 0 || tr.tokens != 0 {
+				t.Errorf("%+v: the step has changed something", c)
+			}
+
+			f := &Fit{Trainer: tr, Pairs: pairs, Epochs: 2, Order: inOrder(16)}
+			o, err := f.Run(t.Context())
+			if _, ok := errors.AsType[*NonFinite](err); !ok || !strings.Contains(err.Error(), "number 11 of all, prompt 11") {
+				t.Errorf("%+v: %v", c, err)
+			}
+			if len(o.Steps) > 1 || tr.Steps() != len(o.Steps) {
+				t.Errorf("%+v: %d steps before the end", c, len(o.Steps))
+			}
+
+			// Skipped, the rest is trained on as if the pair were not there.
+			tr.assume(before)
+			tr.done, tr.position, tr.tokens = 0, 0, 0
+			f.SkipNonFinite = true
+			if o, err = f.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			skipped := 0
+			for _, m := range o.Steps {
+				skipped += m.NonFinite
+			}
+			if !slices.Equal(o.NonFinite, []int{11, 11}) || skipped != 2 || o.Updates != 4 || len(o.Steps) != 4 {
+				t.Errorf("%+v: %+v", c, o)
+			}
+			got := tr.live().clone()
+			tr.assume(before)
+			tr.done, tr.position, tr.tokens = 0, 0, 0
+			for epoch := range 2 {
+				order := f.Order(epoch)
+				for at := 0; at < 16; at += 8 {
+					var batch []Pair
+					for _, i := range order[at : at+8] {
+						if i != 11 {
+							batch = append(batch, pairs[i])
+						}
+					}
+					if _, err := tr.Step(batch); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if !reflect.DeepEqual(got, tr.live()) {
+				t.Errorf("%+v: the adapters are not those of a training without the pair", c)
+			}
+		}
+	}
+	// Where nothing is finite there is nothing to train on.
+	tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 2)
+	pairs := referenced(t, tr, testPairs(10, 4))
+	for i := range pairs {
+		pairs[i].Reference[0] = math.NaN()
+	}
+	f := &Fit{Trainer: tr, Pairs: pairs, Epochs: 2, Order: inOrder(10), SkipNonFinite: true}
+	if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no pair has a finite loss") {
+		t.Error(err)
+	}
+	if _, err := tr.Evaluate(t.Context(), pairs, true); err == nil {
+		t.Error("an evaluation of nothing is no error")
+	}
+	pairs[2].Reference[0] = -3
+	e, err := tr.Evaluate(t.Context(), pairs, true)
+	if err != nil || e.Pairs != 1 || e.NonFinite != 9 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := tr.Evaluate(t.Context(), pairs, false); err == nil || !strings.Contains(err.Error(), "pair 0") || !strings.Contains(err.Error(), "6 more") {
+		t.Error(err)
+	}
+}
+
+// TestResume interrupts a training after each of its updates and in its measurements; however often, it ends with the same
+// bits.
+func TestResume(t *testing.T) {
+	judged := errors.New("interrupted while judging")
+	run := func(t *testing.T, checkpoint string, interrupt bool) (*Outcome, moments, map[string]string) {
+		for attempt := 0; ; attempt++ {
+			if attempt > 100 {
+				t.Fatal("it never ends")
+			}
+			tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
+			pairs := referenced(t, tr, testPairs(29, 5))
+			train, held := HoldOut(pairs, 0.2, func(p Pair) int { return p.PromptIndex }, rand.New(rand.NewPCG(1, 1)).Perm)
+			ctx, stop := context.WithCancel(t.Context())
+			calls := 0
+			f := &Fit{Trainer: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)), EvalSteps: 2, KeepBest: true, Checkpoint: checkpoint, Key: "a",
+				OnStep: func(Metrics, int, int) {
+					if interrupt {
+						stop()
+					}
+				}}
+			f.Judge = func(ctx context.Context) (float64, error) {
+				if calls++; interrupt && attempt%3 == 1 {
+					return 0, judged
+				}
+				// Best in the middle: the distance of the adapters' size to some value.
+				return math.Abs(tensor.GlobalNorm(tr.live().params) - 5.73), nil
+			}
+			o, err := f.Run(ctx)
+			stop()
+			if err == nil {
+				if interrupt && attempt < o.Updates {
+					t.Fatalf("only %d attempts for %d updates", attempt, o.Updates)
+				}
+				return o, tr.live().clone(), tr.counters()
+			}
+			if !errors.Is(err, context.Canceled) && !errors.Is(err, judged) {
+				t.Fatal(err)
+			}
+		}
+	}
+	want, wantMoments, wantCounters := run(t, "", false)
+	if want.Updates != 12 || len(want.Evals) != 6 || want.Best == len(want.Evals)-1 || want.Best < 1 || want.Steps[11].NumTokens <= want.Steps[10].NumTokens {
+		t.Fatalf("the training is too plain to tell much: %d updates, %d measurements, best %d", want.Updates, len(want.Evals), want.Best)
+	}
+	path := filepath.Join(t.TempDir(), "training.safetensors")
+	for range 2 { // the second time everything is done already
+		got, gotMoments, gotCounters := run(t, path, want.Updates > 0 && !fileThere(path))
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("outcome %+v, want %+v", got, want)
+		}
+		if !reflect.DeepEqual(gotMoments, wantMoments) || !reflect.DeepEqual(gotCounters, wantCounters) {
+			t.Errorf("adapters or counters differ: %v, want %v", gotCounters, wantCounters)
+		}
+	}
+
+	tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
+	pairs := referenced(t, tr, testPairs(29, 5))
+	f := &Fit{Trainer: tr, Pairs: pairs, Epochs: 9, Order: inOrder(29), Checkpoint: path, Key: "b"}
+	if _, err := f.Run(t.Context()); !errors.Is(err, ErrForeignCheckpoint) || !strings.Contains(err.Error(), path) {
+		t.Errorf("another training's checkpoint gives %v", err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 7, 100, len(content) - 1} {
+		if err := os.WriteFile(path, content[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("a checkpoint of %d bytes of %d gives %v", n, len(content), err)
+		}
+	}
+}
+
+func fileThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func TestBestAndPatience(t *testing.T) {
+	values := []float64{3, 2, 2.5, 2, 7, 1}
+	for _, c := range []struct {
+		patience, best, evals int
+		keep                  bool
+	}{{0, 5, 6, true}, {3, 1, 5, true}, {2, 1, 4, true}, {1, 1, 3, true}, {1, 1, 3, false}} {
+		tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
+		pairs := referenced(t, tr, testPairs(8, 6))
+		var states []moments
+		f := &Fit{Trainer: tr, Pairs: pairs, Epochs: len(values), Order: inOrder(8), KeepBest: c.keep, Patience: c.patience}
+		f.Judge = func(context.Context) (float64, error) {
+			states = append(states, tr.live().clone())
+			return values[len(states)-1], nil
+		}
+		o, err := f.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := states[len(states)-1]
+		if c.keep {
+			want = states[c.best]
+		}
+		if o.Best != c.best || len(o.Evals) != c.evals || o.Stopped != (c.patience > 0) || o.Value != values[c.best] || *o.Evals[c.best].FID != values[c.best] || !reflect.DeepEqual(tr.live(), want) {
+			t.Errorf("%+v: best %d of %d, stopped %v, value %g", c, o.Best, len(o.Evals), o.Stopped, o.Value)
+		}
+		if tr.Steps() != c.evals {
+			t.Errorf("%+v: %d steps are counted", c, tr.Steps())
+		}
+	}
+	tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
+	f := &Fit{Trainer: tr, Pairs: referenced(t, tr, testPairs(8, 6)), Epochs: 1, Order: inOrder(8), Judge: func(context.Context) (float64, error) { return math.NaN(), nil }}
+	if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no number") {
+		t.Error(err)
+	}
+	f.Pairs = nil
+	if _, err := f.Run(t.Context()); err == nil {
+		t.Error("no pairs are no error")
+	}
+}
+
+func TestHoldOut(t *testing.T) {
+	pairs := testPairs(40, 7)
+	for i := range pairs {
+		pairs[i].PromptIndex = i / 4
+	}
+	group := func(p Pair) int { return p.PromptIndex }
+	for _, c := range []struct {
+		share float64
+		held  int
+	}{{0, 0}, {0.01, 4}, {0.3, 12}, {0.999, 36}} {
+		train, held := HoldOut(pairs, c.share, group, rand.New(rand.NewPCG(1, 1)).Perm)
+		if len(held) != c.held || len(train)+len(held) != 40 {
+			t.Errorf("share %g: %d held out of %d", c.share, len(held), len(train))
+		}
+		for _, h := range held {
+			if slices.ContainsFunc(train, func(p Pair) bool { return p.PromptIndex == h.PromptIndex }) {
+				t.Errorf("share %g: prompt %d is on both sides", c.share, h.PromptIndex)
+			}
+		}
+	}
+	if train, held := HoldOut(pairs[:3], 0.5, group, rand.New(rand.NewPCG(1, 1)).Perm); len(train) != 3 || len(held) != 0 {
+		t.Errorf("of one prompt %d pairs are held out", len(held))
+	}
+}
+
+func TestReferenceFrom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "reference.safetensors")
+	tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 3)
+	want := referenced(t, tr, testPairs(10, 8))
+	from := func(tr *Trainer, pairs []Pair, current bool) Cached {
+		t.Helper()
+		c, err := tr.ReferenceFrom(t.Context(), pairs, path, current)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range pairs {
+			if !p.HasReference || !current && i < len(want) && p.Reference != want[i].Reference {
+				t.Fatalf("pair %d has %v, want %v", i, p.Reference, want[i].Reference)
+			}
+		}
+		return c
+	}
+	fresh := func() []Pair { return testPairs(10, 8) }
+	if c := from(tr, fresh(), false); c.Read || c.Stale != nil {
+		t.Errorf("the first time: %+v", c)
+	}
+	if c := from(testTrainer(t, testLoss(t, "ipo", Params{Beta: 9}), 3, 3), fresh(), false); !c.Read || c.Stale != nil {
+		t.Errorf("the second time, with another loss: %+v", c)
+	}
+	// Whatever the result depends on makes it another file.
+	foreign := func(what string, c Cached) {
+		t.Helper()
+		if c.Read || c.Stale == nil || !strings.Contains(c.Stale.Error(), path) {
+			t.Errorf("%s: %+v", what, c)
+		}
+	}
+	foreign("fewer pairs", from(tr, fresh()[:9], false))
+	foreign("the pairs again", from(tr, fresh(), false))
+	current := fresh()
+	disturb(tr)
+	foreign("the current adapters", from(tr, current, true))
+	if current[0].Reference == want[0].Reference {
+		t.Error("the current adapters change nothing")
+	}
+	tr.live().params[0][0] += 0.5
+	foreign("other adapters", from(tr, fresh(), true))
+	foreign("without adapters", from(tr, fresh(), false))
+	other := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 3)
+	other.Model.Param(other.Model.Names()[0]).View32()[3] += 0.25
+	if hash, err := HashWeights(other.Model); err != nil || hash == tr.WeightsHash {
+		t.Errorf("another weight gives the same hash (%v)", err)
+	}
+	stale := fresh()
+	if c, err := other.ReferenceFrom(t.Context(), stale, path, false); err != nil || c.Read || c.Stale == nil {
+		t.Errorf("another weight: %+v, %v", c, err)
+	}
+	from(tr, fresh(), false)
+
+	// Damage is seen and mended.
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < len(content); at += 41 {
+		damaged := slices.Clone(content)
+		damaged[at] ^= 0x10
+		if err := os.WriteFile(path, damaged, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		from(tr, fresh(), false)
+		if mended, err := os.ReadFile(path); err != nil || !slices.Equal(mended, content) && !stillRead(t, path, tr) {
+			t.Fatalf("byte %d is not mended (%v)", at, err)
+		}
+	}
+	for _, n := range []int{0, 5, len(content) / 2} {
+		if err := os.WriteFile(path, content[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		foreign(fmt.Sprint(n, " bytes"), from(tr, fresh(), false))
+	}
+	if err := safetensors.Write(path, nil, map[string]string{"key": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	foreign("an empty file", from(tr, fresh(), false))
+}
+
+// stillRead: damage in what does not matter, such as padding, may stay.
+func stillRead(t *testing.T, path string, tr *Trainer) bool {
+	t.Helper()
+	c, err := tr.ReferenceFrom(t.Context(), testPairs(10, 8), path, false)
+	return err == nil && c.Read
+}
+
+// TestLearning: pairs with a plain rule are learnt, and the rule holds for pairs never seen; where chance decides which of
+// the two is chosen there is nothing to learn.
+func TestLearning(t *testing.T) {
+	learn := func(shuffle bool) (first, last, train Evaluation) {
+		tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 5e-3, 8)
+		pairs := testPairs(600, 11)
+		if shuffle {
+			r := rand.New(rand.NewPCG(12, 12))
+			for i, p := range pairs {
+				if r.IntN(2) == 0 {
+					pairs[i].Chosen, pairs[i].Rejected = p.Rejected, p.Chosen
+				}
+			}
+		}
+		referenced(t, tr, pairs)
+		f := &Fit{Trainer: tr, Pairs: pairs[:300], Held: pairs[300:], Epochs: 3, Order: inOrder(300), EvalSteps: 3}
+		o, err := f.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if train, err = tr.Evaluate(t.Context(), f.Pairs, false); err != nil {
+			t.Fatal(err)
+		}
+		return o.Evals[0], o.Evals[len(o.Evals)-1], train
+	}
+	first, last, train := learn(false)
+	t.Logf("planted: held-out accuracy %.3f, margin %.3f to %.3f, loss %.3f", last.Accuracy, first.RewardsMargins, last.RewardsMargins, last.Loss)
+	if !(last.Accuracy > 0.95) || !(last.RewardsMargins > first.RewardsMargins+1) || !(last.Loss < first.Loss) || !(train.Accuracy > 0.95) {
+		t.Errorf("planted: %+v, at first %+v, on what it was trained on %+v", last, first, train)
+	}
+	// Half of 300 coins fall one way, give or take 9 (one standard deviation).
+	_, last, train = learn(true)
+	t.Logf("shuffled: held-out accuracy %.3f, margin %.3f, accuracy in training %.3f", last.Accuracy, last.RewardsMargins, train.Accuracy)
+	if math.Abs(last.Accuracy-0.5) > 0.1 {
+		t.Errorf("shuffled: %+v, on what it was trained on %+v", last, train)
+	}
+}

@@ -1,0 +1,74 @@
+package dpo
+
+import (
+	"errors"
+	"slices"
+)
+
+// grouped is a step's pairs in the order in which they are computed, cut into forward passes.
+type grouped struct {
+	pairs []Pair
+	order []int // where each stood in the step
+	ends  []int // of each pass
+}
+
+func (g grouped) bounds(i int) (from, to int) {
+	if i > 0 {
+		from = g.ends[i-1]
+	}
+	return from, g.ends[i]
+}
+
+// original turns the places of a [*NonFinite] into those in the step.
+func (g grouped) original(err error) error {
+	if n, ok := errors.AsType[*NonFinite](err); ok && !n.original {
+		for i, p := range n.Pairs {
+			n.Pairs[i] = g.order[p]
+		}
+		n.original = true
+	}
+	return err
+}
+
+// length is the tokens of a pair's row: the prompt once, and both completions.
+func (p Pair) length() int { return len(p.Prompt) + len(p.Chosen) + len(p.Rejected) }
+
+// group cuts pairs into passes of at most MicroPairs. With a budget of tokens, pairs are first ordered by length, so that
+// rows of a pass need little padding, and a pass also ends before its rows, padded to the longest, would exceed the
+// budget. How pairs are grouped has no bearing on their weight in the step, so it changes the update by rounding alone.
+func (t *Trainer) group(pairs []Pair) grouped {
+	g := grouped{pairs: pairs, order: make([]int, len(pairs))}
+	for i := range g.order {
+		g.order[i] = i
+	}
+	if t.MicroTokens > 0 {
+		slices.SortStableFunc(g.order, func(a, b int) int { return pairs[b].length() - pairs[a].length() })
+		g.pairs = make([]Pair, len(pairs))
+		for i, from := range g.order {
+			g.pairs[i] = pairs[from]
+		}
+	}
+	width := 0
+	for i, p := range g.pairs {
+		n := i
+		if len(g.ends) > 0 {
+			n -= g.ends[len(g.ends)-1]
+		}
+		width = max(width, p.length())
+		if n > 0 && (n == t.MicroPairs || t.MicroTokens > 0 && (n+1)*width > t.MicroTokens) {
+			g.ends, width = append(g.ends, i), p.length()
+		}
+	}
+	if len(pairs) > 0 {
+		g.ends = append(g.ends, len(pairs))
+	}
+	return g
+}
+
+// countTokens counts as TRL does: each completion with a prompt of its own.
+func countTokens(pairs []Pair) (n int64) {
+	for _, p := range pairs {
+		n += int64(len(p.Prompt) + p.length())
+	}
+	return n
+}

@@ -1,0 +1,87 @@
+package dpo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"popri/tensor"
+)
+
+// NonFinite says that pairs have a loss or a gradient that is no finite number. Nothing was trained on the step.
+type NonFinite struct {
+	Pairs []int    // places in the step
+	Why   []string // what was met, for each
+
+	original bool // Pairs are in the step's order rather than in the one of computing
+}
+
+func (e *NonFinite) add(pair int, why string) {
+	e.Pairs, e.Why = append(e.Pairs, pair), append(e.Why, why)
+}
+
+// Error names the pairs, a few at most.
+func (e *NonFinite) Error() string {
+	const most = 3
+	var parts []string
+	for i, p := range e.Pairs[:min(len(e.Pairs), most)] {
+		parts = append(parts, fmt.Sprintf("pair %d: %s", p, e.Why[i]))
+	}
+	if more := len(e.Pairs) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// blame finds the pairs whose own gradient is not finite after the gradient of all of them was not: each is computed by
+// itself. Where none is, and only the sum is too large, all are named.
+func (t *Trainer) blame(pairs []Pair, norm float64) error {
+	norms := make([]float64, len(pairs))
+	err := tensor.Parallel(len(pairs), func(i int, s *tensor.Scope) error {
+		var p part
+		defer func() {
+			for _, g := range p.grads {
+				g.Free()
+			}
+		}()
+		if err := t.part(s, &p, pairs[i:i+1], i, len(pairs)); err != nil {
+			return err
+		}
+		views := make([][]float32, len(p.grads))
+		for k, g := range p.grads {
+			views[k] = g.View32()
+		}
+		norms[i] = tensor.GlobalNorm(views)
+		return nil
+	})
+	if e, ok := errors.AsType[*NonFinite](err); ok {
+		e.original = true
+	}
+	if err != nil {
+		return err
+	}
+	e := &NonFinite{original: true}
+	for i, n := range norms {
+		if bad(n) {
+			e.add(i, fmt.Sprintf("the gradient's norm is %g", n))
+		}
+	}
+	if len(e.Pairs) == 0 {
+		for i := range pairs {
+			e.add(i, fmt.Sprintf("the gradient's norm of all %d pairs together is %g", len(pairs), norm))
+		}
+	}
+	return e
+}
+
+// without returns pairs but those at the places given.
+func without[T any](list []T, places []int) []T {
+	var out []T
+	for i, x := range list {
+		if !slices.Contains(places, i) {
+			out = append(out, x)
+		}
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package dpo
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"math"
+	"runtime"
+
+	"popri/lm"
+	"popri/safetensors"
+	"popri/tensor"
+)
+
+// referenceForm is part of every key: it changes with what a file of reference log-probabilities holds and with how they
+// are computed.
+const referenceForm = "popri reference 1"
+
+// Cached says where reference log-probabilities came from.
+type Cached struct {
+	Read  bool  // from the file
+	Stale error // why a file that was there is not used: damaged, or of other pairs, another model, another type
+}
+
+// ReferenceFrom is [Trainer.Reference] with a file that keeps the result. It is read back only if its key, a hash of all
+// that the result depends on (the model's configuration and weights, the type of its arithmetic, the tokens of the pairs
+// and how they are computed together), is this one's and its content is whole; else the log-probabilities are computed and
+// the file is written anew. current takes the adapters as they are for the reference instead of none.
+func (t *Trainer) ReferenceFrom(ctx context.Context, pairs []Pair, path string, current bool) (Cached, error) {
+	key, err := t.referenceKey(pairs, current)
+	if err != nil {
+		return Cached{}, err
+	}
+	stale := readReference(path, key, pairs)
+	if stale == nil {
+		return Cached{Read: true}, nil
+	}
+	if errors.Is(stale, fs.ErrNotExist) {
+		stale = nil
+	}
+	var adapter lm.Adapter
+	if current {
+		adapter = t.Adapter
+	}
+	err = t.logProbs(ctx, pairs, adapter, func(i int, chosen, rejected float64) {
+		pairs[i].Reference, pairs[i].HasReference = [2]float64{chosen, rejected}, true
+	})
+	if err != nil {
+		return Cached{}, err
+	}
+	values := make([]float64, 0, 2*len(pairs))
+	for _, p := range pairs {
+		values = append(values, p.Reference[:]...)
+	}
+	return Cached{Stale: stale}, safetensors.Write(path, []safetensors.Tensor{safetensors.FromFloat64("log_probabilities", []int64{int64(len(pairs)), 2}, values)},
+		map[string]string{"key": key, "sha256": hashValues(values)})
+}
+
+// readReference fills pairs from a file, if it holds what the key asks for.
+func readReference(path, key string, pairs []Pair) error {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if got := f.Metadata()["key"]; got != key {
+		return fmt.Errorf("dpo: %s is of other pairs or another model: its key is %.16q, want %.16q", path, got, key)
+	}
+	stored, ok := f.Tensor("log_probabilities")
+	if !ok || stored.DType != safetensors.F64 {
+		return fmt.Errorf("dpo: %s holds no log-probabilities", path)
+	}
+	values, err := stored.Float64s()
+	if err != nil {
+		return fmt.Errorf("dpo: %s: %w", path, err)
+	}
+	if len(values) != 2*len(pairs) || hashValues(values) != f.Metadata()["sha256"] {
+		return fmt.Errorf("dpo: %s is damaged: its %d values are not those that were written", path, len(values))
+	}
+	for i := range pairs {
+		pairs[i].Reference, pairs[i].HasReference = [2]float64{values[2*i], values[2*i+1]}, true
+	}
+	return nil
+}
+
+func hashValues(values []float64) string {
+	h := sha256.New()
+	var b [8]byte
+	for _, v := range values {
+		binary.LittleEndian.PutUint64(b[:], math.Float64bits(v))
+		h.Write(b[:])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// referenceKey hashes what the reference log-probabilities of pairs depend on, to the last bit.
+func (t *Trainer) referenceKey(pairs []Pair, current bool) (string, error) {
+	if t.WeightsHash == "" {
+		var err error
+		if t.WeightsHash, err = HashWeights(t.Model); err != nil {
+			return "", err
+		}
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%s\x00%v\x00%s\x00%v\x00%d\x00%d\x00%v\x00", referenceForm, t.WeightsHash, t.Model.Compute, runtime.GOARCH, tensor.MatrixUnit(), t.MicroPairs, t.MicroTokens, current)
+	if current {
+		for _, p := range t.live().params {
+			hashFloats(h, p)
+		}
+	}
+	for _, p := range pairs {
+		for _, ids := range [][]int32{p.Prompt, p.Chosen, p.Rejected} {
+			// The length first, so that no two lists of pairs look alike.
+			b := binary.LittleEndian.AppendUint64(nil, uint64(len(ids)))
+			for _, id := range ids {
+				b = binary.LittleEndian.AppendUint32(b, uint32(id))
+			}
+			h.Write(b)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// HashWeights returns the SHA-256 of a model's configuration and weights.
+func HashWeights(m *lm.Model) (string, error) {
+	h := sha256.New()
+	config, err := json.Marshal(m.Config)
+	if err != nil {
+		return "", fmt.Errorf("dpo: %w", err)
+	}
+	h.Write(config)
+	err = tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range m.Names() {
+			w := m.Param(name)
+			fmt.Fprintf(h, "\x00%s\x00%v\x00%v\x00", name, w.DType(), w.Shape())
+			hashFloats(h, s.Float32s(w))
+		}
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+func hashFloats(h hash.Hash, values []float32) {
+	b := make([]byte, 0, 1<<16)
+	for _, v := range values {
+		if b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v)); len(b) == cap(b) {
+			h.Write(b)
+			b = b[:0]
+		}
+	}
+	h.Write(b)
+}
