@@ -583,8 +583,8 @@ func stillRead(t *testing.T, path string, tr *Trainer) bool {
 // the two is chosen there is nothing to learn.
 func TestLearning(t *testing.T) {
 	learn := func(shuffle bool) (first, last, train Evaluation) {
-		tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 5e-3, 8)
-		pairs := testPairs(600, 11)
+		tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 4e-3, 8)
+		pairs := testPairs(800, 11)
 		if shuffle {
 			r := rand.New(rand.NewPCG(12, 12))
 			for i, p := range pairs {
@@ -594,7 +594,7 @@ func TestLearning(t *testing.T) {
 			}
 		}
 		referenced(t, tr, pairs)
-		f := &Fit{Trainer: tr, Pairs: pairs[:300], Held: pairs[300:], Epochs: 3, Order: inOrder(300), EvalSteps: 3}
+		f := &Fit{Trainer: tr, Pairs: pairs[:500], Held: pairs[500:], Epochs: 3, Order: inOrder(500), EvalSteps: 9}
 		o, err := f.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)

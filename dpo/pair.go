@@ -20,6 +20,8 @@ type Pair struct {
 	RejectedIndex            int     //
 	ChosenScore              float64 // noisy mean score
 	RejectedScore            float64 //
+	RejectedRank             int     // among the prompt's samples, from 2; the chosen one has 1. 0 where nothing was ranked
+	Round                    int     // that the samples are of, from 1; 0 outside of runs
 	Reference                [2]float64
 	HasReference             bool // Reference holds the log-probabilities of chosen and rejected with the adapters off
 }
@@ -36,6 +38,8 @@ type pairRow struct {
 	RejectedIndex int64   `parquet:"rejected_index"`
 	ChosenScore   float64 `parquet:"chosen_score"`
 	RejectedScore float64 `parquet:"rejected_score"`
+	RejectedRank  int64   `parquet:"rejected_rank"`
+	Round         int64   `parquet:"round"`
 }
 
 // WritePairs writes pairs as Parquet: TRL's columns prompt, chosen and rejected, the token ids and the provenance.
@@ -44,7 +48,7 @@ func WritePairs(path string, pairs []Pair) error {
 		pw := parquet.NewGenericWriter[pairRow](w)
 		rows := make([]pairRow, len(pairs))
 		for i, p := range pairs {
-			rows[i] = pairRow{p.PromptText, p.ChosenText, p.RejectedText, p.Prompt, p.Chosen, p.Rejected, int64(p.PromptIndex), int64(p.ChosenIndex), int64(p.RejectedIndex), p.ChosenScore, p.RejectedScore}
+			rows[i] = pairRow{p.PromptText, p.ChosenText, p.RejectedText, p.Prompt, p.Chosen, p.Rejected, int64(p.PromptIndex), int64(p.ChosenIndex), int64(p.RejectedIndex), p.ChosenScore, p.RejectedScore, int64(p.RejectedRank), int64(p.Round)}
 		}
 		if _, err := pw.Write(rows); err != nil {
 			return err
@@ -72,7 +76,8 @@ func ReadPairs(path string) (pairs []Pair, err error) {
 			return nil, fmt.Errorf("dpo: %s: row %d has no token ids", path, i)
 		}
 		pairs = append(pairs, Pair{Prompt: r.PromptIDs, Chosen: r.ChosenIDs, Rejected: r.RejectedIDs, PromptText: r.Prompt, ChosenText: r.Chosen, RejectedText: r.Rejected,
-			PromptIndex: int(r.PromptIndex), ChosenIndex: int(r.ChosenIndex), RejectedIndex: int(r.RejectedIndex), ChosenScore: r.ChosenScore, RejectedScore: r.RejectedScore})
+			PromptIndex: int(r.PromptIndex), ChosenIndex: int(r.ChosenIndex), RejectedIndex: int(r.RejectedIndex), ChosenScore: r.ChosenScore, RejectedScore: r.RejectedScore,
+			RejectedRank: int(r.RejectedRank), Round: int(r.Round)})
 	}
 	return pairs, nil
 }

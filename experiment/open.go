@@ -173,6 +173,9 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := trainer.CheckMeasures(c.DPO, c.DPO.EvalShare > 0, reference != nil); err != nil {
+		return nil, mistake("%w", err)
+	}
 	debug.FreeOSMemory() // reading the data takes far more memory than keeping it
 	if !o.Resume {
 		if err := s.writeConfig(modelDir, o); err != nil {

@@ -77,6 +77,9 @@ func Report(dir string) (report.Report, error) {
 	case string(ledger.Fixed):
 		r.Privacy.FurtherNotes = append(r.Privacy.FurtherNotes, fmt.Sprintf("Each round asked %d of %d clients, drawn without replacement, in secret.", c.Fed.ClientsPerRound, budget.Clients))
 	}
+	if c.DPO.Best == "fid" {
+		r.Privacy.FurtherWarnings = append(r.Privacy.FurtherWarnings, "Each round kept the adapters whose samples lay nearest to the validation clients' texts, measured without noise: those clients are not protected, and the synthetic set depends on them")
+	}
 	if w := c.Provenance[corpusWarning]; w != "" {
 		r.Privacy.FurtherWarnings = append(r.Privacy.FurtherWarnings, w)
 	}

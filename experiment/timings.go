@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"time"
 
@@ -37,15 +38,29 @@ func (t *timings) events() trainer.Events {
 		StageEnd: func(s trainer.Stage) {
 			t.write("stage_end", map[string]any{"stage": s.Name, "round": s.Round, "seconds": s.Took.Seconds()})
 		},
-		Step: func(round int, m dpo.Metrics) {
-			t.write("dpo_step", map[string]any{"round": round, "step": m.Step, "loss": m.Loss, "rewards/chosen": m.RewardsChosen, "rewards/rejected": m.RewardsRejected,
-				"rewards/margins": m.RewardsMargins, "rewards/accuracies": m.Accuracy, "logps/chosen": m.LogpsChosen, "logps/rejected": m.LogpsRejected,
-				"logits/chosen": m.LogitsChosen, "logits/rejected": m.LogitsRejected, "grad_norm": m.GradNorm, "learning_rate": m.LearningRate, "pairs": m.Pairs})
+		Step: func(round int, m dpo.Metrics) { t.write("dpo_step", fields(round, m)) },
+		Eval: func(round int, e dpo.Evaluation) { t.write("dpo_eval", fields(round, e)) },
+		Reference: func(round int, c dpo.Cached) {
+			f := map[string]any{"round": round, "read": c.Read}
+			if c.Stale != nil {
+				f["not_read"] = c.Stale.Error()
+			}
+			t.write("dpo_reference", f)
 		},
 		RoundEnd: func(m trainer.RoundMetrics) {
 			t.write("round_end", map[string]any{"round": m.Round, "pairs": m.Pairs, "epsilon_spent": m.Epsilon, "loss": m.Loss, "score/chosen": m.ScoreChosen, "score/rejected": m.ScoreRejected})
 		},
 	}
+}
+
+// fields are the names and values that v has as JSON, with the round.
+func fields(round int, v any) map[string]any {
+	f := map[string]any{}
+	if b, err := json.Marshal(v); err == nil {
+		_ = json.Unmarshal(b, &f)
+	}
+	f["round"] = round
+	return f
 }
 
 // stage times f as the trainer's stages are timed.

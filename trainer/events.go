@@ -20,6 +20,10 @@ type RoundMetrics struct {
 	Pairs         int      `json:"pairs"`
 	Skipped       int      `json:"skipped_prompts"` // prompts without a pair, for too few different samples
 	Duplicates    int      `json:"duplicates"`      // samples whose text stands earlier in the same prompt
+	Ties          int      `json:"ties"`            // pairs of which a sample has the score of another one of its prompt
+	HeldOut       int      `json:"held_out"`        // of the pairs, not trained on
+	Steps         int      `json:"steps"`           // updates done
+	NonFinite     int      `json:"non_finite"`      // times that a pair was left out of an update for a loss or gradient that is not finite
 	Clients       int      `json:"clients"`
 	Sigma         float64  `json:"noise_multiplier"`
 	ScoreChosen   float64  `json:"score/chosen"`   // mean over pairs of the noised, post-processed score
@@ -32,7 +36,14 @@ type RoundMetrics struct {
 	Accuracy      float64  `json:"rewards/accuracies"`
 	Margin        float64  `json:"rewards/margins"` // of the round's last step
 	GradNorm      float64  `json:"grad_norm"`
-	Epsilon       float64  `json:"epsilon_spent"`
+	// Of the measurement that the round ends with: the best where dpo.best asks for it, else the last.
+	EvalStep     int      `json:"eval_step,omitempty"`
+	EvalLoss     *float64 `json:"eval_loss,omitempty"`
+	EvalAccuracy *float64 `json:"eval_rewards/accuracies,omitempty"`
+	EvalMargin   *float64 `json:"eval_rewards/margins,omitempty"`
+	EvalFID      *float64 `json:"eval_fid,omitempty"`
+	Stopped      bool     `json:"stopped,omitempty"` // early, by dpo.patience
+	Epsilon      float64  `json:"epsilon_spent"`
 }
 
 // Events are called as a run goes on; nil ones are left out. They must not keep their arguments.
@@ -41,6 +52,8 @@ type Events struct {
 	StageEnd   func(Stage)
 	Progress   func(s Stage, done, total int)
 	Step       func(round int, m dpo.Metrics)
+	Eval       func(round int, e dpo.Evaluation)
+	Reference  func(round int, c dpo.Cached) // the reference log-probabilities are there
 	RoundEnd   func(RoundMetrics)
 }
 
@@ -72,6 +85,20 @@ func Tee(list ...Events) Events {
 			for _, e := range list {
 				if e.Step != nil {
 					e.Step(round, m)
+				}
+			}
+		},
+		Eval: func(round int, m dpo.Evaluation) {
+			for _, e := range list {
+				if e.Eval != nil {
+					e.Eval(round, m)
+				}
+			}
+		},
+		Reference: func(round int, c dpo.Cached) {
+			for _, e := range list {
+				if e.Reference != nil {
+					e.Reference(round, c)
 				}
 			}
 		},

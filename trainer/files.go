@@ -26,6 +26,10 @@ const (
 	metricsFile   = "metrics.json"
 	adapterDir    = "adapter"
 	optimizerFile = "optimizer.safetensors"
+	referenceFile = "reference.safetensors" // log-probabilities of the round's pairs under the reference
+	trainingFile  = "training.safetensors"  // of a round that is not done: the state after the last update
+	StepsFile     = "steps.jsonl"           // a line of metrics for each update, under TRL's names
+	EvalsFile     = "evals.jsonl"           // a line for each measurement
 )
 
 // RoundDir is the folder of a round, from 1.
@@ -95,6 +99,19 @@ func Texts(rows []SampleRow) []string {
 		}
 	}
 	return out
+}
+
+// WriteLines writes values as JSON lines.
+func WriteLines[T any](path string, values []T) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		for _, v := range values {
+			if err := encoder.Encode(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func exists(path string) bool {

@@ -33,7 +33,6 @@ func (t *Trainer) sample(ctx context.Context, m *lm.Model, p sampling, dir, fina
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	g := t.Config.Generate
 	var all []SampleRow
 	total := len(p.prompts) * p.samples
 	partPrompts := max(1, partSamples/p.samples)
@@ -42,28 +41,12 @@ func (t *Trainer) sample(ctx context.Context, m *lm.Model, p sampling, dir, fina
 		path := filepath.Join(dir, fmt.Sprintf("part-%05d.parquet", from/partPrompts))
 		rows, err := readRows[SampleRow](path)
 		if err != nil || len(rows) != (to-from)*p.samples {
-			ids := make([][]int32, to-from)
-			for i := range ids {
-				ids[i] = p.prompts[from+i].IDs
-			}
-			out, err := m.Generate(ctx, ids, p.samples, lm.SampleOptions{
-				Temperature: p.temperature, TopP: p.topP, TopK: g.TopK, MaxNewTokens: p.maxNew, MinNewTokens: min(g.MinNewTokens, p.maxNew),
-				StopTokens: t.prompter.stopTokens(), Stop: t.prompter.stop(), Seed: rng.Seed(p.seed, fmt.Sprint(from)),
-				CacheBytes: t.cacheBytes(m),
-				Progress: func(done, _ int) {
-					if t.Events.Progress != nil {
-						t.Events.Progress(stage, len(all)+done, total)
-					}
-				}})
-			if err != nil {
-				return nil, err
-			}
-			rows = rows[:0]
-			for i := range out {
-				for j, s := range out[i] {
-					text, completion := t.prompter.Read(s.IDs, s.Finish == "stop")
-					rows = append(rows, SampleRow{Prompt: int64(from + i), Sample: int64(j), Text: text, Finish: s.Finish, IDs: completion, Model: p.label})
+			if rows, err = t.draw(ctx, m, p, from, to, func(done, _ int) {
+				if t.Events.Progress != nil {
+					t.Events.Progress(stage, len(all)+done, total)
 				}
+			}); err != nil {
+				return nil, err
 			}
 			if err := writeRows(path, rows); err != nil {
 				return nil, err
@@ -75,6 +58,30 @@ func (t *Trainer) sample(ctx context.Context, m *lm.Model, p sampling, dir, fina
 		return nil, err
 	}
 	return all, os.RemoveAll(dir)
+}
+
+// draw draws the samples of the prompts from one index to before another.
+func (t *Trainer) draw(ctx context.Context, m *lm.Model, p sampling, from, to int, progress func(done, total int)) ([]SampleRow, error) {
+	g := t.Config.Generate
+	ids := make([][]int32, to-from)
+	for i := range ids {
+		ids[i] = p.prompts[from+i].IDs
+	}
+	out, err := m.Generate(ctx, ids, p.samples, lm.SampleOptions{
+		Temperature: p.temperature, TopP: p.topP, TopK: g.TopK, MaxNewTokens: p.maxNew, MinNewTokens: min(g.MinNewTokens, p.maxNew),
+		StopTokens: t.prompter.stopTokens(), Stop: t.prompter.stop(), Seed: rng.Seed(p.seed, fmt.Sprint(from)),
+		CacheBytes: t.cacheBytes(m), Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	var rows []SampleRow
+	for i := range out {
+		for j, s := range out[i] {
+			text, completion := t.prompter.Read(s.IDs, s.Finish == "stop")
+			rows = append(rows, SampleRow{Prompt: int64(from + i), Sample: int64(j), Text: text, Finish: s.Finish, IDs: completion, Model: p.label})
+		}
+	}
+	return rows, nil
 }
 
 // cacheBytes turns generate.batch_tokens into the memory that so many tokens' keys and values take.

@@ -29,7 +29,7 @@ func samplesOf(n, j int) (prompts []Prompt, rows []SampleRow) {
 func plainTrainer(j, rank int) *Trainer {
 	t := &Trainer{}
 	t.Config.Generate = configs.Generate{Samples: j}
-	t.Config.DPO.RejectedRank = rank
+	t.Config.DPO.RejectedRank, t.Config.DPO.Pairs = rank, "rank"
 	t.Config.Scoring = configs.Scoring{Normalize: "none", ClipNorm: 1, Denoise: "none"}
 	return t
 }
@@ -79,6 +79,54 @@ func TestPairs(t *testing.T) {
 		if s.Noisy != release.Sum[i]/10 || s.Score != s.Noisy || s.Prompt != rows[i].Prompt || s.Sample != rows[i].Sample {
 			t.Errorf("score %d is %+v", i, s)
 		}
+	}
+
+	// The other selections: who is rejected for each of the prompts, and with which rank.
+	for _, c := range []struct {
+		pairs    string
+		margin   float64
+		rejected []int
+		ranks    []int
+		prompts  []int
+	}{
+		{"all", 0, []int{2, 3, 0, 2, 1}, []int{2, 3, 4, 2, 3}, []int{0, 0, 0, 1, 1}},
+		{"worst", 0, []int{0, 1}, []int{4, 3}, []int{0, 1}},
+		{"margin", 1, []int{1}, []int{3}, []int{1}},
+	} {
+		tr := plainTrainer(4, 3)
+		tr.Config.DPO.Pairs, tr.Config.DPO.PairMargin = c.pairs, c.margin
+		m := RoundMetrics{Round: 7}
+		got, err := tr.pairs(t.TempDir(), prompts[:2], rows[:8], embedding.Matrix{}, &fedsim.Release{Clients: 10, Sum: release.Sum[:8]}, &m)
+		if err != nil || len(got) != len(c.rejected) || m.Pairs != len(got) {
+			t.Fatalf("%s: %v: %d pairs, %+v", c.pairs, err, len(got), m)
+		}
+		for i, p := range got {
+			if p.RejectedIndex != c.rejected[i] || p.RejectedRank != c.ranks[i] || p.PromptIndex != c.prompts[i] || p.Round != 7 || p.RejectedScore > p.ChosenScore {
+				t.Errorf("%s: pair %d is %+v", c.pairs, i, p)
+			}
+		}
+	}
+	drawn := func(round int) (out []int) {
+		tr := plainTrainer(4, 3)
+		tr.Config.DPO.Pairs = "random"
+		pairs, err := tr.pairs(t.TempDir(), prompts[:2], rows[:8], embedding.Matrix{}, &fedsim.Release{Clients: 10, Sum: release.Sum[:8]}, &RoundMetrics{Round: round})
+		if err != nil || len(pairs) != 2 {
+			t.Fatalf("%v: %+v", err, pairs)
+		}
+		for _, p := range pairs {
+			out = append(out, p.RejectedIndex)
+		}
+		return out
+	}
+	differ := false
+	for round := range 10 {
+		if !reflect.DeepEqual(drawn(round), drawn(round)) {
+			t.Errorf("round %d draws other pairs the second time", round)
+		}
+		differ = differ || !reflect.DeepEqual(drawn(round), drawn(0))
+	}
+	if !differ {
+		t.Error("every round draws the same ranks")
 	}
 
 	for i := range rows {

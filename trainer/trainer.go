@@ -21,7 +21,6 @@ import (
 	"popri/lm"
 	"popri/lora"
 	"popri/metrics"
-	"popri/optim"
 	"popri/scoring"
 	"popri/tensor"
 	"popri/tokenizer"
@@ -53,6 +52,7 @@ type Trainer struct {
 	prompter *Prompter
 	adapter  *lora.Adapter
 	dpo      *dpo.Trainer
+	weights  string // hash of the model's
 }
 
 // New checks the parts against each other.
@@ -103,8 +103,8 @@ func (t *Trainer) Train(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if done > 0 { // a kill after the round's end may have left some
-		if err := removeSteps(RoundDir(t.Dir, done)); err != nil {
+	if done > 0 { // a kill after the round's end may have left it
+		if err := removeTraining(RoundDir(t.Dir, done)); err != nil {
 			return err
 		}
 	}
@@ -133,34 +133,6 @@ func (t *Trainer) restore(round int) error {
 		return err
 	}
 	return t.newDPO(filepath.Join(RoundDir(t.Dir, round), optimizerFile), round > 0)
-}
-
-func (t *Trainer) newDPO(state string, restore bool) error {
-	d := t.Config.DPO
-	perRound := d.Epochs * ((t.Config.Generate.Prompts + d.BatchPairs - 1) / d.BatchPairs)
-	var err error
-	t.dpo, err = NewDPO(t.Config, t.Model, t.adapter, t.Config.Trainer.Rounds*perRound)
-	if err != nil || !restore {
-		return err
-	}
-	return t.dpo.Restore(state)
-}
-
-// NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
-// given number of steps.
-func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Trainer, error) {
-	d := c.DPO
-	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta, SFT: d.SFTWeight})
-	if err != nil {
-		return nil, err
-	}
-	micro := d.MicroPairs
-	if micro == 0 {
-		micro = min(d.BatchPairs, 8)
-	}
-	return dpo.NewTrainer(m, a, loss, d.Beta,
-		optim.Schedule{Kind: d.Schedule, Peak: d.LearningRate, Min: d.MinLearningRate, Warmup: d.WarmupSteps, Total: steps},
-		[3]float64{d.AdamBeta1, d.AdamBeta2, d.AdamEps}, d.WeightDecay, d.MaxGradNorm, d.BatchPairs, micro)
 }
 
 // merged returns the model with its adapters merged, for sampling.
@@ -268,7 +240,7 @@ func (t *Trainer) round(ctx context.Context, round int) error {
 	if t.Events.RoundEnd != nil {
 		t.Events.RoundEnd(m)
 	}
-	return removeSteps(dir)
+	return removeTraining(dir)
 }
 
 func (t *Trainer) distance(vectors embedding.Matrix) (*float64, error) {
@@ -335,13 +307,17 @@ func (t *Trainer) pairs(dir string, prompts []Prompt, samples []SampleRow, vecto
 		return nil, err
 	}
 	j := c.Generate.Samples
-	ranking, err := scoring.Rank(scores, texts, j, c.DPO.RejectedRank, scoring.SkipDuplicates)
+	pairing, err := pairing(c, scores, m.Round)
 	if err != nil {
 		return nil, err
 	}
-	m.Skipped, m.Duplicates = ranking.Skipped, ranking.Duplicates
+	ranking, err := scoring.RankBy(scores, texts, j, pairing, scoring.SkipDuplicates)
+	if err != nil {
+		return nil, err
+	}
+	m.Skipped, m.Duplicates, m.Ties = ranking.Skipped, ranking.Duplicates, ranking.Ties
 	var pairs []dpo.Pair
-	for _, r := range ranking.Pairs {
+	for i, r := range ranking.Pairs {
 		chosen, rejected := r.Prompt*j+r.Chosen, r.Prompt*j+r.Rejected
 		if len(samples[chosen].IDs) == 0 || len(samples[rejected].IDs) == 0 {
 			m.Skipped++
@@ -350,65 +326,18 @@ func (t *Trainer) pairs(dir string, prompts []Prompt, samples []SampleRow, vecto
 		pairs = append(pairs, dpo.Pair{
 			Prompt: prompts[r.Prompt].IDs, PromptText: prompts[r.Prompt].Text, PromptIndex: r.Prompt,
 			Chosen: samples[chosen].IDs, ChosenText: texts[chosen], ChosenIndex: r.Chosen, ChosenScore: scores[chosen],
-			Rejected: samples[rejected].IDs, RejectedText: texts[rejected], RejectedIndex: r.Rejected, RejectedScore: scores[rejected]})
+			Rejected: samples[rejected].IDs, RejectedText: texts[rejected], RejectedIndex: r.Rejected, RejectedScore: scores[rejected],
+			RejectedRank: ranking.Ranks[i], Round: m.Round})
 		m.ScoreChosen += scores[chosen]
 		m.ScoreRejected += scores[rejected]
 	}
 	if len(pairs) == 0 {
-		return nil, errors.New("no prompt gave a preference pair: the samples of each prompt are too alike (raise the temperature or lower dpo.rejected_rank)")
+		return nil, errors.New("no prompt gave a preference pair: the samples of each prompt are too alike (raise the temperature, or lower dpo.rejected_rank or dpo.pair_margin)")
 	}
 	m.Pairs = len(pairs)
 	m.ScoreChosen /= float64(len(pairs))
 	m.ScoreRejected /= float64(len(pairs))
 	return pairs, dpo.WritePairs(filepath.Join(dir, pairsFile), pairs)
-}
-
-// tune does the round's DPO steps, with a checkpoint after each.
-func (t *Trainer) tune(ctx context.Context, stage Stage, dir string, pairs []dpo.Pair, m *RoundMetrics) error {
-	d := t.Config.DPO
-	if err := t.dpo.Reference(ctx, pairs); err != nil {
-		return err
-	}
-	perEpoch := (len(pairs) + d.BatchPairs - 1) / d.BatchPairs
-	total := d.Epochs * perEpoch
-	steps, err := t.resumeSteps(dir)
-	if err != nil {
-		return err
-	}
-	for step := len(steps); step < total; step++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		epoch := step / perEpoch
-		order := rng.New(t.Config.Seed, "round", strconv.Itoa(stage.Round), "dpo", strconv.Itoa(epoch)).Perm(len(pairs))
-		at := (step % perEpoch) * d.BatchPairs
-		var batch []dpo.Pair
-		for _, i := range order[at:min(at+d.BatchPairs, len(order))] {
-			batch = append(batch, pairs[i])
-		}
-		got, err := t.dpo.Step(batch)
-		if err != nil {
-			return err
-		}
-		steps = append(steps, got)
-		if err := t.saveStep(dir, steps); err != nil {
-			return err
-		}
-		if t.Events.Step != nil {
-			t.Events.Step(stage.Round, got)
-		}
-		if t.Events.Progress != nil {
-			t.Events.Progress(stage, step+1, total)
-		}
-	}
-	for _, s := range steps {
-		n := float64(len(steps))
-		m.Loss += s.Loss / n
-		m.Accuracy += s.Accuracy / n
-		m.GradNorm += s.GradNorm / n
-		m.Margin = s.RewardsMargins
-	}
-	return nil
 }
 
 // Synthesize writes the synthetic set: untuned as well, where adapters is false, from public prompts. It
