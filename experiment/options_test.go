@@ -1,0 +1,115 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/configs"
+	"popri/dpo"
+	"popri/trainer"
+)
+
+// TestPreferenceOptions runs rounds with the options of preference training, and the same interrupted after every third step and
+// resumed: the files must be the same.
+func TestPreferenceOptions(t *testing.T) {
+	w := world(t)
+	for name, change := range map[string]func(d *configs.DPO){
+		"held-out": func(d *configs.DPO) {
+			d.EvalShare, d.Best, d.Epochs, d.Patience, d.LearningRate = 0.3, "pairs", 4, 1, 5e-2
+			d.Reference, d.CarryOptimizer, d.CarrySchedule, d.WarmupSteps, d.WarmupRatio = "round_start", false, false, 0, 0.2
+		},
+		"fid": func(d *configs.DPO) {
+			d.Best, d.FIDTexts, d.Epochs, d.LearningRate = "fid", 24, 3, 5e-2
+			d.Pairs, d.MicroTokens, d.BatchPairs, d.Schedule = "all", 200, 12, "linear"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := w.Config
+			change(&c.DPO)
+			want, dir := t.TempDir(), t.TempDir()
+			var stale error
+			listen := trainer.Events{Reference: func(_ int, c dpo.Cached) { stale = errors.Join(stale, c.Stale) }}
+			if err := train(t.Context(), Options{Config: c, Dir: want, Events: listen}); err != nil {
+				t.Fatal(err)
+			}
+			read, done := 0, 0
+			o := Options{Config: c, Dir: dir}
+			for {
+				ctx, cancel := context.WithCancel(t.Context())
+				o.Events = trainer.Events{Step: func(int, dpo.Metrics) {
+					if done++; done%3 == 1 {
+						cancel()
+					}
+				}, Reference: func(_ int, c dpo.Cached) {
+					stale = errors.Join(stale, c.Stale)
+					if c.Read {
+						read++
+					}
+				}}
+				err := train(ctx, o)
+				cancel()
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				o.Resume = true
+			}
+			sameRun(t, dir, want)
+			if read == 0 || stale != nil {
+				t.Errorf("the reference was read %d times; not used: %v", read, stale)
+			}
+			rounds, err := trainer.ReadMetrics(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range rounds {
+				var steps []dpo.Metrics
+				b, err := os.ReadFile(filepath.Join(trainer.RoundDir(want, m.Round), trainer.StepsFile))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(string(b)) {
+					var s dpo.Metrics
+					if err := json.Unmarshal([]byte(line), &s); err != nil {
+						t.Fatal(err)
+					}
+					steps = append(steps, s)
+				}
+				if len(steps) != m.Steps || m.Steps == 0 || m.EvalStep < 1 || m.EvalStep > m.Steps || steps[len(steps)-1].NumTokens <= steps[0].NumTokens {
+					t.Errorf("round %d: %d steps, %+v", m.Round, len(steps), m)
+				}
+				if name == "held-out" && (m.HeldOut < 2 || m.HeldOut >= m.Pairs/2 || m.EvalLoss == nil || steps[0].LearningRate != 0 || m.EvalFID != nil) {
+					t.Errorf("round %d: %+v, the first rate %g", m.Round, m, steps[0].LearningRate)
+				}
+				if name == "fid" && (m.EvalFID == nil || !(*m.EvalFID > 0) || m.EvalLoss != nil || m.Pairs <= c.Generate.Prompts) {
+					t.Errorf("round %d: %+v", m.Round, m)
+				}
+			}
+			page, err := Report(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if warned := strings.Contains(strings.Join(page.Privacy.FurtherWarnings, " "), "validation clients"); warned != (name == "fid") {
+				t.Errorf("the report warns: %v", page.Privacy.FurtherWarnings)
+			}
+		})
+	}
+	for want, change := range map[string]func(d *configs.DPO){
+		"dpo.eval_share": func(d *configs.DPO) { d.Best = "pairs" },
+		"dpo.patience":   func(d *configs.DPO) { d.Patience = 2 },
+	} {
+		c := w.Config
+		change(&c.DPO)
+		var usage *UsageError
+		if err := train(t.Context(), Options{Config: c, Dir: t.TempDir()}); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v", err)
+		}
+	}
+}
