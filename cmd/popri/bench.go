@@ -23,7 +23,7 @@ libraries one would use otherwise. Loading is not counted.
   popri bench generate --model work --dtype float32`,
 		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n  popri bench score --clients 133000",
 	}
-	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchEmbed(), a.benchScore())
+	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchEmbed(), a.benchScore(), a.benchEncoder())
 	return cmd
 }
 
@@ -134,5 +134,38 @@ func (a *app) benchScore() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&samples, "samples", 18000, "samples")
 	cmd.Flags().IntVar(&population, "clients", 1000, "clients")
+	return cmd
+}
+
+func (a *app) benchEncoder() *cobra.Command {
+	var flags configFlags
+	var sigmas []float64
+	cmd := &cobra.Command{
+		Use:   "encoder",
+		Short: "How well an encoder finds the clients' texts, and what noise does to pairs",
+		Long: `Measures, on the embedded default, how well the encoder of the configuration tells clients' texts from public ones, and
+for how many prompts noise leaves the pair as it is without noise: as released, and after the projection. It looks at
+clients' texts without noise, so no other data will do.`,
+		Example: "  popri bench encoder --set scoring.encoder=hashing --set scoring.dim=256\n  popri bench encoder --noise-multiplier 1.047,5.518 --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := flags.load()
+			if err != nil {
+				return err
+			}
+			q, err := experiment.JudgeEncoder(c, sigmas)
+			if err != nil {
+				return err
+			}
+			return a.emit(q, func(w io.Writer) {
+				fmt.Fprintf(w, "encoder\t%s\nAUC\t%.3f\n\nnoise multiplier\tsame pair: released, projected\tsame chosen: released, projected\n", q.Encoder, q.AUC)
+				for _, p := range q.Pairs {
+					fmt.Fprintf(w, "%g\t%.2f, %.2f\t%.2f, %.2f\n", p.Sigma, p.Pair[0], p.Pair[1], p.Chosen[0], p.Chosen[1])
+				}
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{1.047, 5.518}, "σ in units of the clip norm, several by commas")
 	return cmd
 }
