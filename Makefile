@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test pure lint golden bench fuzz race clean
+.PHONY: help setup build demo test pure lint golden bench fuzz race leak clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
@@ -61,6 +61,9 @@ fuzz: setup ## each fuzz target for FUZZTIME (1m)
 
 race: setup ## every test under the race detector
 	go test -race $(TESTFLAGS) $(PACKAGES)
+
+leak: setup ## allocate tensors for a minute: nothing may be left
+	POPRI_LEAK=1m go test -count=1 -v -run '^TestManyAllocations' ./tensor
 
 clean: ## build/ and Go's test cache; what setup made stays
 	rm -rf build
