@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Times popri and what one would use otherwise, turn by turn in one run, and prints a table of medians.
+
+  python3 -m venv V && V/bin/pip install torch==2.8.0 transformers trl peft
+  make build && V/bin/python scripts/bench_table.py --work /tmp/work --rounds 3
+"""
+import argparse, json, os, statistics, subprocess, sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+p.add_argument("--work", default="work", help="folder for the models and the work; made where it is missing")
+p.add_argument("--popri", default=os.path.join(HERE, "..", "build", "popri"))
+p.add_argument("--arch", default="gpt2,llama")
+p.add_argument("--stage", default="generate,dpo")
+p.add_argument("--dtype", default="float32,bfloat16")
+p.add_argument("--rounds", type=int, default=3)
+p.add_argument("--threads", type=int, default=2)
+p.add_argument("--k", type=int, default=40, help="prompts or pairs of popri")
+p.add_argument("--peer-k", type=int, default=0, help="prompts or pairs of the peer, whose rate does not depend on it; 0: as many")
+a = p.parse_args()
+
+
+def run(command):
+    """The last JSON line of a command, and its peak memory."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    text = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)}: exit code {process.returncode}")
+    line = [l for l in text.splitlines() if l.startswith("{")][-1]
+    return json.loads(line), usage.ru_maxrss / 2**20
+
+
+peers = os.path.join(HERE, "peers.py")
+print("| work | type | peer | popri | ratio | peer GiB | popri GiB | popri GFLOP/s |\n|---|---|---|---|---|---|---|---|")
+for arch in a.arch.split(","):
+    model = os.path.join(a.work, arch)
+    if not os.path.exists(os.path.join(model, "prompts.json")):
+        subprocess.run([sys.executable, peers, "work", "--arch", arch, "--out", model], check=True, stdout=sys.stderr)
+    for stage in a.stage.split(","):
+        for dtype in a.dtype.split(","):
+            common = [stage, "--model", model, "--dtype", dtype, "--threads", str(a.threads)]
+            theirs, ours, flops, memory = [], [], [], [0, 0]
+            for _ in range(a.rounds):
+                r, gib = run([sys.executable, peers] + common + ["--k", str(a.peer_k or a.k)])
+                theirs.append(r["rate"])
+                memory[0] = max(memory[0], gib)
+                r, gib = run([a.popri, "bench"] + common + ["--k", str(a.k), "--json"])
+                ours.append(r["rate"])
+                flops.append(r["flops"] / r["seconds"] / 1e9)
+                memory[1] = max(memory[1], gib)
+            m = statistics.median
+            ratio = m(o / t for o, t in zip(ours, theirs))
+            print(f"| {stage}, {arch} | {dtype} | {m(theirs):.3g} {r['unit']}/s | {m(ours):.3g} | {ratio:.1f}× | {memory[0]:.1f} | {memory[1]:.1f} | {m(flops):.0f} |", flush=True)
