@@ -219,14 +219,6 @@ func (s *Scope) Int64s(t Tensor) []int64 {
 	return out
 }
 
-// Item returns the only element of t.
-func (s *Scope) Item(t Tensor) float64 {
-	if n := t.NumElements(); n != 1 {
-		panic(&Error{Op: "Item", Shapes: []string{t.describe()}, Text: fmt.Sprintf("it has %d elements", n)})
-	}
-	return s.Float64s(t)[0]
-}
-
 // View32 returns t's memory as a slice without a copy. t must be a contiguous float32 tensor on the CPU and must
 // outlive the slice.
 func (t Tensor) View32() []float32 {

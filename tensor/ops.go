@@ -73,39 +73,11 @@ func (s *Scope) Square(a Tensor) Tensor {
 	return s.own("Square", out, a)
 }
 
-// Tanh applies it element by element.
-func (s *Scope) Tanh(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_tanh(&out, a.c)
-	return s.own("Tanh", out, a)
-}
-
-// Sigmoid applies it element by element.
-func (s *Scope) Sigmoid(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_sigmoid(&out, a.c)
-	return s.own("Sigmoid", out, a)
-}
-
-// LogSigmoid applies it element by element.
-func (s *Scope) LogSigmoid(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_log_sigmoid(&out, a.c)
-	return s.own("LogSigmoid", out, a)
-}
-
 // Silu applies it element by element.
 func (s *Scope) Silu(a Tensor) Tensor {
 	var out C.tensor
 	C.atg_silu(&out, a.c)
 	return s.own("Silu", out, a)
-}
-
-// Relu applies it element by element.
-func (s *Scope) Relu(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_relu(&out, a.c)
-	return s.own("Relu", out, a)
 }
 
 // Contiguous returns t in row-major memory, itself if it is so already.
@@ -122,25 +94,11 @@ func (s *Scope) Detach(a Tensor) Tensor {
 	return s.own("Detach", out, a)
 }
 
-// IsFinite tells element by element whether it is neither infinite nor NaN.
-func (s *Scope) IsFinite(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_isfinite(&out, a.c)
-	return s.own("IsFinite", out, a)
-}
-
 // All reports, as a tensor of one element, whether every element is true.
 func (s *Scope) All(a Tensor) Tensor {
 	var out C.tensor
 	C.atg_all(&out, a.c)
 	return s.own("All", out, a)
-}
-
-// Norm returns the L2 norm over all elements.
-func (s *Scope) Norm(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_norm(&out, a.c)
-	return s.own("Norm", out, a)
 }
 
 // Add is element by element, with broadcasting.
@@ -164,25 +122,11 @@ func (s *Scope) Mul(a, b Tensor) Tensor {
 	return s.own("Mul", out, a, b)
 }
 
-// Div is element by element, with broadcasting.
-func (s *Scope) Div(a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_div(&out, a.c, b.c)
-	return s.own("Div", out, a, b)
-}
-
 // MatMul is the matrix product, batched over leading dimensions.
 func (s *Scope) MatMul(a, b Tensor) Tensor {
 	var out C.tensor
 	C.atg_matmul(&out, a.c, b.c)
 	return s.own("MatMul", out, a, b)
-}
-
-// BMM is the products of two batches of matrices.
-func (s *Scope) BMM(a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_bmm(&out, a.c, b.c)
-	return s.own("BMM", out, a, b)
 }
 
 // AddScalar adds k to every element.
@@ -201,15 +145,6 @@ func (s *Scope) MulScalar(a Tensor, k float64) Tensor {
 	C.atg_mul_scalar(&out, a.c, v)
 	C.ats_free(v)
 	return s.own("MulScalar", out, a)
-}
-
-// ClampMin raises every element to at least k.
-func (s *Scope) ClampMin(a Tensor, k float64) Tensor {
-	var out C.tensor
-	v := C.ats_float(C.double(k))
-	C.atg_clamp_min(&out, a.c, v)
-	C.ats_free(v)
-	return s.own("ClampMin", out, a)
 }
 
 // GeluTanh is GELU with the tanh approximation (GPT-2's gelu_new).
@@ -231,16 +166,6 @@ func (s *Scope) AddMM(c, a, b Tensor) Tensor {
 	var out C.tensor
 	C.atg_addmm(&out, c.c, a.c, b.c)
 	return s.own("AddMM", out, c, a, b)
-}
-
-// BAddBMM returns beta·c + alpha·a·b over a batch of matrices.
-func (s *Scope) BAddBMM(c, a, b Tensor, beta, alpha float64) Tensor {
-	var out C.tensor
-	x, y := C.ats_float(C.double(beta)), C.ats_float(C.double(alpha))
-	C.atg_baddbmm(&out, c.c, a.c, b.c, x, y)
-	C.ats_free(x)
-	C.ats_free(y)
-	return s.own("BAddBMM", out, c, a, b)
 }
 
 // Linear returns a·wᵀ + bias, for a weight stored [out, in]; bias may be the zero Tensor.
@@ -275,13 +200,6 @@ func (s *Scope) Softmax(a Tensor, dim int) Tensor {
 	return s.own("Softmax", out, a)
 }
 
-// LogSoftmax is the logarithm of [Scope.Softmax].
-func (s *Scope) LogSoftmax(a Tensor, dim int) Tensor {
-	var out C.tensor
-	C.atg_log_softmax(&out, a.c, C.int64_t(dim), C.int(a.DType()))
-	return s.own("LogSoftmax", out, a)
-}
-
 // LogSumExp reduces dimension dim.
 func (s *Scope) LogSumExp(a Tensor, dim int) Tensor {
 	var out C.tensor
@@ -297,14 +215,6 @@ func (s *Scope) Sum(a Tensor) Tensor {
 	return s.own("Sum", out, a)
 }
 
-// SumDim adds over dimension dim, which disappears.
-func (s *Scope) SumDim(a Tensor, dim int) Tensor {
-	var out C.tensor
-	d := C.int64_t(dim)
-	C.atg_sum_dim_intlist(&out, a.c, &d, 1, 0, C.int(a.DType()))
-	return s.own("SumDim", out, a)
-}
-
 // Mean averages all elements.
 func (s *Scope) Mean(a Tensor) Tensor {
 	var out C.tensor
@@ -318,28 +228,6 @@ func (s *Scope) MeanDim(a Tensor, dim int) Tensor {
 	d := C.int64_t(dim)
 	C.atg_mean_dim(&out, a.c, &d, 1, 1, C.int(a.DType()))
 	return s.own("MeanDim", out, a)
-}
-
-// AMax takes the maximum over dimension dim, which disappears.
-func (s *Scope) AMax(a Tensor, dim int) Tensor {
-	var out C.tensor
-	d := C.int64_t(dim)
-	C.atg_amax(&out, a.c, &d, 1, 0)
-	return s.own("AMax", out, a)
-}
-
-// ArgMax returns the int64 index of the maximum over dimension dim, the first one among equals.
-func (s *Scope) ArgMax(a Tensor, dim int) Tensor {
-	var out C.tensor
-	C.atg_argmax(&out, a.c, C.int64_t(dim), 0, 0)
-	return s.own("ArgMax", out, a)
-}
-
-// CumSum adds up along dimension dim.
-func (s *Scope) CumSum(a Tensor, dim int) Tensor {
-	var out C.tensor
-	C.atg_cumsum(&out, a.c, C.int64_t(dim), C.int(a.DType()))
-	return s.own("CumSum", out, a)
 }
 
 // Gather picks along dimension dim the elements that index names.
@@ -361,15 +249,6 @@ func (s *Scope) Where(cond, a, b Tensor) Tensor {
 	var out C.tensor
 	C.atg_where_self(&out, cond.c, a.c, b.c)
 	return s.own("Where", out, cond, a, b)
-}
-
-// MaskedFill puts v where mask is true.
-func (s *Scope) MaskedFill(a, mask Tensor, v float64) Tensor {
-	var out C.tensor
-	k := C.ats_float(C.double(v))
-	C.atg_masked_fill(&out, a.c, mask.c, k)
-	C.ats_free(k)
-	return s.own("MaskedFill", out, a, mask)
 }
 
 // Tril keeps the elements on and below the given diagonal.
@@ -410,14 +289,6 @@ func (s *Scope) Reshape(a Tensor, shape ...int64) Tensor {
 	dims, n := cdims(shape)
 	C.atg_reshape(&out, a.c, dims, C.int(n))
 	return s.own("Reshape", out, a)
-}
-
-// Expand repeats dimensions of size 1 without a copy.
-func (s *Scope) Expand(a Tensor, shape ...int64) Tensor {
-	var out C.tensor
-	dims, n := cdims(shape)
-	C.atg_expand(&out, a.c, dims, C.int(n), 0)
-	return s.own("Expand", out, a)
 }
 
 // Permute reorders the dimensions.
@@ -477,13 +348,6 @@ func (s *Scope) Cat(dim int, parts ...Tensor) Tensor {
 	return s.own("Cat", out, parts...)
 }
 
-// Stack joins tensors along a new dimension dim.
-func (s *Scope) Stack(dim int, parts ...Tensor) Tensor {
-	var out C.tensor
-	C.atg_stack(&out, handles(parts), C.int(len(parts)), C.int64_t(dim))
-	return s.own("Stack", out, parts...)
-}
-
 func handles(ts []Tensor) *C.tensor { return (*C.tensor)(unsafe.Pointer(unsafe.SliceData(ts))) }
 
 // Copy_ overwrites dst with src, converting the type.
@@ -505,24 +369,6 @@ func (s *Scope) Add_(a, b Tensor) {
 	var out C.tensor
 	C.atg_add_(&out, a.c, b.c)
 	s.inPlace("Add_", out, a, b)
-}
-
-// MulScalar_ multiplies a by k in place.
-func (s *Scope) MulScalar_(a Tensor, k float64) {
-	var out C.tensor
-	v := C.ats_float(C.double(k))
-	C.atg_mul_scalar_(&out, a.c, v)
-	C.ats_free(v)
-	s.inPlace("MulScalar_", out, a)
-}
-
-// Fill_ sets every element of a to v.
-func (s *Scope) Fill_(a Tensor, v float64) {
-	var out C.tensor
-	k := C.ats_float(C.double(v))
-	C.atg_fill_(&out, a.c, k)
-	C.ats_free(k)
-	s.inPlace("Fill_", out, a)
 }
 
 // IndexCopy_ overwrites the slices of dimension dim that index names with those of src.
