@@ -57,29 +57,28 @@ func (t *Trainer) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evalua
 		Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected, NonFinite: len(refused.Pairs)}, nil
 }
 
-// HoldOut sets about share of the groups of pairs apart, at least one group where there are two, chosen by order, a
-// permutation of the groups. group says which pairs belong together, as those of one prompt do: a prompt that is trained on
-// tells too much of the others.
-func HoldOut(pairs []Pair, share float64, group func(Pair) int, perm func(n int) []int) (train, held []Pair) {
+// HoldOut sets the pairs of about share of the prompts apart, of at least one where there are two. perm draws a permutation
+// of the prompts. Pairs of one prompt stay together: what is trained on tells too much of the others.
+func HoldOut(pairs []Pair, share float64, perm func(n int) []int) (train, held []Pair) {
 	if share <= 0 {
 		return pairs, nil
 	}
-	var groups []int
-	place := map[int]int{}
-	for _, p := range pairs {
-		k := group(p)
-		if _, ok := place[k]; !ok {
-			place[k] = len(groups)
-			groups = append(groups, k)
+	place := map[string]int{}
+	of := make([]int, len(pairs))
+	for i, p := range pairs {
+		key := fmt.Sprint(p.Prompt)
+		if _, ok := place[key]; !ok {
+			place[key] = len(place)
 		}
+		of[i] = place[key]
 	}
-	n := min(max(1, int(share*float64(len(groups))+0.5)), len(groups)-1)
+	n := min(max(1, int(share*float64(len(place))+0.5)), len(place)-1)
 	out := map[int]bool{}
-	for _, g := range perm(len(groups))[:max(0, n)] {
-		out[g] = true
+	for _, prompt := range perm(len(place))[:max(0, n)] {
+		out[prompt] = true
 	}
-	for _, p := range pairs {
-		if out[place[group(p)]] {
+	for i, p := range pairs {
+		if out[of[i]] {
 			held = append(held, p)
 		} else {
 			train = append(train, p)

@@ -357,7 +357,7 @@ func TestResume(t *testing.T) {
 			}
 			tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
 			pairs := referenced(t, tr, testPairs(29, 5))
-			train, held := HoldOut(pairs, 0.2, func(p Pair) int { return p.PromptIndex }, rand.New(rand.NewPCG(1, 1)).Perm)
+			train, held := HoldOut(pairs, 0.2, rand.New(rand.NewPCG(1, 1)).Perm)
 			ctx, stop := context.WithCancel(t.Context())
 			calls := 0
 			f := &Fit{Trainer: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)), EvalSteps: 2, KeepBest: true, Checkpoint: checkpoint, Key: "a",
@@ -469,14 +469,13 @@ func TestBestAndPatience(t *testing.T) {
 func TestHoldOut(t *testing.T) {
 	pairs := testPairs(40, 7)
 	for i := range pairs {
-		pairs[i].PromptIndex = i / 4
+		pairs[i].PromptIndex, pairs[i].Prompt = i/4, []int32{int32(i / 4), 11}
 	}
-	group := func(p Pair) int { return p.PromptIndex }
 	for _, c := range []struct {
 		share float64
 		held  int
 	}{{0, 0}, {0.01, 4}, {0.3, 12}, {0.999, 36}} {
-		train, held := HoldOut(pairs, c.share, group, rand.New(rand.NewPCG(1, 1)).Perm)
+		train, held := HoldOut(pairs, c.share, rand.New(rand.NewPCG(1, 1)).Perm)
 		if len(held) != c.held || len(train)+len(held) != 40 {
 			t.Errorf("share %g: %d held out of %d", c.share, len(held), len(train))
 		}
@@ -486,7 +485,7 @@ func TestHoldOut(t *testing.T) {
 			}
 		}
 	}
-	if train, held := HoldOut(pairs[:3], 0.5, group, rand.New(rand.NewPCG(1, 1)).Perm); len(train) != 3 || len(held) != 0 {
+	if train, held := HoldOut(pairs[:3], 0.5, rand.New(rand.NewPCG(1, 1)).Perm); len(train) != 3 || len(held) != 0 {
 		t.Errorf("of one prompt %d pairs are held out", len(held))
 	}
 }

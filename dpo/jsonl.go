@@ -31,13 +31,9 @@ func ReadJSONL(path string, tok *tokenizer.Tokenizer, context int) ([]Pair, erro
 }
 
 func parseJSONL(r io.Reader, tok *tokenizer.Tokenizer, context int) ([]Pair, error) {
-	eos, ok := tok.EOS()
-	if !ok {
-		return nil, errors.New("the tokenizer has no end-of-text token")
-	}
-	prefix, _ := tok.Template()
-	if len(prefix) == 0 {
-		prefix = []int32{eos} // the first token of an empty prompt needs something before it
+	enc, err := newTexts(tok, context)
+	if err != nil {
+		return nil, err
 	}
 	reader := bufio.NewReader(r)
 	var pairs []Pair
@@ -47,7 +43,7 @@ func parseJSONL(r io.Reader, tok *tokenizer.Tokenizer, context int) ([]Pair, err
 			return nil, err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			p, bad := parsePair(line, tok, prefix, eos, context)
+			p, bad := parsePair(line, enc)
 			if bad != nil {
 				return nil, fmt.Errorf("line %d: %w", number, bad)
 			}
@@ -64,31 +60,32 @@ func parseJSONL(r io.Reader, tok *tokenizer.Tokenizer, context int) ([]Pair, err
 	return pairs, nil
 }
 
-func parsePair(line []byte, tok *tokenizer.Tokenizer, prefix []int32, eos int32, context int) (Pair, error) {
+// preference are the names of TRL's fields.
+var preference = [3]string{"prompt", "chosen", "rejected"}
+
+func parsePair(line []byte, enc texts) (Pair, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
 		return Pair{}, fmt.Errorf("want an object with prompt, chosen and rejected: %w", err)
 	}
 	var texts [3]string
-	for i, name := range []string{"prompt", "chosen", "rejected"} {
+	for i, name := range preference {
 		raw, ok := fields[name]
+		if !ok && name == "prompt" {
+			return Pair{}, fmt.Errorf("%q is missing (%s)", name, implicitPrompt)
+		}
 		if !ok {
 			return Pair{}, fmt.Errorf("%q is missing", name)
 		}
+		if len(raw) > 0 && raw[0] == '[' {
+			return Pair{}, fmt.Errorf("%q is %.40s, want a text (%s)", name, raw, conversational)
+		}
 		if len(raw) == 0 || raw[0] != '"' {
-			return Pair{}, fmt.Errorf("%q is %.40s, want a text (lists of messages are not supported)", name, raw)
+			return Pair{}, fmt.Errorf("%q is %.40s, want a text", name, raw)
 		}
 		if err := json.Unmarshal(raw, &texts[i]); err != nil {
 			return Pair{}, fmt.Errorf("%q: %w", name, err)
 		}
 	}
-	p := Pair{PromptText: texts[0], ChosenText: texts[1], RejectedText: texts[2],
-		Chosen: append(tok.Encode(texts[1]), eos), Rejected: append(tok.Encode(texts[2]), eos), RejectedIndex: 1}
-	room := context - max(len(p.Chosen), len(p.Rejected))
-	if room < 1 {
-		return Pair{}, fmt.Errorf("completions of %d and %d tokens leave no room for a prompt in the context of %d", len(p.Chosen), len(p.Rejected), context)
-	}
-	p.Prompt = append(append([]int32{}, prefix...), tok.Encode(texts[0])...)
-	p.Prompt = p.Prompt[max(0, len(p.Prompt)-room):]
-	return p, nil
+	return enc.pair(texts)
 }

@@ -99,6 +99,24 @@ func hashValues(values []float64) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// Key hashes what the training on lists of pairs begins with: the model, the type of its arithmetic, how pairs are computed
+// together, and the pairs' tokens.
+func (t *Trainer) Key(lists ...[]Pair) (string, error) {
+	h := sha256.New()
+	for _, pairs := range lists {
+		key, err := t.referenceKey(pairs, false)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(h, key)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Check returns an error that names the first pair that the model cannot take: an empty prompt or completion, a token
+// outside the vocabulary, more tokens than its context.
+func (t *Trainer) Check(pairs []Pair) error { return t.check(pairs) }
+
 // referenceKey hashes what the reference log-probabilities of pairs depend on, to the last bit.
 func (t *Trainer) referenceKey(pairs []Pair, current bool) (string, error) {
 	if t.WeightsHash == "" {
@@ -135,7 +153,7 @@ func HashWeights(m *lm.Model) (string, error) {
 		return "", fmt.Errorf("dpo: %w", err)
 	}
 	h.Write(config)
-	err = tensor.Run(func(s *tensor.Scope) error {
+	err = tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
 		for _, name := range m.Names() {
 			w := m.Param(name)
 			fmt.Fprintf(h, "\x00%s\x00%v\x00%v\x00", name, w.DType(), w.Shape())

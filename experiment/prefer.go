@@ -1,19 +1,22 @@
 package experiment
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	"popri/configs"
 	"popri/dpo"
 	"popri/internal/atomicfile"
+	"popri/internal/filelock"
 	"popri/internal/rng"
 	"popri/lm"
 	"popri/lora"
@@ -25,42 +28,115 @@ import (
 
 // Files of a preference training beside the adapter's.
 const (
-	StepsFile    = "steps.jsonl"   // a line of metrics for each step, under TRL's names
-	SettingsFile = "settings.yaml" // the configuration
+	StepsFile     = trainer.StepsFile       // a line of metrics for each step, under TRL's names
+	EvalsFile     = trainer.EvalsFile       // a line for each measurement on held-out pairs
+	SettingsFile  = "settings.yaml"         // the configuration, and where the pairs came from
+	ReferenceFile = "reference.safetensors" // log-probabilities of the pairs without adapters
+	trainingFile  = "training.safetensors"  // the state after the last update, while the training is not done
+	trainingLock  = "training.lock"
+	// LastGood is the folder of the adapter as it was before a loss or gradient that was not finite ended the training.
+	LastGood = "last-good"
 )
 
 // PreferOptions say what to train on which pairs.
 type PreferOptions struct {
-	Config   configs.Config // model.path, lora, dpo and seed are what counts
-	Pairs    string         // JSON lines of TRL's form, or a run's pairs.parquet
-	Out      string         // folder of the adapter, in PEFT's format
-	Step     func(dpo.Metrics, int)
-	Prepared func(pairs, steps int) // called when everything is read
+	Config    configs.Config // model.path, lora, dpo and seed are what counts
+	Pairs     string         // JSON lines or Parquet of TRL's form, or a run's pairs.parquet
+	EvalPairs string         // the same of pairs to measure on; "" holds out dpo.eval_share of Pairs
+	Reference string         // file that keeps the reference log-probabilities; "" is one beside the adapter
+	Out       string         // folder of the adapter, in PEFT's format
+	Resume    bool           // Out holds a training that goes on; Config and the files' names are then read from it
+	Step      func(m dpo.Metrics, done, total int)
+	Eval      func(dpo.Evaluation)
+	Prepared  func(p Prepared) // called when everything is read
+}
+
+// Prepared is what a preference training is about to do.
+type Prepared struct {
+	Pairs, Held, Steps int
+	Resumed            bool
 }
 
 // Preferred is what a preference training gave.
 type Preferred struct {
-	Pairs   int         `json:"pairs"`
-	Steps   int         `json:"steps"`
-	Seconds float64     `json:"train_runtime"` // reference log-probabilities and steps, without loading
-	Loss    float64     `json:"train_loss"`    // mean over the steps
-	Last    dpo.Metrics `json:"last"`
-	Out     string      `json:"out"`
+	Pairs     int             `json:"pairs"` // trained on
+	Held      int             `json:"eval_pairs"`
+	Steps     int             `json:"steps"`
+	Seconds   float64         `json:"train_runtime"` // reference log-probabilities and steps, without loading; since the last interruption
+	Loss      float64         `json:"train_loss"`    // mean over the steps
+	Last      dpo.Metrics     `json:"last"`
+	Eval      *dpo.Evaluation `json:"eval,omitempty"` // the measurement of the adapter that was written
+	Stopped   bool            `json:"stopped"`        // early, by dpo.patience
+	NonFinite int             `json:"non_finite"`     // times that a pair was left out of a step
+	Cached    bool            `json:"reference_read"` // reference log-probabilities came from the file
+	Stale     string          `json:"reference_stale,omitempty"`
+	Out       string          `json:"out"`
 }
 
+// provenance keys of SettingsFile.
+const (
+	pairsKey     = "pairs"
+	evalPairsKey = "eval_pairs"
+	referenceKey = "reference"
+)
+
 // Prefer trains an adapter on preference pairs, against the model without it, and writes it to a folder that holds none.
+// An interrupted training goes on where it was, to the same bytes.
 func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
+	adapterFile, settings := filepath.Join(o.Out, "adapter_config.json"), filepath.Join(o.Out, SettingsFile)
+	if o.Resume {
+		c, err := configs.Load(configs.LoadOptions{File: settings})
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, mistake("%s holds no training to resume: there is no %s", o.Out, SettingsFile)
+		}
+		if err != nil {
+			return nil, err
+		}
+		threads := o.Config.Model.Threads
+		o.Config, o.Pairs, o.EvalPairs, o.Reference = *c, c.Provenance[pairsKey], c.Provenance[evalPairsKey], c.Provenance[referenceKey]
+		if threads > 0 {
+			o.Config.Model.Threads = threads
+		}
+	}
 	c := o.Config
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	tensor.SetThreads(c.Model.Threads)
-	if exists(filepath.Join(o.Out, "adapter_config.json")) {
-		return nil, mistake("%s holds an adapter already: name another folder", o.Out)
+	if o.EvalPairs != "" && c.DPO.EvalShare > 0 {
+		return nil, mistake("held-out pairs are given, so dpo.eval_share must be 0, but is %v", c.DPO.EvalShare)
 	}
+	if err := trainer.CheckMeasures(c.DPO, o.EvalPairs != "" || c.DPO.EvalShare > 0, false); err != nil {
+		return nil, mistake("%w", err)
+	}
+	tensor.SetThreads(c.Model.Threads)
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
 		return nil, mistake("the adapter's folder cannot be made: %w", err)
 	}
+	checkpoint := filepath.Join(o.Out, trainingFile)
+	finished := func() error {
+		if !exists(checkpoint) && exists(adapterFile) {
+			return mistake("%s holds an adapter already: name another folder", o.Out)
+		}
+		return nil
+	}
+	if err := finished(); err != nil {
+		return nil, err
+	}
+	lock, err := filelock.Acquire(filepath.Join(o.Out, trainingLock))
+	if err != nil {
+		return nil, mistake("%w", err)
+	}
+	defer lock.Release()
+	if err := finished(); err != nil { // by another process, between the question and the lock
+		return nil, err
+	}
+	if !o.Resume && (exists(checkpoint) || exists(settings)) {
+		return nil, mistake("%s holds a training that is not done: go on with it (--resume) or name another folder", o.Out)
+	}
+	if err := removeTemporary(o.Out); err != nil {
+		return nil, err
+	}
+
 	dir, err := ModelDir(c.Model.Path, models.Generator)
 	if err != nil {
 		return nil, err
@@ -77,72 +153,145 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
 		return nil, mistake("%s: %w", dir, err)
 	}
-	pairs, err := readPairs(o.Pairs, tok, m.Config.Context)
-	if err != nil {
-		return nil, mistake("%w", err)
-	}
 	adapter, err := lora.New(m, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA, Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
 	if err != nil {
 		return nil, mistake("%w", err)
 	}
 	defer adapter.Free()
-	perEpoch := (len(pairs) + c.DPO.BatchPairs - 1) / c.DPO.BatchPairs
-	total := c.DPO.Epochs * perEpoch
-	t, err := trainer.NewDPO(c, m, adapter, total)
+	t, err := trainer.NewDPO(c, m, adapter, 1)
 	if err != nil {
 		return nil, err
 	}
-	if o.Prepared != nil {
-		o.Prepared(len(pairs), total)
+	read := func(path string) ([]dpo.Pair, error) {
+		pairs, err := readPairs(path, tok, m.Config.Context)
+		if err == nil {
+			err = t.Check(pairs)
+		}
+		if err != nil && !strings.Contains(err.Error(), path) {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return pairs, err
 	}
-	begun := time.Now()
-	if err := t.Reference(ctx, pairs); err != nil {
-		return nil, err
+	pairs, err := read(o.Pairs)
+	if err != nil {
+		return nil, mistake("%w", err)
 	}
-	out := &Preferred{Pairs: len(pairs), Steps: total, Out: o.Out}
-	var lines bytes.Buffer
-	for epoch := range c.DPO.Epochs {
-		order := rng.New(c.Seed, "dpo", strconv.Itoa(epoch)).Perm(len(pairs))
-		for at := 0; at < len(order); at += c.DPO.BatchPairs {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			var batch []dpo.Pair
-			for _, i := range order[at:min(at+c.DPO.BatchPairs, len(order))] {
-				batch = append(batch, pairs[i])
-			}
-			step, err := t.Step(batch)
-			if err != nil {
-				return nil, err
-			}
-			out.Loss += step.Loss / float64(total)
-			out.Last = step
-			line, err := json.Marshal(step)
-			if err != nil {
-				return nil, fmt.Errorf("step %d: %w", step.Step, err)
-			}
-			lines.Write(append(line, '\n'))
-			if o.Step != nil {
-				o.Step(step, total)
-			}
+	train, held := dpo.HoldOut(pairs, c.DPO.EvalShare, rng.New(c.Seed, "held").Perm)
+	if o.EvalPairs != "" {
+		if held, err = read(o.EvalPairs); err != nil {
+			return nil, mistake("%w", err)
 		}
 	}
-	out.Seconds = time.Since(begun).Seconds()
-	for name, content := range map[string][]byte{StepsFile: lines.Bytes(), SettingsFile: c.YAML()} {
-		if err := atomicfile.WriteBytes(filepath.Join(o.Out, name), content); err != nil {
+	if c.DPO.EvalShare > 0 && len(held) == 0 {
+		return nil, mistake("%s holds pairs of a single prompt: none can be held out", o.Pairs)
+	}
+	f := trainer.NewFit(c, t, train, held)
+	f.Checkpoint = checkpoint
+	if err := t.ResetSchedule(trainer.Schedule(c.DPO, f.Total())); err != nil {
+		return nil, err
+	}
+	if f.Key, err = trainingKey(c, t, train, held); err != nil {
+		return nil, err
+	}
+	resumed := exists(checkpoint)
+	if !o.Resume {
+		stored := c
+		stored.Provenance = map[string]string{pairsKey: absolute(o.Pairs), "program": ProgramVersion(), "libtorch": LibtorchVersion(), "compute": ComputeType(c.Model.DType).String()}
+		if o.EvalPairs != "" {
+			stored.Provenance[evalPairsKey] = absolute(o.EvalPairs)
+		}
+		if o.Reference != "" {
+			stored.Provenance[referenceKey] = absolute(o.Reference)
+		}
+		if stored.Model.Path != "embedded" {
+			stored.Model.Path = absolute(stored.Model.Path)
+		}
+		if err := atomicfile.WriteBytes(settings, stored.YAML()); err != nil {
 			return nil, err
 		}
 	}
-	return out, adapter.Save(o.Out)
+	if o.Prepared != nil {
+		o.Prepared(Prepared{Pairs: len(train), Held: len(held), Steps: f.Total(), Resumed: resumed})
+	}
+
+	begun := time.Now()
+	path := o.Reference
+	if path == "" {
+		path = filepath.Join(o.Out, ReferenceFile)
+	}
+	all := slices.Concat(train, held)
+	cached, err := t.ReferenceFrom(ctx, all, path, false)
+	if err != nil {
+		return nil, err
+	}
+	f.Pairs, f.Held = all[:len(train)], all[len(train):]
+	f.OnStep, f.OnEval = o.Step, o.Eval
+	result, err := f.Run(ctx)
+	switch {
+	case errors.Is(err, dpo.ErrForeignCheckpoint):
+		return nil, mistake("%w: the pairs, the model or how it computes have changed since it was begun", err)
+	case err != nil:
+		if _, ok := errors.AsType[*dpo.NonFinite](err); ok {
+			if saved := adapter.Save(filepath.Join(o.Out, LastGood)); saved != nil {
+				return nil, errors.Join(err, saved)
+			}
+			err = fmt.Errorf("%w; the adapter before this step is in %s", err, filepath.Join(o.Out, LastGood))
+		}
+		return nil, err
+	}
+	out := &Preferred{Pairs: len(train), Held: len(held), Steps: len(result.Steps), Stopped: result.Stopped, NonFinite: len(result.NonFinite), Cached: cached.Read, Out: o.Out,
+		Seconds: time.Since(begun).Seconds(), Last: result.Steps[len(result.Steps)-1]}
+	if cached.Stale != nil {
+		out.Stale = cached.Stale.Error()
+	}
+	for _, s := range result.Steps {
+		out.Loss += s.Loss / float64(len(result.Steps))
+	}
+	if err := trainer.WriteLines(filepath.Join(o.Out, StepsFile), result.Steps); err != nil {
+		return nil, err
+	}
+	if n := len(result.Evals); n > 0 {
+		out.Eval = &result.Evals[n-1]
+		if f.KeepBest {
+			out.Eval = &result.Evals[result.Best]
+		}
+		if err := trainer.WriteLines(filepath.Join(o.Out, EvalsFile), result.Evals); err != nil {
+			return nil, err
+		}
+	}
+	if err := adapter.Save(o.Out); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(checkpoint); err != nil {
+		return nil, err
+	}
+	return out, os.Remove(filepath.Join(o.Out, trainingLock))
+}
+
+// trainingKey hashes all that the course of a training depends on: the settings, the model and the pairs.
+func trainingKey(c configs.Config, t *dpo.Trainer, train, held []dpo.Pair) (string, error) {
+	pairs, err := t.Key(train, held)
+	if err != nil {
+		return "", err
+	}
+	c.Provenance, c.Model.Threads, c.Model.Path = nil, 0, "" // the weights are in the pairs' key
+	h := sha256.New()
+	h.Write(c.YAML())
+	fmt.Fprintln(h, pairs)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// absolute makes a path that stays right when the training is resumed from elsewhere.
+func absolute(path string) string {
+	if a, err := filepath.Abs(path); err == nil {
+		return a
+	}
+	return path
 }
 
 func readPairs(path string, tok *tokenizer.Tokenizer, context int) ([]dpo.Pair, error) {
 	if strings.EqualFold(filepath.Ext(path), ".parquet") {
-		pairs, err := dpo.ReadPairs(path)
-		if err == nil && len(pairs) == 0 {
-			err = fmt.Errorf("%s holds no pairs", path)
-		}
-		return pairs, err
+		return dpo.ReadParquet(path, tok, context)
 	}
 	return dpo.ReadJSONL(path, tok, context)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -19,6 +20,7 @@ const (
 	childRun    = "POPRI_TEST_RUN"    // folder of the run
 	childConfig = "POPRI_TEST_CONFIG" // its configuration file
 	childLimit  = "POPRI_TEST_LIMIT"  // bytes beyond which no file may grow
+	childPairs  = "POPRI_TEST_PAIRS"  // pairs to train on instead of doing a run
 )
 
 // TestMain makes the test binary serve as the process that tests start and kill.
@@ -49,6 +51,9 @@ func child(dir, config string) error {
 			return err
 		}
 	}
+	if pairs := os.Getenv(childPairs); pairs != "" {
+		return preferChild(dir, config, pairs)
+	}
 	o := Options{Dir: dir, Resume: Exists(dir)}
 	if !o.Resume {
 		c, err := configs.Load(configs.LoadOptions{File: config})
@@ -58,6 +63,20 @@ func child(dir, config string) error {
 		o.Config = *c
 	}
 	return train(context.Background(), o)
+}
+
+// preferChild does the preference training in dir, or goes on with it.
+func preferChild(dir, config, pairs string) error {
+	o := PreferOptions{Pairs: pairs, Out: dir, Resume: exists(filepath.Join(dir, SettingsFile))}
+	if !o.Resume {
+		c, err := configs.Load(configs.LoadOptions{File: config})
+		if err != nil {
+			return err
+		}
+		o.Config = *c
+	}
+	_, err := Prefer(context.Background(), o)
+	return err
 }
 
 var shared struct {

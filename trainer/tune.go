@@ -138,7 +138,7 @@ func (t *Trainer) tune(ctx context.Context, stage Stage, dir string, pairs []dpo
 	if t.Events.Reference != nil {
 		t.Events.Reference(stage.Round, cached)
 	}
-	train, held := dpo.HoldOut(pairs, c.DPO.EvalShare, func(p dpo.Pair) int { return p.PromptIndex }, rng.New(c.Seed, append(stream, "held")...).Perm)
+	train, held := dpo.HoldOut(pairs, c.DPO.EvalShare, rng.New(c.Seed, append(stream, "held")...).Perm)
 	if err := CheckMeasures(c.DPO, len(held) > 0, t.Reference != nil); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,40 +16,75 @@ import (
 
 func (a *app) dpo() *cobra.Command {
 	var flags configFlags
-	var pairs, model, out string
+	var pairs, evalPairs, reference, model, out string
+	var resume bool
 	cmd := &cobra.Command{
 		Use:   "dpo --pairs FILE --model DIR --out DIR",
 		Short: "Train an adapter on preference pairs",
 		Long: `Trains a LoRA adapter on preference pairs against the model without it, and writes it in PEFT's format. Pairs are JSON
-lines of TRL's form, {"prompt": "…", "chosen": "…", "rejected": "…"}, or a run's pairs.parquet. The keys dpo.*, lora.* and
-seed of the configuration apply. The metrics of each step, under TRL's names, go to steps.jsonl beside the adapter.
+lines or Parquet of TRL's form, with the texts prompt, chosen and rejected, or a run's pairs.parquet. The keys dpo.*, lora.*
+and seed of the configuration apply. The metrics of each step, under TRL's names, go to steps.jsonl beside the adapter,
+those of held-out pairs (--eval-pairs, or dpo.eval_share of the pairs) to evals.jsonl.
+
+A training that was interrupted or killed goes on with --resume and ends with the same bytes as one that was not. The
+reference log-probabilities are kept in reference.safetensors, or in the file that --reference names, for other
+trainings on the same pairs and model to read.
 
 No privacy is involved: who owns the pairs must not mind what the adapter tells of them.`,
-		Example: "  popri dpo --pairs pairs.jsonl --model gpt2 --out adapters/mine --set dpo.epochs=3\n  popri dpo --pairs runs/eps1/rounds/0001/pairs.parquet --out adapters/again --json",
+		Example: "  popri dpo --pairs pairs.jsonl --model gpt2 --out adapters/mine --set dpo.epochs=3 --set dpo.eval_share=0.1 --set dpo.best=pairs\n  popri dpo --resume --out adapters/mine\n  popri dpo --pairs runs/eps1/rounds/0001/pairs.parquet --out adapters/again --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if pairs == "" || out == "" {
+			o := experiment.PreferOptions{Pairs: pairs, EvalPairs: evalPairs, Reference: reference, Out: out, Resume: resume}
+			switch {
+			case resume && out == "":
+				return usage(errors.New("dpo: --out names no folder"))
+			case resume && (pairs != "" || evalPairs != "" || reference != "" || model != "" || flags.file != "" || flags.preset != "" || len(flags.set) > 0):
+				return usage(errors.New("dpo: --resume goes on with the training's own settings and files; only --out goes with it"))
+			case !resume && (pairs == "" || out == ""):
 				return usage(errors.New("dpo: --pairs and --out must name a file and a folder"))
 			}
-			if model != "" {
-				flags.set = append(flags.set, "model.path="+model)
-			}
-			c, err := flags.load()
-			if err != nil {
-				return err
+			if !resume {
+				if model != "" {
+					flags.set = append(flags.set, "model.path="+model)
+				}
+				c, err := flags.load()
+				if err != nil {
+					return err
+				}
+				o.Config = c
 			}
 			if a.threads > 0 {
-				c.Model.Threads = a.threads
+				o.Config.Model.Threads = a.threads
 			}
 			p := a.progress()
-			r, err := experiment.Prefer(cmd.Context(), experiment.PreferOptions{Config: c, Pairs: pairs, Out: out,
-				Prepared: func(n, steps int) {
-					a.say("%d pairs, %d steps", n, steps)
-					p.begin("dpo")
-				},
-				Step: func(m dpo.Metrics, total int) { p.update(m.Step, total) }})
+			o.Prepared = func(r experiment.Prepared) {
+				begun := ""
+				if r.Resumed {
+					begun = ", some of them done"
+				}
+				a.say("%d pairs, %d held out, %d steps%s", r.Pairs, r.Held, r.Steps, begun)
+				p.begin("dpo")
+			}
+			o.Step = func(_ dpo.Metrics, done, total int) { p.update(done, total) }
+			o.Eval = func(e dpo.Evaluation) {
+				best := ""
+				if e.Best {
+					best = ", the best so far"
+				}
+				a.say("step %d: held-out loss %.4f, accuracy %.3f, margin %.3f%s", e.Step, e.Loss, e.Accuracy, e.RewardsMargins, best)
+			}
+			r, err := experiment.Prefer(cmd.Context(), o)
 			if err != nil {
+				if errors.Is(err, context.Canceled) {
+					a.say("interrupted; go on with: popri dpo --resume --out %s", out)
+				}
 				return err
+			}
+			if r.Stale != "" {
+				a.say("reference log-probabilities were computed anew: %s", r.Stale)
+			}
+			if r.NonFinite > 0 {
+				a.say("pairs were left out of steps %d times: their loss or gradient was not finite", r.NonFinite)
 			}
 			p.end()
 			return a.emit(r, func(w io.Writer) {
@@ -59,6 +95,9 @@ No privacy is involved: who owns the pairs must not mind what the adapter tells 
 					{"rewards/accuracies", r.Last.Accuracy}, {"logps/chosen", r.Last.LogpsChosen}, {"logps/rejected", r.Last.LogpsRejected}, {"grad_norm", r.Last.GradNorm}} {
 					fmt.Fprintf(w, "%s\t%.5g\n", x.name, x.value)
 				}
+				if e := r.Eval; e != nil {
+					fmt.Fprintf(w, "eval_loss\t%.5g\neval_rewards/margins\t%.5g\neval_rewards/accuracies\t%.5g\n", e.Loss, e.RewardsMargins, e.Accuracy)
+				}
 				fmt.Fprintf(w, "train_loss\t%.5g\n\nthe last of %d steps on %d pairs, and the mean loss of all; %s\nadapter: %s, metrics: %s\n", r.Loss, r.Steps, r.Pairs,
 					time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond), r.Out, filepath.Join(r.Out, experiment.StepsFile))
 			})
@@ -66,6 +105,9 @@ No privacy is involved: who owns the pairs must not mind what the adapter tells 
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&pairs, "pairs", "", "file of preference pairs, .jsonl or .parquet")
+	cmd.Flags().StringVar(&evalPairs, "eval-pairs", "", "file of pairs to measure on, which are not trained on")
+	cmd.Flags().StringVar(&reference, "reference", "", "file that keeps the reference log-probabilities (default reference.safetensors in --out)")
+	cmd.Flags().BoolVar(&resume, "resume", false, "go on with the training in --out")
 	cmd.Flags().StringVar(&model, "model", "", "Hugging Face folder, or embedded (default: the configuration's model.path)")
 	cmd.Flags().StringVar(&out, "out", "", "folder of the adapter")
 	return cmd

@@ -71,6 +71,15 @@ func TestDPO(t *testing.T) {
 		t.Error(errs)
 	}
 
+	// Held-out pairs are measured on, from a file or as a share.
+	for _, more := range [][]string{{"--eval-pairs", pairs, "--set", "dpo.best=pairs"}, {"--set", "dpo.eval_share=0.25", "--set", "dpo.patience=3"}} {
+		code, stdout, errs := popri(t, command(filepath.Join(dir, fmt.Sprint("held", len(more))), append(more, "--json", "--set", "dpo.micro_tokens=40")...)...)
+		var got experiment.Preferred
+		if code != 0 || json.Unmarshal([]byte(stdout), &got) != nil || got.Eval == nil || got.Eval.Pairs != got.Held || got.Held < 3 || got.Eval.Accuracy != 1 || !strings.Contains(errs, "held-out loss") {
+			t.Errorf("%v: exit code %d, %s, %s", more, code, stdout, errs)
+		}
+	}
+
 	bad := write(t, dir, "bad.jsonl", `{"prompt": "the", "chosen": " cat"}`)
 	for _, c := range []struct {
 		args []string
@@ -82,6 +91,12 @@ func TestDPO(t *testing.T) {
 		{[]string{"dpo", "--pairs", filepath.Join(dir, "none.parquet"), "--model", model, "--out", filepath.Join(dir, "x")}, "none.parquet"},
 		{[]string{"dpo", "--pairs", pairs, "--model", filepath.Join(dir, "none"), "--out", filepath.Join(dir, "x")}, "none"},
 		{command(filepath.Join(dir, "x"), "--set", "dpo.beta=0"), "dpo.beta"},
+		{command(filepath.Join(dir, "x"), "--set", "dpo.best=pairs"), "dpo.eval_share"},
+		{command(filepath.Join(dir, "x"), "--eval-pairs", filepath.Join(dir, "none.jsonl")), "none.jsonl"},
+		{command(filepath.Join(dir, "x"), "--resume"), "only --out"},
+		{[]string{"dpo", "--resume"}, "--out"},
+		{[]string{"dpo", "--resume", "--out", filepath.Join(dir, "x")}, "no training to resume"},
+		{[]string{"dpo", "--resume", "--out", out}, "holds an adapter already"},
 	} {
 		if code, stdout, errs := popri(t, c.args...); code != exitUsage || stdout != "" || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: exit code %d, %q, %s", c.args, code, stdout, errs)

@@ -1,0 +1,66 @@
+package dpo
+
+import (
+	"errors"
+	"fmt"
+
+	"popri/internal/parquetio"
+	"popri/tokenizer"
+)
+
+// ReadParquet reads pairs from Parquet: what [WritePairs] wrote, with its token ids, or anybody's preference data in TRL's
+// form, the texts "prompt", "chosen" and "rejected", which become tokens as in [ReadJSONL]. Errors name file, column and
+// row (from 1).
+func ReadParquet(path string, tok *tokenizer.Tokenizer, context int) ([]Pair, error) {
+	pairs, err := readParquet(path, tok, context)
+	if err != nil {
+		return nil, fmt.Errorf("dpo: %w", err)
+	}
+	return pairs, nil
+}
+
+func readParquet(path string, tok *tokenizer.Tokenizer, context int) ([]Pair, error) {
+	f, err := parquetio.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if f.Rows() == 0 {
+		return nil, fmt.Errorf("%s: it holds no pairs", path)
+	}
+	if f.Has("prompt_ids") && f.Has("chosen_ids") && f.Has("rejected_ids") {
+		return ReadPairs(path)
+	}
+	if !f.Has("prompt") && f.Has("chosen") && f.Has("rejected") {
+		return nil, fmt.Errorf("%s: column prompt is missing (%s)", path, implicitPrompt)
+	}
+	enc, err := newTexts(tok, context)
+	if err != nil {
+		return nil, err
+	}
+	var columns [3][]parquetio.Cell
+	for i, name := range preference {
+		if columns[i], err = f.Strings(name); errors.Is(err, parquetio.ErrFormat) && f.Has(name) {
+			return nil, fmt.Errorf("%w (%s)", err, conversational)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	pairs := make([]Pair, 0, len(columns[0]))
+	for row := range columns[0] {
+		var t [3]string
+		for i, name := range preference {
+			if columns[i][row].Null {
+				return nil, fmt.Errorf("%s: row %d: %s is null", path, row+1, name)
+			}
+			t[i] = columns[i][row].Value
+		}
+		p, err := enc.pair(t)
+		if err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", path, row+1, err)
+		}
+		p.PromptIndex = row
+		pairs = append(pairs, p)
+	}
+	return pairs, nil
+}

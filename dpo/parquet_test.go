@@ -1,0 +1,126 @@
+package dpo
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"popri/internal/atomicfile"
+	"popri/internal/parquetio"
+)
+
+func writeParquet[T any](t testing.TB, path string, rows []T) {
+	t.Helper()
+	if err := atomicfile.Write(path, func(w io.Writer) error { return parquetio.Write(w, rows, nil) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type textRow struct {
+	Prompt   string  `parquet:"prompt"`
+	Chosen   *string `parquet:"chosen,optional"`
+	Rejected string  `parquet:"rejected"`
+	Score    float64 `parquet:"score"`
+}
+
+type message struct {
+	Role    string `parquet:"role"`
+	Content string `parquet:"content"`
+}
+
+func TestReadParquet(t *testing.T) {
+	tok := lineTokenizer(t)
+	path := filepath.Join(t.TempDir(), "pairs.parquet")
+	writeParquet(t, path, []textRow{{"the", new(" cat"), " hat", 1}, {"", new(""), "é", 2}})
+	got, err := ReadParquet(path, tok, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := filepath.Join(t.TempDir(), "pairs.jsonl")
+	if err := os.WriteFile(lines, []byte(`{"prompt": "the", "chosen": " cat", "rejected": " hat"}`+"\n"+`{"prompt": "", "chosen": "", "rejected": "é"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if want, err := ReadJSONL(lines, tok, 30); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v: %+v, JSON lines give %+v", err, got, want)
+	}
+	own := []Pair{{Prompt: []int32{1}, Chosen: []int32{2, 3}, Rejected: []int32{4}, PromptText: "a", ChosenText: "b", RejectedText: "c", PromptIndex: 5, ChosenIndex: 6, RejectedIndex: 7,
+		ChosenScore: 0.5, RejectedScore: -0.25, RejectedRank: 3, Round: 2}}
+	if err := WritePairs(path, own); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadParquet(path, tok, 30); err != nil || !reflect.DeepEqual(got, own) {
+		t.Errorf("%v: %+v, want %+v", err, got, own)
+	}
+
+	long := strings.Repeat("the cat ", 40)
+	for want, write := range map[string]func(){
+		"row 2: chosen is null": func() { writeParquet(t, path, []textRow{{"a", new("b"), "c", 0}, {"a", nil, "c", 0}}) },
+		"row 1: completions":    func() { writeParquet(t, path, []textRow{{"a", &long, "c", 0}}) },
+		"no pairs":              func() { writeParquet(t, path, []textRow{}) },
+		"chat template": func() {
+			writeParquet(t, path, []struct {
+				Prompt   []message `parquet:"prompt,list"`
+				Chosen   []message `parquet:"chosen,list"`
+				Rejected []message `parquet:"rejected,list"`
+			}{{[]message{{"user", "a"}}, []message{{"assistant", "b"}}, []message{{"assistant", "c"}}}})
+		},
+		"column prompt is missing": func() {
+			writeParquet(t, path, []struct {
+				Chosen   string `parquet:"chosen"`
+				Rejected string `parquet:"rejected"`
+			}{{"a b", "a c"}})
+		},
+		"column rejected is missing": func() {
+			writeParquet(t, path, []struct {
+				Prompt string `parquet:"prompt"`
+				Chosen string `parquet:"chosen"`
+			}{{"a", "b"}})
+		},
+		"not a Parquet file": func() {
+			if err := os.WriteFile(path, []byte("{\"prompt\": \"a\"}"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		write()
+		if _, err := ReadParquet(path, tok, 30); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+}
+
+func FuzzParquetPairs(f *testing.F) {
+	tok := lineTokenizer(f)
+	path := filepath.Join(f.TempDir(), "seed.parquet")
+	seed := func() {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	writeParquet(f, path, []textRow{{"the", new(" cat"), " hat", 1}})
+	seed()
+	if err := WritePairs(path, []Pair{{Prompt: []int32{1}, Chosen: []int32{2}, Rejected: []int32{3}}}); err != nil {
+		f.Fatal(err)
+	}
+	seed()
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "pairs.parquet")
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		pairs, err := ReadParquet(path, tok, 50)
+		if err == nil && len(pairs) == 0 {
+			t.Fatal("no pairs and no error")
+		}
+		for _, p := range pairs {
+			if err == nil && (len(p.Prompt) == 0 || len(p.Chosen) == 0 || len(p.Rejected) == 0) {
+				t.Fatalf("%+v", p)
+			}
+		}
+	})
+}
