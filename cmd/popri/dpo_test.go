@@ -72,8 +72,8 @@ func TestDPO(t *testing.T) {
 	}
 
 	// Held-out pairs are measured on, from a file or as a share.
-	for _, more := range [][]string{{"--eval-pairs", pairs, "--set", "dpo.best=pairs"}, {"--set", "dpo.eval_share=0.25", "--set", "dpo.patience=3"}} {
-		code, stdout, errs := popri(t, command(filepath.Join(dir, fmt.Sprint("held", len(more))), append(more, "--json", "--set", "dpo.micro_tokens=40")...)...)
+	for i, more := range [][]string{{"--eval-pairs", pairs, "--set", "dpo.best=pairs"}, {"--set", "dpo.eval_share=0.25", "--set", "dpo.patience=3"}} {
+		code, stdout, errs := popri(t, command(filepath.Join(dir, fmt.Sprint("held", i)), append(more, "--json", "--set", "dpo.micro_tokens=40")...)...)
 		var got experiment.Preferred
 		if code != 0 || json.Unmarshal([]byte(stdout), &got) != nil || got.Eval == nil || got.Eval.Pairs != got.Held || got.Held < 3 || got.Eval.Accuracy != 1 || !strings.Contains(errs, "held-out loss") {
 			t.Errorf("%v: exit code %d, %s, %s", more, code, stdout, errs)
