@@ -86,8 +86,8 @@ type Generate struct {
 	// embed badly; 0 allows empty samples.
 	MinNewTokens int `yaml:"min_new_tokens"`
 	// BatchTokens bounds the tokens whose keys and values are held at once, and with it the memory: they take
-	// 2 · layers · width values each. Default 32768, 400 MB of float32 for the embedded model. Smaller saves memory and is slower,
-	// much larger is no faster.
+	// 2 · layers · width values each, fewer where heads share them. Default 32768, 200 MB of bfloat16 for the embedded model.
+	// Smaller saves memory and is slower, much larger is no faster.
 	BatchTokens int `yaml:"batch_tokens"`
 }
 

@@ -86,5 +86,5 @@ func (t *Trainer) draw(ctx context.Context, m *lm.Model, p sampling, from, to in
 
 // cacheBytes turns generate.batch_tokens into the memory that so many tokens' keys and values take.
 func (t *Trainer) cacheBytes(m *lm.Model) int64 {
-	return int64(t.Config.Generate.BatchTokens) * int64(m.Config.Layers) * 2 * int64(m.Config.Hidden) * 4
+	return int64(t.Config.Generate.BatchTokens) * int64(m.Config.Layers) * 2 * int64(m.Config.KVHeads*m.Config.HeadDim()*m.Compute.Size())
 }
