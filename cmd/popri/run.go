@@ -101,11 +101,17 @@ func (a *app) events() trainer.Events {
 		Progress:   func(_ trainer.Stage, done, total int) { p.update(done, total) },
 		StageEnd:   func(s trainer.Stage) { p.end() },
 		RoundEnd: func(m trainer.RoundMetrics) {
-			fid := ""
+			more := ""
 			if m.FID != nil {
-				fid = fmt.Sprintf("  FID %.4f", *m.FID)
+				more = fmt.Sprintf("  FID %.4f", *m.FID)
 			}
-			a.say("round %d  done: %d pairs, loss %.4f, accuracy %.2f, margin %.3f%s, %.0f tokens a sample, ε spent %.4g", m.Round, m.Pairs, m.Loss, m.Accuracy, m.Margin, fid, m.MeanTokens, m.Epsilon)
+			if m.EvalAccuracy != nil {
+				more += fmt.Sprintf("  held-out accuracy %.2f", *m.EvalAccuracy)
+			}
+			if m.NonFinite > 0 {
+				more += fmt.Sprintf("  %d times a pair was left out: not finite", m.NonFinite)
+			}
+			a.say("round %d  done: %d pairs, loss %.4f, accuracy %.2f, margin %.3f%s, %.0f tokens a sample, ε spent %.4g", m.Round, m.Pairs, m.Loss, m.Accuracy, m.Margin, more, m.MeanTokens, m.Epsilon)
 		},
 	}
 }
