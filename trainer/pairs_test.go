@@ -196,3 +196,61 @@ func TestPairsDenoised(t *testing.T) {
 		t.Errorf("the slope is %g, want 3", *m.LengthSlope)
 	}
 }
+
+// circle is an encoder of texts "x y" to the direction (x, y).
+type circle struct{}
+
+func (circle) Name() string { return "circle" }
+func (circle) Dim() int     { return 2 }
+func (circle) Encode(texts []string) (embedding.Matrix, error) {
+	m := embedding.NewMatrix(len(texts), 2)
+	for i, text := range texts {
+		var x, y float64
+		if _, err := fmt.Sscan(text, &x, &y); err != nil {
+			return m, err
+		}
+		r := math.Hypot(x, y)
+		m.Row(i)[0], m.Row(i)[1] = float32(x/r), float32(y/r)
+	}
+	return m, nil
+}
+
+// TestPairsByWitness: the clients' mean points to (1, 1) and nearly all samples lie along (1, 0.8). Similarity chooses one
+// of these; the witness, what is missing.
+func TestPairsByWitness(t *testing.T) {
+	prompts, rows := samplesOf(4, 4)
+	var texts []string
+	for i := range rows {
+		texts = append(texts, []string{"1 0.8", "1 0.7", "0.4 1", "1 0.6"}[i%4])
+	}
+	vectors, err := circle{}.Encode(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := make([]float64, len(rows))
+	for i := range sum {
+		sum[i] = 10 * 0.5 * float64(vectors.Row(i)[0]+vectors.Row(i)[1])
+	}
+	chosen := func(objective string) int {
+		tr := plainTrainer(4, 2)
+		tr.Config.Scoring.Objective, tr.Config.Scoring.ClientTexts, tr.Config.Scoring.ClipNorm = objective, 2, 1e6
+		tr.Encoder = circle{}
+		tr.prompter = &Prompter{texts: []string{"1 0", "0 1", "1 2", "2 1", "1 1"}}
+		pairs, err := tr.pairs(t.TempDir(), prompts, rows, vectors, &fedsim.Release{Clients: 10, Sum: sum}, &RoundMetrics{})
+		if err != nil || len(pairs) != 4 {
+			t.Fatalf("%s: %v, %d pairs", objective, err, len(pairs))
+		}
+		for _, p := range pairs[1:] {
+			if p.ChosenIndex != pairs[0].ChosenIndex {
+				t.Fatalf("%s: prompts choose %d and %d", objective, p.ChosenIndex, pairs[0].ChosenIndex)
+			}
+		}
+		return pairs[0].ChosenIndex
+	}
+	if got := chosen("similarity"); got != 0 {
+		t.Errorf("similarity chooses %d", got)
+	}
+	if got := chosen("witness"); got != 2 {
+		t.Errorf("the witness chooses %d", got)
+	}
+}
