@@ -279,8 +279,8 @@ func TestExportTrained(t *testing.T) {
 		off, on := m.Logits(s, m.Hidden(s, in, nil)), m.Logits(s, m.Hidden(s, in, a))
 		gain := func(completion []int32) float64 { // at the completion's first token
 			at := func(logits tensor.Tensor) float64 {
-				row := s.Float32s(s.LogSoftmax(s.Select(s.Select(logits, 0, 0), 0, int64(len(p.Prompt)-1)), 0))
-				return float64(row[completion[0]])
+				row := s.Float32s(s.Softmax(s.Select(s.Select(logits, 0, 0), 0, int64(len(p.Prompt)-1)), 0))
+				return math.Log(float64(row[completion[0]]))
 			}
 			return at(on) - at(off)
 		}
