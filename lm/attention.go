@@ -19,13 +19,11 @@ func (a *attention) linears() []*Linear { return slices.Concat(a.qkv.linears(), 
 // positions. It is for decoding, without gradients.
 func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r turn, compute tensor.DType) tensor.Tensor {
 	y := finish(s, a.qkv, x, compute, tensor.Epilogue{DType: tensor.Float32})
-	if !r.cos.Defined() {
-		return y
+	if r.cos.Defined() {
+		y = s.Contiguous(y)
+		s.Rotate_(y, r.cos, r.sin, a.heads+a.kvHeads, a.dim)
 	}
-	shape := y.Shape()
-	all := s.View(y, shape[0], shape[1], -1, a.dim)
-	turned := r.apply(s, s.Narrow(all, 2, 0, a.heads+a.kvHeads))
-	return s.View(s.Cat(2, turned, s.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads)), shape...)
+	return y
 }
 
 // project returns the queries [B, N, T, D] and the keys and values [B, KV, T, D].

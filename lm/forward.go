@@ -26,7 +26,7 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 func (m *Model) forward(s *tensor.Scope, in Input, adapter Adapter, each func(layer int, k, v tensor.Tensor)) tensor.Tensor {
 	t := in.IDs.Size(1)
 	x := m.embed(s, in)
-	r := m.turn(s, in)
+	r := m.turn(s, in, m.Compute)
 	mask := m.scoreMask(s, in, t)
 	scale := m.scale()
 	for i, b := range m.blocks {

@@ -59,7 +59,7 @@ func (m *gatedMLP) gate(s *tensor.Scope, y tensor.Tensor) tensor.Tensor {
 }
 
 func (m *gatedMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
-	y := m.gate(s, finish(s, m.gateUp, x, compute, tensor.Epilogue{}))
+	y := s.SwiGLU(s.Contiguous(finish(s, m.gateUp, x, compute, tensor.Epilogue{})))
 	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual})
 }
 

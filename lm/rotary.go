@@ -128,8 +128,8 @@ func (r Rotary) frequencies(dim int) []float32 {
 // negative, so that x·cos + swap(x)·sin is the rotation. The zero value turns nothing.
 type turn struct{ cos, sin tensor.Tensor }
 
-// turn computes the tables for the positions of in, in float32, and gives them the model's compute type.
-func (m *Model) turn(s *tensor.Scope, in Input) turn {
+// turn computes the tables for the positions of in, in float32, and gives them the type d.
+func (m *Model) turn(s *tensor.Scope, in Input, d tensor.DType) turn {
 	if !m.frequencies.Defined() {
 		return turn{}
 	}
@@ -141,8 +141,8 @@ func (m *Model) turn(s *tensor.Scope, in Input) turn {
 	angles := s.Mul(s.Unsqueeze(s.To(at, tensor.Float32), 2), m.frequencies) // [B, T, D/2]
 	cos, sin := s.Cos(angles), s.Sin(angles)
 	return turn{
-		cos: s.To(s.Unsqueeze(s.Cat(2, cos, cos), 2), m.Compute),
-		sin: s.To(s.Unsqueeze(s.Cat(2, s.Neg(sin), sin), 2), m.Compute),
+		cos: s.To(s.Unsqueeze(s.Cat(2, cos, cos), 2), d),
+		sin: s.To(s.Unsqueeze(s.Cat(2, s.Neg(sin), sin), 2), d),
 	}
 }
 

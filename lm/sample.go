@@ -309,23 +309,23 @@ func (g *generation) step(s *tensor.Scope) error {
 	}
 	in := Input{IDs: s.FromInt64(ids, 1, full), Positions: s.FromInt64(pos, 1, full)}
 	x := g.m.embed(s, in)
-	r := g.m.turn(s, in)
+	r := g.m.turn(s, in, tensor.Float32)
 	width := int64(g.m.Config.Heads * g.m.Config.HeadDim())
 	if g.packed {
 		x = s.To(x, tensor.Float32) // products round their inputs; nothing else needs to
 	}
 	for i, b := range g.m.blocks {
 		x = s.Nest(func() tensor.Tensor {
-			qkv := s.Contiguous(b.attn.fused(s, b.attnNorm.apply(s, x), r, g.m.Compute))
+			qkv := s.Contiguous(b.attn.fused(s, b.attnNorm.decode(s, x), r, g.m.Compute))
 			y := g.attend(s, g.layers[i], qkv, rows)
 			if full > n {
 				y = s.Cat(0, y, s.Zeros(tensor.Float32, full-n, width))
 			}
 			x := finish(s, b.attn.out, s.View(y, 1, full, width), g.m.Compute, tensor.Epilogue{Residual: x})
-			return b.mlp.decode(s, b.mlpNorm.apply(s, x), x, g.m.Compute)
+			return b.mlp.decode(s, b.mlpNorm.decode(s, x), x, g.m.Compute)
 		})
 	}
-	logits := s.Contiguous(g.m.Logits(s, g.m.norm.apply(s, x)))
+	logits := s.Contiguous(g.m.Logits(s, g.m.norm.decode(s, x)))
 	if err := g.draw(s, logits.View32()[:n*int64(g.m.Config.Vocab)], g.live); err != nil {
 		return err
 	}

@@ -253,6 +253,56 @@ CLONES void popri_attend(const popri_cache *c, int from, int to, const float *qk
     attend(0, c, from, to, qkv, out, slot, suffix_len, prefix, prefix_len, scratch);
 }
 
+// y = x/√(mean of squares + eps)·w, row by row.
+CLONES void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
+  for (int64_t r = 0; r < rows; r++) {
+    int64_t at = r * n, i = 0;
+    floats squares = {0};
+    for (; i + LANES <= n; i += LANES) {
+      floats v = load(x, at + i, bf16);
+      squares += v * v;
+    }
+    float sum = 0;
+    for (int k = 0; k < LANES; k++) sum += squares[k];
+    for (; i < n; i++) {
+      float v = bf16 ? from_bf16(((const uint16_t *)x)[at + i]) : ((const float *)x)[at + i];
+      sum += v * v;
+    }
+    float scale = 1.0f / sqrtf(sum / (float)n + eps);
+    for (i = 0; i < n; i++) {
+      float v = bf16 ? from_bf16(((const uint16_t *)x)[at + i]) : ((const float *)x)[at + i];
+      store(y, at + i, v * scale * w[i], bf16);
+    }
+  }
+}
+
+// y = silu(gate)·up for rows of x that hold gate and up, n values each, side by side.
+CLONES void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t i = 0; i < n; i++) {
+      int64_t at = 2 * r * n + i;
+      float gate = bf16 ? from_bf16(((const uint16_t *)x)[at]) : ((const float *)x)[at];
+      float up = bf16 ? from_bf16(((const uint16_t *)x)[at + n]) : ((const float *)x)[at + n];
+      float e = fast_exp(gate < 0 ? gate : -gate);
+      store(y, r * n + i, gate * (gate < 0 ? e : 1.0f) / (1.0f + e) * up, bf16);
+    }
+}
+
+// Turns the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines.
+CLONES void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t width, int64_t heads, int64_t dim) {
+  int64_t half = dim / 2;
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t h = 0; h < heads; h++) {
+      float *restrict a = x + r * width + h * dim, *restrict b = a + half;
+      const float *c = cosines + r * dim, *s = sines + r * dim;
+      for (int64_t i = 0; i < half; i++) {
+        float u = a[i], v = b[i];
+        a[i] = u * c[i] + v * s[i];
+        b[i] = v * c[half + i] + u * s[half + i];
+      }
+    }
+}
+
 // e[i] = exp((x[i] - max)·k), for x[i] up to max.
 void popri_exp(float *e, const float *x, int n, float max, float k) { exp_sum(e, x, n, max, k); }
 

@@ -94,6 +94,9 @@ typedef struct {
 } popri_cache;
 void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
                   const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch);
+void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps);
+void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n);
+void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t width, int64_t heads, int64_t dim);
 void popri_exp(float *e, const float *x, int n, float max, float k);
 void popri_sample(int from, int to, int vocab, const float *logits, float inverse_temperature, const double *u,
                   int32_t *out, float *scratch);

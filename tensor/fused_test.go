@@ -1,0 +1,65 @@
+package tensor
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestFused compares with the definitions, in float64, for widths that fill the lanes and not.
+func TestFused(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 9))
+	for _, n := range []int64{2, 16, 30, 64, 98} {
+		for _, d := range []DType{Float32, BFloat16} {
+			tolerance := map[DType]float64{Float32: 2e-6, BFloat16: 8e-3}[d]
+			err := Run(func(s *Scope) error {
+				const rows = 5
+				draw := func(n int64) Tensor {
+					v := make([]float32, n)
+					for i := range v {
+						v[i] = float32(3 * random.NormFloat64())
+					}
+					return s.FromFloat32(v, n)
+				}
+				check := func(what string, i int, got, want float64) {
+					t.Helper()
+					if math.Abs(got-want) > tolerance*(1+math.Abs(want)) {
+						t.Fatalf("%s of %v, width %d: value %d is %g, want %g", what, d, n, i, got, want)
+					}
+				}
+				x := s.View(s.To(draw(rows*2*n), d), rows, 2*n)
+				w := draw(2 * n)
+				xs, ws := s.Float64s(x), s.Float64s(w)
+				for i, got := range s.Float64s(s.RMSNorm(x, w, 1e-5)) {
+					sum := 0.0
+					for _, v := range xs[i/int(2*n)*int(2*n):][:2*n] {
+						sum += v * v
+					}
+					check("RMSNorm", i, got, xs[i]/math.Sqrt(sum/float64(2*n)+1e-5)*ws[i%int(2*n)])
+				}
+				for i, got := range s.Float64s(s.SwiGLU(x)) {
+					at := i/int(n)*int(2*n) + i%int(n)
+					check("SwiGLU", i, got, xs[at]/(1+math.Exp(-xs[at]))*xs[at+int(n)])
+				}
+				if d != Float32 || n%2 != 0 {
+					return nil
+				}
+				cosines, sines := s.View(draw(rows*n), rows, n), s.View(draw(rows*n), rows, n)
+				cs, ss := s.Float64s(cosines), s.Float64s(sines)
+				s.Rotate_(x, cosines, sines, 1, n) // the second head stays
+				for i, got := range s.Float64s(x) {
+					row, at := i/int(2*n), i%int(2*n)
+					want := xs[i]
+					if at < int(n) {
+						want = xs[i]*cs[row*int(n)+at] + xs[row*int(2*n)+(at+int(n)/2)%int(n)]*ss[row*int(n)+at]
+					}
+					check("Rotate_", i, got, want)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
