@@ -198,7 +198,7 @@ func TestGrouping(t *testing.T) {
 	var want []float64
 	for _, c := range []struct{ pairs, tokens int }{{23, 0}, {4, 0}, {23, 1}, {5, 70}, {23, 90}, {1, 1000}, {23, 100000}} {
 		tr.MicroPairs, tr.MicroTokens = c.pairs, c.tokens
-		g := tr.group(pairs)
+		g := tr.group(pairs, 1)
 		seen := slices.Sorted(slices.Values(g.order))
 		if len(seen) != len(pairs) || !slices.Equal(slices.Compact(seen), seen) || g.ends[len(g.ends)-1] != len(pairs) {
 			t.Fatalf("%+v: the order is %v, cut at %v", c, g.order, g.ends)
@@ -216,9 +216,27 @@ func TestGrouping(t *testing.T) {
 				t.Errorf("%+v: a pass of %d pairs of up to %d tokens", c, n, width)
 			}
 		}
+		again := slices.Clone(pairs)
+		for i := range again {
+			again[i].Reference = [2]float64{}
+		}
+		for i, p := range referenced(t, tr, again) {
+			if math.Abs(p.Reference[0]-pairs[i].Reference[0]) > 1e-4 || math.Abs(p.Reference[1]-pairs[i].Reference[1]) > 1e-4 {
+				t.Fatalf("%+v: the reference of pair %d is %v, want %v", c, i, p.Reference, pairs[i].Reference)
+			}
+		}
 		tr.assume(start)
-		tr.done, tr.position = 0, 0
+		tr.done, tr.position, tr.tokens = 0, 0, 0
 		m, err := tr.Step(pairs)
+		tokens := int64(0)
+		for _, p := range pairs {
+			for _, completion := range [][]int32{p.Chosen, p.Rejected} {
+				tokens += int64(len(slices.Concat(p.Prompt, completion)))
+			}
+		}
+		if m.NumTokens != tokens {
+			t.Errorf("%+v: %d tokens are counted, want %d", c, m.NumTokens, tokens)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +255,7 @@ func TestGrouping(t *testing.T) {
 			}
 		}
 	}
-	if g := tr.group(nil); len(g.ends) != 0 {
+	if g := tr.group(nil, 1); len(g.ends) != 0 {
 		t.Errorf("no pairs make %d passes", len(g.ends))
 	}
 }
@@ -613,5 +631,53 @@ func TestLearning(t *testing.T) {
 	t.Logf("shuffled: held-out accuracy %.3f, margin %.3f, accuracy in training %.3f", last.Accuracy, last.RewardsMargins, train.Accuracy)
 	if math.Abs(last.Accuracy-0.5) > 0.1 {
 		t.Errorf("shuffled: %+v, on what it was trained on %+v", last, train)
+	}
+}
+
+// TestResets: without its moments the optimizer begins anew where the adapters are, and so does a schedule.
+func TestResets(t *testing.T) {
+	tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
+	pairs := referenced(t, tr, testPairs(8, 9))
+	for range 3 {
+		if _, err := tr.Step(pairs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here := tr.live().clone()
+	step := func() (Metrics, [][]float32) {
+		m, err := tr.Step(pairs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m, tr.live().clone().params
+	}
+	_, carried := step()
+	tr.assume(here)
+	tr.ResetOptimizer()
+	if err := tr.ResetSchedule(optim.Schedule{Kind: "linear", Peak: 1e-2, Total: 4}); err != nil {
+		t.Fatal(err)
+	}
+	m, anew := step()
+	// AdamW's first step moves each parameter by the rate, whatever the size of its gradient.
+	moved := 0
+	for i := range anew {
+		for k, x := range anew[i] {
+			if d := math.Abs(float64(x - here.params[i][k])); d > 0.99e-2 && d < 1.01e-2 {
+				moved++
+			}
+		}
+	}
+	total := 0
+	for _, p := range anew {
+		total += len(p)
+	}
+	if reflect.DeepEqual(anew, carried) || moved < total*9/10 || m.LearningRate != 1e-2 || m.Step != 5 {
+		t.Errorf("%d of %d parameters moved by the rate; step %d at %g", moved, total, m.Step, m.LearningRate)
+	}
+	if m, _ := step(); m.LearningRate != 0.75e-2 {
+		t.Errorf("the schedule's second rate is %g", m.LearningRate)
+	}
+	if err := tr.ResetSchedule(optim.Schedule{Kind: "steps", Peak: 1, Total: 1}); err == nil {
+		t.Error("an unknown schedule is no error")
 	}
 }

@@ -33,10 +33,11 @@ func (g grouped) original(err error) error {
 // length is the tokens of a pair's row: the prompt once, and both completions.
 func (p Pair) length() int { return len(p.Prompt) + len(p.Chosen) + len(p.Rejected) }
 
-// group cuts pairs into passes of at most MicroPairs. With a budget of tokens, pairs are first ordered by length, so that
-// rows of a pass need little padding, and a pass also ends before its rows, padded to the longest, would exceed the
-// budget. How pairs are grouped has no bearing on their weight in the step, so it changes the update by rounding alone.
-func (t *Trainer) group(pairs []Pair) grouped {
+// group cuts pairs into passes of at most MicroPairs, times a factor. With a budget of tokens, pairs are first ordered by
+// length, so that rows of a pass need little padding, and a pass also ends before its rows, padded to the longest, would
+// exceed the budget. How pairs are grouped has no bearing on their weight in the step, so it changes the update by rounding
+// alone.
+func (t *Trainer) group(pairs []Pair, factor int) grouped {
 	g := grouped{pairs: pairs, order: make([]int, len(pairs))}
 	for i := range g.order {
 		g.order[i] = i
@@ -55,7 +56,7 @@ func (t *Trainer) group(pairs []Pair) grouped {
 			n -= g.ends[len(g.ends)-1]
 		}
 		width = max(width, p.length())
-		if n > 0 && (n == t.MicroPairs || t.MicroTokens > 0 && (n+1)*width > t.MicroTokens) {
+		if n > 0 && (n == factor*t.MicroPairs || t.MicroTokens > 0 && (n+1)*width > factor*t.MicroTokens) {
 			g.ends, width = append(g.ends, i), p.length()
 		}
 	}

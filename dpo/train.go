@@ -131,16 +131,16 @@ func (t *Trainer) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter
 	if err := t.check(pairs); err != nil {
 		return err
 	}
-	perTask := 2 * t.MicroPairs
-	return tensor.Parallel((len(pairs)+perTask-1)/perTask, func(i int, s *tensor.Scope) error {
+	g := t.group(pairs, 2) // there are no activations to keep
+	return tensor.Parallel(len(g.ends), func(i int, s *tensor.Scope) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		from := i * perTask
-		batch := pairs[from:min(from+perTask, len(pairs))]
+		from, to := g.bounds(i)
+		batch := g.pairs[from:to]
 		lp := sums(t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter, false), batch)
 		for k := range batch {
-			each(from+k, lp[2*k], lp[2*k+1])
+			each(g.order[from+k], lp[2*k], lp[2*k+1])
 		}
 		return nil
 	})
@@ -167,7 +167,7 @@ func (t *Trainer) Step(pairs []Pair) (Metrics, error) {
 		return Metrics{}, err
 	}
 	m := Metrics{Step: t.done + 1, LearningRate: t.Schedule.At(t.position), NumTokens: t.tokens + countTokens(pairs), Pairs: len(pairs)}
-	g := t.group(pairs)
+	g := t.group(pairs, 1)
 	parts := make([]part, len(g.ends))
 	defer func() {
 		for _, p := range parts {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,6 +88,10 @@ func TestPreferenceOptions(t *testing.T) {
 				}
 				if name == "held-out" && (m.HeldOut < 2 || m.HeldOut >= m.Pairs/2 || m.EvalLoss == nil || steps[0].LearningRate != 0 || m.EvalFID != nil) {
 					t.Errorf("round %d: %+v, the first rate %g", m.Round, m, steps[0].LearningRate)
+				}
+				// The reference is the model as the round found it, so that its first step begins at a margin of 0 again.
+				if atStart := math.Abs(steps[0].Loss-math.Ln2) < 1e-6; atStart != (name == "held-out" || m.Round == 1) {
+					t.Errorf("round %d begins with the loss %g", m.Round, steps[0].Loss)
 				}
 				if name == "fid" && (m.EvalFID == nil || !(*m.EvalFID > 0) || m.EvalLoss != nil || m.Pairs <= c.Generate.Prompts) {
 					t.Errorf("round %d: %+v", m.Round, m)
