@@ -601,7 +601,7 @@ func stillRead(t *testing.T, path string, tr *Trainer) bool {
 func TestLearning(t *testing.T) {
 	learn := func(shuffle bool) (first, last, train Evaluation) {
 		tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 4e-3, 8)
-		pairs := testPairs(800, 11)
+		pairs := testPairs(1400, 11)
 		if shuffle {
 			r := rand.New(rand.NewPCG(12, 12))
 			for i, p := range pairs {
@@ -611,7 +611,7 @@ func TestLearning(t *testing.T) {
 			}
 		}
 		referenced(t, tr, pairs)
-		f := &Fit{Trainer: tr, Pairs: pairs[:500], Held: pairs[500:], Epochs: 3, Order: inOrder(500), EvalSteps: 9}
+		f := &Fit{Trainer: tr, Pairs: pairs[:500], Held: pairs[500:], Epochs: 3, Order: inOrder(500), EvalSteps: 24}
 		o, err := f.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -623,13 +623,13 @@ func TestLearning(t *testing.T) {
 	}
 	first, last, train := learn(false)
 	t.Logf("planted: held-out accuracy %.3f, margin %.3f to %.3f, loss %.3f", last.Accuracy, first.RewardsMargins, last.RewardsMargins, last.Loss)
-	if !(last.Accuracy > 0.95) || !(last.RewardsMargins > first.RewardsMargins+1) || !(last.Loss < first.Loss) || !(train.Accuracy > 0.95) {
+	if !(last.Accuracy > 0.95) || !(last.RewardsMargins > first.RewardsMargins+0.3) || !(last.Loss < first.Loss) || !(train.Accuracy > 0.95) {
 		t.Errorf("planted: %+v, at first %+v, on what it was trained on %+v", last, first, train)
 	}
-	// Half of 300 coins fall one way, give or take 9 (one standard deviation).
+	// Of 900 coins half fall one way, give or take 15 (one standard deviation): the bound is four times that.
 	_, last, train = learn(true)
 	t.Logf("shuffled: held-out accuracy %.3f, margin %.3f, accuracy in training %.3f", last.Accuracy, last.RewardsMargins, train.Accuracy)
-	if math.Abs(last.Accuracy-0.5) > 0.1 {
+	if math.Abs(last.Accuracy-0.5) > 0.067 {
 		t.Errorf("shuffled: %+v, on what it was trained on %+v", last, train)
 	}
 }
