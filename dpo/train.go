@@ -24,6 +24,7 @@ type Metrics struct {
 	LogpsRejected   float64 `json:"logps/rejected"`
 	LogitsChosen    float64 `json:"logits/chosen"` // mean raw logit over completion positions and vocabulary
 	LogitsRejected  float64 `json:"logits/rejected"`
+	Entropy         float64 `json:"entropy"`   // mean over completion positions of the policy's next-token entropy, nats
 	GradNorm        float64 `json:"grad_norm"` // before clipping
 	LearningRate    float64 `json:"learning_rate"`
 	NumTokens       int64   `json:"num_tokens"` // read so far: each completion with its prompt, as TRL counts them
@@ -243,11 +244,16 @@ func (t *Trainer) part(s *tensor.Scope, p *part, pairs []Pair, from, total int) 
 		// Averaged over the tokens of each part and then over the parts, as TRL logs it.
 		var sum [2]float64
 		var tokens [2]int
+		entropy := 0.0
+		for _, h := range sc.Entropy {
+			entropy += float64(h)
+		}
 		for i, l := range sc.MeanLogits(s) {
 			sum[sc.Row[i]%2] += l
 			tokens[sc.Row[i]%2]++
 		}
 		share := float64(len(pairs)) / n
+		p.metrics.Entropy = share * entropy / float64(max(1, len(sc.Entropy)))
 		p.metrics.LogitsChosen = share * sum[0] / float64(max(1, tokens[0]))
 		p.metrics.LogitsRejected = share * sum[1] / float64(max(1, tokens[1]))
 		weights := make([]float32, len(sc.LogProbs))
@@ -274,6 +280,7 @@ func (m *Metrics) addPart(p Metrics) {
 	m.LogpsRejected += p.LogpsRejected
 	m.LogitsChosen += p.LogitsChosen
 	m.LogitsRejected += p.LogitsRejected
+	m.Entropy += p.Entropy
 }
 
 func (m *Metrics) add(loss float64, e Example, beta, n float64) {

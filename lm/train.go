@@ -88,6 +88,7 @@ func branchedInput(s *tensor.Scope, rows []Row, in Input) Input {
 type Scored struct {
 	LogProbs []float32 // nats
 	Best     []int32   // the likeliest token at each, where asked for
+	Entropy  []float32 // of the next-token distribution at each, nats
 	Row      []int     // the sequence that each belongs to: the row, where rows hold one
 	hidden   tensor.Tensor
 	tokens   []int32
@@ -119,11 +120,12 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *
 	hidden := s.Reshape(m.Hidden(s, in, adapter), -1, int64(m.Config.Hidden))
 	sc.hidden = s.IndexSelect(hidden, 0, s.FromInt64(at, int64(len(at))))
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
-		l := s.NewLogProbs(logits, next[from:to], best)
+		l := s.NewLogProbs(logits, next[from:to], best, true)
 		sc.LogProbs = append(sc.LogProbs, l.Values...)
 		sc.Best = append(sc.Best, l.Best...)
+		sc.Entropy = append(sc.Entropy, l.Entropy...)
 	})
-	sc.LogProbs = sc.LogProbs[:n]
+	sc.LogProbs, sc.Entropy = sc.LogProbs[:n], sc.Entropy[:n]
 	if best {
 		sc.Best = sc.Best[:n]
 	}
@@ -172,7 +174,7 @@ func (sc *Scored) Root(s *tensor.Scope, weights []float32) tensor.Tensor {
 		dHead = s.Zeros(tensor.Float32, m.head.Shape()...)
 	}
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
-		s.NewLogProbs(logits, sc.tokens[from:to], false).Grad_(weights[from:to])
+		s.NewLogProbs(logits, sc.tokens[from:to], false, false).Grad_(weights[from:to])
 		s.Copy_(s.Narrow(dHidden, 0, int64(from), int64(to-from)), s.MatMul(logits, s.To(s.Detach(m.head), logits.DType())))
 		if trainsHead {
 			s.Add_(dHead, s.MatMul(s.Transpose(logits, 0, 1), h))

@@ -24,7 +24,7 @@ func TestLogProbsMatchFloat64(t *testing.T) {
 			err := Run(func(s *Scope) error {
 				x := s.To(s.FromFloat32(data, n, int64(v)), d)
 				exact := s.Float64s(x)
-				l := s.NewLogProbs(x, targets, true)
+				l := s.NewLogProbs(x, targets, true, true)
 				l.Grad_(weights)
 				grad := s.Float64s(x)
 				for r := range n {
@@ -39,6 +39,13 @@ func TestLogProbsMatchFloat64(t *testing.T) {
 						sum += math.Exp(a - max)
 					}
 					norm := max + math.Log(sum)
+					entropy := 0.0
+					for _, a := range row {
+						entropy -= math.Exp(a-norm) * (a - norm)
+					}
+					if d := math.Abs(float64(l.Entropy[r]) - entropy); !(d < 1e-5*(1+entropy)) {
+						t.Errorf("%v, %d tokens: the entropy is %g, want %g", x.DType(), v, l.Entropy[r], entropy)
+					}
 					if d := math.Abs(float64(l.Values[r]) - (row[targets[r]] - norm)); !(d < 1e-5) {
 						t.Errorf("%v, %d tokens: log-probability is off by %g", x.DType(), v, d)
 					}
@@ -116,7 +123,7 @@ func BenchmarkLogProbs(b *testing.B) {
 		x := s.Zeros(BFloat16, n, v)
 		targets := make([]int32, n)
 		for b.Loop() {
-			s.NewLogProbs(x, targets, false)
+			s.NewLogProbs(x, targets, false, false)
 		}
 		b.ReportMetric(n*v*float64(b.N)/b.Elapsed().Seconds()/1e9, "Glogit/s")
 		return nil

@@ -12,6 +12,7 @@ import (
 type LogProbs struct {
 	Values     []float32 // log-probability of the target of each row, nats; NaN where the row is not finite
 	Best       []int32   // likeliest token of each row, where asked for
+	Entropy    []float32 // of each row's distribution, nats, where asked for
 	normaliser []float32
 	scope      *Scope
 	logits     Tensor
@@ -19,7 +20,7 @@ type LogProbs struct {
 }
 
 // NewLogProbs computes them. logits is contiguous [n, V], float32 or bfloat16, on the CPU; arithmetic is float32.
-func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best bool) *LogProbs {
+func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best, entropy bool) *LogProbs {
 	shape := logits.Shape()
 	d := logits.DType()
 	if len(shape) != 2 || shape[0] != int64(len(targets)) || (d != Float32 && d != BFloat16) || C.at_is_contiguous(logits.c) == 0 || C.at_device(logits.c) >= 0 {
@@ -34,11 +35,14 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best bool) *LogProbs
 	if best {
 		l.Best = make([]int32, len(targets))
 	}
+	if entropy {
+		l.Entropy = make([]float32, len(targets))
+	}
 	if len(targets) > 0 {
 		p := C.at_data_ptr(logits.c)
 		s.parallel(len(targets), func(from, to int) {
 			C.popri_logprobs(C.int64_t(from), C.int64_t(to), C.int(shape[1]), p, cbool(d == BFloat16), cints(targets), cfloats(l.Values),
-				cfloats(l.normaliser), cints(l.Best))
+				cfloats(l.normaliser), cints(l.Best), cfloats(l.Entropy))
 		})
 	}
 	return l

@@ -101,7 +101,7 @@ void popri_exp(float *e, const float *x, int n, float max, float k);
 void popri_sample(int from, int to, int vocab, const float *logits, float inverse_temperature, const double *u,
                   int32_t *out, float *scratch);
 void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,
-                    float *normaliser, int32_t *best);
+                    float *normaliser, int32_t *best, float *entropy);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
 // Products on the matrix unit (amx.c).

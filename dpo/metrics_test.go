@@ -1,0 +1,56 @@
+package dpo
+
+import (
+	"math"
+	"testing"
+
+	"popri/lm"
+	"popri/tensor"
+)
+
+// TestEntropyAndTokens compares with the logits of each completion in a row of its own.
+func TestEntropyAndTokens(t *testing.T) {
+	tr := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
+	pairs := referenced(t, tr, testPairs(7, 21))
+	disturb(tr)
+	want, positions, tokens := 0.0, 0, int64(0)
+	err := tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
+		for _, p := range pairs {
+			for _, completion := range [][]int32{p.Chosen, p.Rejected} {
+				var ids []int64
+				for _, id := range p.Prompt {
+					ids = append(ids, int64(id))
+				}
+				for _, id := range completion {
+					ids = append(ids, int64(id))
+				}
+				tokens += int64(len(ids))
+				logits := tr.Model.Logits(s, tr.Model.Hidden(s, lm.Input{IDs: s.FromInt64(ids, 1, int64(len(ids)))}, tr.Adapter))
+				probabilities := s.Float64s(s.Softmax(logits, 2))
+				for at := len(p.Prompt) - 1; at < len(ids)-1; at++ {
+					for _, x := range probabilities[at*testVocab : (at+1)*testVocab] {
+						want -= x * math.Log(x)
+					}
+					positions++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want /= float64(positions)
+	for step := int64(1); step <= 2; step++ {
+		m, err := tr.Step(pairs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step == 1 && !(math.Abs(m.Entropy-want) <= 1e-5*want) {
+			t.Errorf("the entropy is %g, want %g", m.Entropy, want)
+		}
+		if m.NumTokens != step*tokens {
+			t.Errorf("step %d: %d tokens are counted, want %d", step, m.NumTokens, step*tokens)
+		}
+	}
+}
