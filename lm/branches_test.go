@@ -1,0 +1,75 @@
+package lm
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"popri/tensor"
+)
+
+// Two completions in one row with their prompt have the log-probabilities and gradients of two rows by themselves.
+func TestOneRowEqualsTwo(t *testing.T) {
+	for name, config := range small() {
+		m := newSmall(t, config)
+		params, err := m.Trainable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		random := rand.New(rand.NewPCG(21, 22))
+		draw := func(n int) []int32 {
+			ids := make([]int32, n)
+			for i := range ids {
+				ids[i] = int32(random.IntN(m.Config.Vocab))
+			}
+			return ids
+		}
+		var one, two []Row
+		for range 5 {
+			prompt, first, second := draw(1+random.IntN(6)), draw(1+random.IntN(5)), draw(1+random.IntN(5))
+			ignored := slices.Repeat([]int32{Ignore}, len(prompt))
+			one = append(one, Row{Tokens: slices.Concat(prompt, first, second), Labels: slices.Concat(ignored, first, second), Shared: len(prompt), Second: len(prompt) + len(first)})
+			for _, c := range [][]int32{first, second} {
+				two = append(two, Row{Tokens: slices.Concat(prompt, c), Labels: slices.Concat(ignored, c)})
+			}
+		}
+		score := func(rows []Row) (logProbs []float32, sequence []int, grads [][]float32) {
+			err := tensor.Run(func(s *tensor.Scope) error {
+				s.WithGrad(func() {
+					sc := m.Score(s, rows, nil, false)
+					logProbs, sequence = slices.Clone(sc.LogProbs), sc.Row
+					weights := make([]float32, len(sc.LogProbs))
+					for i, q := range sc.Row {
+						weights[i] = float32(1+q%2*-3) / 5 // the two sequences of a pair pull apart
+					}
+					for _, g := range s.Backward(sc.Root(s, weights), params) {
+						grads = append(grads, s.Float32s(g))
+					}
+				})
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return logProbs, sequence, grads
+		}
+		wantLP, wantRow, wantGrads := score(two)
+		gotLP, gotRow, gotGrads := score(one)
+		if !slices.Equal(gotRow, wantRow) {
+			t.Fatalf("%s: tokens belong to %v, want %v", name, gotRow, wantRow)
+		}
+		for i := range wantLP {
+			if math.Abs(float64(gotLP[i]-wantLP[i])) > 1e-5 {
+				t.Errorf("%s: log-probability %d is %g, want %g", name, i, gotLP[i], wantLP[i])
+			}
+		}
+		for k := range wantGrads {
+			for i := range wantGrads[k] {
+				if got, want := float64(gotGrads[k][i]), float64(wantGrads[k][i]); math.Abs(got-want) > 1e-5*(1+math.Abs(want)) {
+					t.Fatalf("%s: gradient %d of %s is %g, want %g", name, i, m.Names()[k], got, want)
+				}
+			}
+		}
+	}
+}
