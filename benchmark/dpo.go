@@ -15,10 +15,11 @@ import (
 // DPOOptions are the counts of the work. The rest is what the peer's script gives TRL: LoRA of rank 4 on all projections,
 // β 0.01, updates of 24 pairs.
 type DPOOptions struct {
-	Model string       // folder with the model and pairs.json
-	K     int          // pairs, from the first
-	DType tensor.DType // of the products; adapters and optimizer are float32
-	Micro int          // pairs of one forward pass; 0 takes the default
+	Model     string       // folder with the model and pairs.json
+	K         int          // pairs, from the first
+	DType     tensor.DType // of the products; adapters and optimizer are float32
+	Micro     int          // pairs of one forward pass; 0 takes the default
+	Recompute bool         // gradient checkpointing
 }
 
 const updatePairs = 24
@@ -38,6 +39,7 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 		return nil, err
 	}
 	defer m.Free()
+	m.Recompute = o.Recompute
 	pairs := make([]dpo.Pair, len(work))
 	for i, w := range work {
 		pairs[i] = dpo.Pair{Prompt: w.Prompt, Chosen: w.Chosen, Rejected: w.Rejected}
@@ -55,7 +57,7 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 	steps := (len(pairs) + updatePairs - 1) / updatePairs
 	micro := o.Micro
 	if micro == 0 {
-		micro = 6
+		micro = 3
 	}
 	t, err := dpo.NewTrainer(m, a, loss, β, optim.Schedule{Kind: "linear", Peak: 1e-5, Total: steps}, [3]float64{0.9, 0.999, 1e-8}, 0, 1, updatePairs, micro)
 	if err != nil {

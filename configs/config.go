@@ -238,6 +238,9 @@ type DPO struct {
 	// and as many at a time as fit. 0, the default, goes by MicroPairs alone. A pair that is longer is computed by
 	// itself.
 	MicroTokens int `yaml:"micro_tokens"`
+	// GradientCheckpointing keeps only the inputs of the model's blocks on the way forth and computes the rest again on the
+	// way back: less memory, a third more work, the same gradients. Default false.
+	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
 	// Epochs is how often a round's pairs are gone through. Default 1; the pairs are of the model before the round, and
 	// a second pass over them goes too far.
 	Epochs int `yaml:"epochs"`

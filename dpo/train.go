@@ -260,7 +260,7 @@ func (t *Trainer) part(s *tensor.Scope, p *part, pairs []Pair, from, total int) 
 		for i, r := range sc.Row {
 			weights[i] = float32(byRow[r])
 		}
-		for _, g := range s.Backward(sc.Root(s, weights), t.opt.Params) {
+		for _, g := range sc.Gradients(s, weights, t.opt.Params) {
 			p.grads = append(p.grads, s.Keep(s.Contiguous(g)))
 		}
 	})

@@ -9,7 +9,8 @@ import (
 	"popri/tensor"
 )
 
-// Two completions in one row with their prompt have the log-probabilities and gradients of two rows by themselves.
+// Two completions in one row with their prompt have the log-probabilities and gradients of two rows by themselves, also
+// where the blocks are computed again on the way back.
 func TestOneRowEqualsTwo(t *testing.T) {
 	for name, config := range small() {
 		m := newSmall(t, config)
@@ -43,7 +44,7 @@ func TestOneRowEqualsTwo(t *testing.T) {
 					for i, q := range sc.Row {
 						weights[i] = float32(1+q%2*-3) / 5 // the two sequences of a pair pull apart
 					}
-					for _, g := range s.Backward(sc.Root(s, weights), params) {
+					for _, g := range sc.Gradients(s, weights, params) {
 						grads = append(grads, s.Float32s(g))
 					}
 				})
@@ -55,19 +56,22 @@ func TestOneRowEqualsTwo(t *testing.T) {
 			return logProbs, sequence, grads
 		}
 		wantLP, wantRow, wantGrads := score(two)
-		gotLP, gotRow, gotGrads := score(one)
-		if !slices.Equal(gotRow, wantRow) {
-			t.Fatalf("%s: tokens belong to %v, want %v", name, gotRow, wantRow)
-		}
-		for i := range wantLP {
-			if math.Abs(float64(gotLP[i]-wantLP[i])) > 1e-5 {
-				t.Errorf("%s: log-probability %d is %g, want %g", name, i, gotLP[i], wantLP[i])
+		for _, recompute := range []bool{false, true} {
+			m.Recompute = recompute
+			gotLP, gotRow, gotGrads := score(one)
+			if !slices.Equal(gotRow, wantRow) {
+				t.Fatalf("%s: tokens belong to %v, want %v", name, gotRow, wantRow)
 			}
-		}
-		for k := range wantGrads {
-			for i := range wantGrads[k] {
-				if got, want := float64(gotGrads[k][i]), float64(wantGrads[k][i]); math.Abs(got-want) > 1e-5*(1+math.Abs(want)) {
-					t.Fatalf("%s: gradient %d of %s is %g, want %g", name, i, m.Names()[k], got, want)
+			for i := range wantLP {
+				if math.Abs(float64(gotLP[i]-wantLP[i])) > 1e-5 {
+					t.Errorf("%s: log-probability %d is %g, want %g", name, i, gotLP[i], wantLP[i])
+				}
+			}
+			for k := range wantGrads {
+				for i := range wantGrads[k] {
+					if got, want := float64(gotGrads[k][i]), float64(wantGrads[k][i]); math.Abs(got-want) > 1e-5*(1+math.Abs(want)) {
+						t.Fatalf("%s: gradient %d of %s is %g, want %g", name, i, m.Names()[k], got, want)
+					}
 				}
 			}
 		}

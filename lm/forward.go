@@ -24,26 +24,43 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 
 // forward also hands each block's keys and values [B, KV, T, D] to each, where not nil.
 func (m *Model) forward(s *tensor.Scope, in Input, adapter Adapter, each func(layer int, k, v tensor.Tensor)) tensor.Tensor {
-	t := in.IDs.Size(1)
 	x := m.embed(s, in)
-	r := m.turn(s, in, m.Compute)
-	mask := m.scoreMask(s, in, t)
-	scale := m.scale()
+	c := m.surroundings(s, in)
 	for i, b := range m.blocks {
-		// What a block needs no more goes at its end: without gradients that is all but x.
-		x = s.Nest(func() tensor.Tensor {
-			y := s.Nest(func() tensor.Tensor {
-				q, k, v := b.attn.project(s, b.attnNorm.apply(s, x), r, adapter)
-				if each != nil {
-					each(i, k, v)
-				}
-				return b.attn.attend(s, q, k, v, mask, scale)
-			})
-			x := s.Add(x, b.attn.out.apply(s, y, adapter))
-			return s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), adapter))
+		x = b.apply(s, x, c, adapter, func(k, v tensor.Tensor) {
+			if each != nil {
+				each(i, k, v)
+			}
 		})
 	}
 	return m.norm.apply(s, x)
+}
+
+// surroundings is what all blocks need to know of a batch.
+type surroundings struct {
+	turn  turn
+	mask  tensor.Tensor // added to the scores
+	scale float64       // of the scores
+}
+
+func (m *Model) surroundings(s *tensor.Scope, in Input) surroundings {
+	return surroundings{m.turn(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale()}
+}
+
+// apply runs the block. What it needs no more goes at its end: without gradients that is all but the result. each, where
+// not nil, is given the keys and values [B, KV, T, D].
+func (b block) apply(s *tensor.Scope, x tensor.Tensor, c surroundings, adapter Adapter, each func(k, v tensor.Tensor)) tensor.Tensor {
+	return s.Nest(func() tensor.Tensor {
+		y := s.Nest(func() tensor.Tensor {
+			q, k, v := b.attn.project(s, b.attnNorm.apply(s, x), c.turn, adapter)
+			if each != nil {
+				each(k, v)
+			}
+			return b.attn.attend(s, q, k, v, c.mask, c.scale)
+		})
+		x := s.Add(x, b.attn.out.apply(s, y, adapter))
+		return s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), adapter))
+	})
 }
 
 func (m *Model) scale() float64 {

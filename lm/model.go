@@ -21,6 +21,9 @@ type Model struct {
 	// Compute is the type that activations and products have. Weights of another type are converted as they are used,
 	// so float32 weights with Compute bfloat16 are trained in mixed precision.
 	Compute tensor.DType
+	// Recompute keeps only each block's input in a training pass and computes the rest again on the way back (Chen et al.
+	// 2016, gradient checkpointing): memory that hardly grows with the layers, for a third more work.
+	Recompute bool
 
 	params      map[string]tensor.Tensor
 	shared      []tensor.Tensor // memory of joined projections, which several params are views of

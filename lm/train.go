@@ -93,13 +93,14 @@ type Scored struct {
 	hidden   tensor.Tensor
 	tokens   []int32
 	m        *Model
+	replay   *replay // where the blocks are computed again on the way back
 }
 
 // The vocabulary pass runs over this many positions at a time, so that its memory does not grow with the batch.
 const vocabRows = 512
 
 // Score runs the forward pass. Only the positions that predict a counted token reach the vocabulary, a few at a time, and
-// what is vocabulary wide is not kept. Under [tensor.Scope.WithGrad], [Scored.Root] leads back to the parameters.
+// what is vocabulary wide is not kept. Under [tensor.Scope.WithGrad], [Scored.Gradients] leads back to the parameters.
 func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *Scored {
 	tokens := make([][]int32, len(rows))
 	for i, r := range rows {
@@ -117,8 +118,13 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *
 	if len(at) == 0 {
 		return sc
 	}
-	hidden := s.Reshape(m.Hidden(s, in, adapter), -1, int64(m.Config.Hidden))
-	sc.hidden = s.IndexSelect(hidden, 0, s.FromInt64(at, int64(len(at))))
+	if m.Recompute && s.Recording() {
+		sc.replay = &replay{in: in, at: s.FromInt64(at, int64(len(at))), adapter: adapter}
+		s.NoGrad(func() { sc.hidden = sc.replay.forward(s, m) })
+	} else {
+		hidden := s.Reshape(m.Hidden(s, in, adapter), -1, int64(m.Config.Hidden))
+		sc.hidden = s.IndexSelect(hidden, 0, s.FromInt64(at, int64(len(at))))
+	}
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
 		l := s.NewLogProbs(logits, next[from:to], best, true)
 		sc.LogProbs = append(sc.LogProbs, l.Values...)
@@ -161,10 +167,10 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 	return out
 }
 
-// Root returns a scalar whose gradient with respect to every parameter is that of Σ weights[i]·LogProbs[i]; its value
-// means nothing. The vocabulary's share of the gradient is computed here, chunk by chunk, and joined to the graph of the
-// hidden states through their product with it.
-func (sc *Scored) Root(s *tensor.Scope, weights []float32) tensor.Tensor {
+// Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it, and
+// frees the graph. The vocabulary's share is computed chunk by chunk and joined to the graph of the hidden states through
+// their product with it.
+func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
 	m := sc.m
 	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
 	trainsHead := m.head.RequiresGrad()
@@ -180,11 +186,22 @@ func (sc *Scored) Root(s *tensor.Scope, weights []float32) tensor.Tensor {
 			s.Add_(dHead, s.MatMul(s.Transpose(logits, 0, 1), h))
 		}
 	})
-	root := s.Sum(s.To(s.Mul(sc.hidden, dHidden), tensor.Float32))
-	if trainsHead {
-		root = s.Add(root, s.Sum(s.Mul(m.head, dHead)))
+	root := func(hidden tensor.Tensor) tensor.Tensor {
+		root := product(s, hidden, dHidden)
+		if trainsHead {
+			root = s.Add(root, s.Sum(s.Mul(m.head, dHead)))
+		}
+		return root
 	}
-	return root
+	if sc.replay != nil {
+		return sc.replay.backward(s, m, root, params)
+	}
+	return s.Backward(root(sc.hidden), params)
+}
+
+// product is a scalar whose gradient with respect to y is dy.
+func product(s *tensor.Scope, y, dy tensor.Tensor) tensor.Tensor {
+	return s.Sum(s.To(s.Mul(y, dy), tensor.Float32))
 }
 
 // Trainer updates parameters by AdamW on the mean next-token loss (negative log-likelihood, nats).
@@ -305,7 +322,7 @@ func (t *Trainer) gradients(s *tensor.Scope, m *Model, adapter Adapter, rows []R
 			weights[i] = -1 / float32(total)
 			loss -= float64(lp) / float64(total)
 		}
-		grads = s.Backward(sc.Root(s, weights), t.Params)
+		grads = sc.Gradients(s, weights, t.Params)
 	})
 	for i := range grads {
 		grads[i] = s.Contiguous(grads[i])

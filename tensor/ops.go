@@ -8,7 +8,10 @@ package tensor
 // static void gelu_erf(tensor *out, tensor x) { atg_gelu(out, x, none_name, 4); }
 import "C"
 
-import "unsafe"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Abs applies it element by element.
 func (s *Scope) Abs(a Tensor) Tensor {
@@ -388,6 +391,17 @@ func (s *Scope) RequireGrad(t Tensor, on bool) {
 // Backward returns the gradients of the scalar loss with respect to params, in their order, and frees the graph.
 // Every parameter must have taken part in the loss.
 func (s *Scope) Backward(loss Tensor, params []Tensor) []Tensor {
+	grads := s.BackwardSome(loss, params)
+	for i, g := range grads {
+		if !g.Defined() {
+			panic(&Error{Op: "Backward", Shapes: []string{loss.describe(), params[i].describe()}, Text: fmt.Sprintf("parameter %d took no part in the loss", i)})
+		}
+	}
+	return grads
+}
+
+// BackwardSome is [Scope.Backward] for parameters of which some took no part: their gradients are none.
+func (s *Scope) BackwardSome(loss Tensor, params []Tensor) []Tensor {
 	if len(params) == 0 {
 		return nil
 	}
@@ -395,6 +409,11 @@ func (s *Scope) Backward(loss Tensor, params []Tensor) []Tensor {
 	C.at_run_backward(&[]C.tensor{loss.c}[0], 1, handles(params), C.int(len(params)), handles(grads), 0, 0)
 	s.check("Backward", loss)
 	for i, g := range grads {
+		if C.at_defined(g.c) == 0 {
+			C.at_free(g.c)
+			grads[i] = Tensor{}
+			continue
+		}
 		grads[i] = s.own("Backward", g.c, loss, params[i])
 	}
 	return grads

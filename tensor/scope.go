@@ -167,6 +167,13 @@ func (s *Scope) Keep(t Tensor) Tensor {
 	panic(&Error{Op: "Keep", Shapes: []string{t.describe()}, Text: "the tensor is not owned by this scope"})
 }
 
+// Own gives a kept tensor back to a scope. The zero Tensor is allowed.
+func (s *Scope) Own(t Tensor) {
+	if t.c != nil {
+		s.owned = append(s.owned, t.c)
+	}
+}
+
 // Free releases a kept tensor. The zero Tensor is allowed; any other may be freed once.
 func (t Tensor) Free() {
 	if t.c != nil {

@@ -18,6 +18,7 @@ int at_requires_grad(tensor);
 int at_grad_set_enabled(int);
 void at_copy_(tensor, tensor);
 void at_free(tensor);
+int at_defined(tensor);
 void at_run_backward(tensor *, int, tensor *, int, tensor *, int, int);
 int at_get_num_threads();
 int atc_cuda_is_available();

@@ -90,6 +90,7 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tra
 	if err != nil {
 		return nil, err
 	}
+	m.Recompute = d.GradientCheckpointing
 	micro := d.MicroPairs
 	switch {
 	case micro == 0 && d.MicroTokens > 0: // the tokens alone decide

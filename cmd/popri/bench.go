@@ -94,6 +94,7 @@ func (a *app) benchDPO() *cobra.Command {
 	f.StringVar(&o.Model, "model", "work", "folder with the model and pairs.json")
 	f.IntVar(&o.K, "k", 40, "pairs")
 	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
+	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
 	f.IntVar(&o.Micro, "micro", 0, "pairs of one forward pass (0: the default)")
 	return cmd
 }
