@@ -60,7 +60,7 @@ func Report(dir string) (report.Report, error) {
 		return r, err
 	}
 	r.Privacy = report.Privacy{Epsilon: budget.Epsilon, Delta: budget.Delta, Spent: spent, Unit: budget.Unit, Clients: budget.Clients, Rounds: releases(entries), Planned: c.Trainer.Rounds,
-		ClipNorm: c.Scoring.ClipNorm, Accountant: accountants[ledger.Accountant(budget, entries).Name()], Relation: relations[budget.Relation], Denoise: c.Scoring.Denoise, InsecureSeededNoise: budget.InsecureSeededNoise,
+		ClipNorm: c.Scoring.ClipNorm, Accountant: accountants[ledger.Accountant(budget, entries).Name()], Relation: relations[budget.Relation], Denoise: c.Scoring.Denoise, Objective: c.Scoring.Objective, InsecureSeededNoise: budget.InsecureSeededNoise,
 		UnsafeDiagnostics: exists(filepath.Join(dir, fedsim.UnsafeFolder)), ValidationUnguarded: true}
 	if len(entries) > 0 {
 		r.Privacy.NoiseMultiplier = entries[len(entries)-1].Sigma

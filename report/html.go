@@ -244,6 +244,9 @@ func (v Privacy) statement() (list []string) {
 	if v.Denoise == "project" {
 		list = append(list, "After release, noise was taken out of each sum by projecting it onto the space in which the true sum lies. That uses nothing but what was released, so it costs no privacy.")
 	}
+	if v.Objective == "witness" {
+		list = append(list, "Samples are ranked by how much more like the clients' texts they are than like one another, which is computed from the same sums.")
+	}
 	return list
 }
 

@@ -24,7 +24,7 @@ func full() Report {
 		Command: "popri demo --out run --seed 1", Finished: time.Date(2026, 11, 21, 18, 4, 0, 0, time.UTC),
 		Privacy: Privacy{
 			Epsilon: 7, Delta: 1e-4, Spent: 6.98, Unit: "up to eight successive comments of one source file", NoiseMultiplier: 1.047, ClipNorm: 1,
-			Rounds: 3, Planned: 3, Clients: 998, Accountant: "exact Gaussian", Denoise: "project",
+			Rounds: 3, Planned: 3, Clients: 998, Accountant: "exact Gaussian", Denoise: "project", Objective: "witness",
 		},
 		Results: []Result{
 			{Key: "public", Name: "Public text only (ε = 0)", Accuracy: new(0.1942), AccuracyCI: &Interval{0.1921, 0.1963}, Perplexity: new(203.1), GapClosed: new(0.0)},
@@ -103,7 +103,7 @@ func checkPage(t testing.TB, page string) {
 func TestFullReport(t *testing.T) {
 	page := render(t, full())
 	checkPage(t, page)
-	for _, want := range []string{
+	for _, want := range []string{"than like one another",
 		"Go documentation, ε = 7", "complete", "21 November 2026", "22.15\u202f%", "21.92 – 22.39", "48 – 59", "151.40", "ε = 0", "ε = ∞",
 		"walkStmt lowers", "one client (up to eight successive comments of one source file)", "δ = 10⁻⁴", "998", "dpo.rejected_rank", "22.03\u202f%",
 		"8\u202fmin 50\u202fs", "changed", "default 0.1", "2.1.2", "var(--s1)", "Preference accuracy", "budget", "projecting",

@@ -39,7 +39,8 @@ type Privacy struct {
 	Planned         int     `json:"planned"` // rounds in all
 	Clients         int     `json:"clients"`
 	Accountant      string  `json:"accountant,omitempty"`
-	Denoise         string  `json:"denoise,omitempty"` // scoring.denoise
+	Denoise         string  `json:"denoise,omitempty"`   // scoring.denoise
+	Objective       string  `json:"objective,omitempty"` // scoring.objective
 
 	// FurtherNotes are sentences that belong to the statement, as about sampling and earlier runs.
 	FurtherNotes []string `json:"further_notes,omitempty"`
