@@ -21,14 +21,6 @@ type Row struct {
 
 func (r Row) branches() bool { return r.Second > r.Shared }
 
-// sequences is how many sequences a row holds.
-func (r Row) sequences() int {
-	if r.branches() {
-		return 2
-	}
-	return 1
-}
-
 // targets returns the flat positions whose hidden state predicts a counted token, those tokens, and the sequence that each
 // belongs to: sequences are numbered through all rows.
 func targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int) {
