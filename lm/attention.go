@@ -1,10 +1,6 @@
 package lm
 
-import (
-	"slices"
-
-	"popri/tensor"
-)
+import "popri/tensor"
 
 // attention is causal self-attention of heads query heads that share kvHeads heads of keys and values.
 type attention struct {
@@ -12,8 +8,6 @@ type attention struct {
 	out                 projection
 	heads, kvHeads, dim int64
 }
-
-func (a *attention) linears() []*Linear { return slices.Concat(a.qkv.linears(), a.out.linears()) }
 
 // fused returns queries, keys and values side by side, float32 [B, T, (N + 2·KV)·D], queries and keys turned by their
 // positions. It is for decoding, without gradients.

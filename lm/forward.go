@@ -95,7 +95,7 @@ func (m *Model) scoreMask(s *tensor.Scope, in Input, t int64) tensor.Tensor {
 
 // Logits maps hidden states [..., H] to float32 logits [..., V].
 func (m *Model) Logits(s *tensor.Scope, hidden tensor.Tensor) tensor.Tensor {
-	if m.headPacked != nil && !s.Recording() {
+	if m.packed() && !s.Recording() {
 		return m.headPacked.Product(s, hidden, tensor.Epilogue{DType: tensor.Float32})
 	}
 	return s.To(s.Linear(hidden, s.To(m.head, hidden.DType()), tensor.Tensor{}), tensor.Float32)

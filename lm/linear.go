@@ -6,21 +6,43 @@ import "popri/tensor"
 type projection interface {
 	apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor
 	linears() []*Linear
-	matrix() *matrix
+	product() *matrix
 }
 
-// matrix is a weight as products see it.
+// matrix is the weight of one product.
 type matrix struct {
-	weight, bias tensor.Tensor // [out, in] or, where inOut, [in, out]; [out] or none
-	inOut        bool
-	packed       *tensor.Packed // for the matrix unit, or nil
+	weight, bias tensor.Tensor  // [out, in] or, where InOut, [in, out]; [out] or none
+	InOut        bool           // as GPT-2 stores it
+	packed       *tensor.Packed // the weight for the matrix unit, where [Model.Pack] made it
+}
+
+func (w *matrix) product() *matrix { return w }
+
+// apply returns x·weight + bias.
+func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
+	// What goes through the matrix unit does not lead back.
+	if w.packed != nil && w.packed.DType == x.DType() && !s.Recording() {
+		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.bias})
+	}
+	weight, bias := s.To(w.weight, x.DType()), w.bias
+	if bias.Defined() {
+		bias = s.To(bias, x.DType())
+	}
+	switch {
+	case !w.InOut:
+		return s.Linear(x, weight, bias)
+	case !bias.Defined():
+		return s.MatMul(x, weight)
+	}
+	shape := x.Shape()
+	y := s.AddMM(bias, s.Reshape(x, -1, shape[len(shape)-1]), weight)
+	return s.View(y, append(shape[:len(shape)-1], weight.Size(1))...)
 }
 
 // finish computes the projection of x, of any floating-point type, without an adapter and without gradients, and what
 // follows it, as o says.
 func finish(s *tensor.Scope, p projection, x tensor.Tensor, compute tensor.DType, o tensor.Epilogue) tensor.Tensor {
-	w := p.matrix()
-	if w.packed != nil {
+	if w := p.product(); w.packed != nil {
 		o.Bias = w.bias
 		return w.packed.Product(s, x, o)
 	}
@@ -41,47 +63,16 @@ func finish(s *tensor.Scope, p projection, x tensor.Tensor, compute tensor.DType
 type Linear struct {
 	Name    string // as in the checkpoint, without ".weight"
 	In, Out int64
-	InOut   bool // the weight is stored [in, out] (GPT-2), not [out, in]
-	weight  string
-	m       *Model
-	bias    string
-	packed  *tensor.Packed
-}
-
-func (l *Linear) matrix() *matrix {
-	w := &matrix{weight: l.Weight(), inOut: l.InOut, packed: l.packed}
-	if l.bias != "" {
-		w.bias = l.m.params[l.bias]
-	}
-	return w
+	matrix
 }
 
 // Weight returns the projection's weight as stored.
-func (l *Linear) Weight() tensor.Tensor { return l.m.params[l.weight] }
+func (l *Linear) Weight() tensor.Tensor { return l.weight }
 
 func (l *Linear) linears() []*Linear { return []*Linear{l} }
 
 func (l *Linear) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
-	var w, y tensor.Tensor
-	fast := usable(s, l.packed, x)
-	if !fast {
-		w = s.To(l.m.params[l.weight], x.DType())
-	}
-	switch {
-	case fast:
-		y = l.packed.Product(s, x, tensor.Epilogue{Bias: l.matrix().bias})
-	case l.InOut && l.bias != "":
-		shape := x.Shape()
-		rows := s.Reshape(x, -1, l.In)
-		y = s.AddMM(s.To(l.m.params[l.bias], x.DType()), rows, w)
-		y = s.View(y, append(shape[:len(shape)-1], l.Out)...)
-	case l.InOut:
-		y = s.MatMul(x, w)
-	case l.bias != "":
-		y = s.Linear(x, w, s.To(l.m.params[l.bias], x.DType()))
-	default:
-		y = s.Linear(x, w, tensor.Tensor{})
-	}
+	y := l.matrix.apply(s, x)
 	if adapter != nil {
 		y = adapter.Apply(s, l.Name, x, y)
 	}
@@ -91,12 +82,9 @@ func (l *Linear) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 // joined is several projections of one input as one product: the weights of its parts are rows of one tensor. Its output
 // is theirs side by side.
 type joined struct {
-	parts        []*Linear
-	weight, bias tensor.Tensor // [Σ out, in], [Σ out] or none; the parts' parameters are views of them
-	packed       *tensor.Packed
+	parts  []*Linear
+	matrix // all rows; the parts' parameters are views of it
 }
-
-func (j *joined) matrix() *matrix { return &matrix{weight: j.weight, bias: j.bias, packed: j.packed} }
 
 func (j *joined) linears() []*Linear { return j.parts }
 
@@ -109,16 +97,7 @@ func (j *joined) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 		}
 		return s.Cat(-1, out...)
 	}
-	var y tensor.Tensor
-	if usable(s, j.packed, x) {
-		y = j.packed.Product(s, x, tensor.Epilogue{Bias: j.bias})
-	} else {
-		bias := j.bias
-		if bias.Defined() {
-			bias = s.To(bias, x.DType())
-		}
-		y = s.Linear(x, s.To(j.weight, x.DType()), bias)
-	}
+	y := j.matrix.apply(s, x)
 	if adapter == nil {
 		return y
 	}
@@ -128,9 +107,4 @@ func (j *joined) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 		at += l.Out
 	}
 	return s.Cat(-1, out...)
-}
-
-// usable reports whether x may go through the matrix unit: nothing leads back through it.
-func usable(s *tensor.Scope, p *tensor.Packed, x tensor.Tensor) bool {
-	return p != nil && p.DType == x.DType() && !s.Recording()
 }

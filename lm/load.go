@@ -145,8 +145,10 @@ func assemble(config Config, o Options, get source) (*Model, error) {
 		return nil, err
 	}
 	for _, b := range m.blocks {
-		for _, l := range slices.Concat(b.attn.linears(), b.mlp.linears()) {
-			m.linears[l.Name] = l
+		for _, p := range b.projections() {
+			for _, l := range p.linears() {
+				m.linears[l.Name] = l
+			}
 		}
 	}
 	return m, nil
@@ -190,18 +192,14 @@ func (b *builder) rmsNorm(name string, h int64) norm {
 
 // conv1D is a projection with a bias, stored [in, out].
 func (b *builder) conv1D(name string, in, out int64) *Linear {
-	b.take(name+".weight", in, out)
-	b.take(name+".bias", out)
-	return &Linear{Name: name, In: in, Out: out, InOut: true, weight: name + ".weight", bias: name + ".bias", m: b.m}
+	return &Linear{Name: name, In: in, Out: out, matrix: matrix{weight: b.take(name+".weight", in, out), bias: b.take(name+".bias", out), InOut: true}}
 }
 
 // linear is a projection stored [out, in].
 func (b *builder) linear(name string, in, out int64, bias bool) *Linear {
-	l := &Linear{Name: name, In: in, Out: out, weight: name + ".weight", m: b.m}
-	b.take(l.weight, out, in)
+	l := &Linear{Name: name, In: in, Out: out, matrix: matrix{weight: b.take(name+".weight", out, in)}}
 	if bias {
-		l.bias = name + ".bias"
-		b.take(l.bias, out)
+		l.bias = b.take(name+".bias", out)
 	}
 	return l
 }
@@ -224,10 +222,11 @@ func (b *builder) join(in int64, bias bool, parts ...part) *joined {
 		b.m.shared = append(b.m.shared, t)
 		return t
 	}
-	view := func(of tensor.Tensor, name string, at, n int64) {
+	view := func(of tensor.Tensor, name string, at, n int64) tensor.Tensor {
 		t := b.s.Keep(b.s.Narrow(of, 0, at, n))
 		b.m.params[name] = t
 		b.fill(t, name)
+		return t
 	}
 	j.weight = allocate(total, in)
 	if bias {
@@ -235,11 +234,9 @@ func (b *builder) join(in int64, bias bool, parts ...part) *joined {
 	}
 	at := int64(0)
 	for _, p := range parts {
-		l := &Linear{Name: p.name, In: in, Out: p.out, weight: p.name + ".weight", m: b.m}
-		view(j.weight, l.weight, at, p.out)
+		l := &Linear{Name: p.name, In: in, Out: p.out, matrix: matrix{weight: view(j.weight, p.name+".weight", at, p.out)}}
 		if bias {
-			l.bias = p.name + ".bias"
-			view(j.bias, l.bias, at, p.out)
+			l.bias = view(j.bias, p.name+".bias", at, p.out)
 		}
 		j.parts = append(j.parts, l)
 		at += p.out

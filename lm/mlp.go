@@ -1,15 +1,10 @@
 package lm
 
-import (
-	"slices"
-
-	"popri/tensor"
-)
+import "popri/tensor"
 
 // An mlp works on each token's x [B, T, H] by itself.
 type mlp interface {
 	apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor
-	linears() []*Linear
 	projections() []projection
 	// decode is residual plus what apply gives without an adapter.
 	decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor
@@ -41,8 +36,6 @@ func (m *geluMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute ten
 
 func (m *geluMLP) projections() []projection { return []projection{m.up, m.down} }
 
-func (m *geluMLP) linears() []*Linear { return []*Linear{m.up, m.down} }
-
 // gatedMLP is down(silu(gate(x))·up(x)) (SwiGLU, Shazeer 2020).
 type gatedMLP struct {
 	gateUp projection // both side by side
@@ -64,5 +57,3 @@ func (m *gatedMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute te
 }
 
 func (m *gatedMLP) projections() []projection { return []projection{m.gateUp, m.down} }
-
-func (m *gatedMLP) linears() []*Linear { return slices.Concat(m.gateUp.linears(), m.down.linears()) }

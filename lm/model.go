@@ -42,6 +42,10 @@ type block struct {
 	mlp               mlp
 }
 
+func (b block) projections() []projection {
+	return append([]projection{b.attn.qkv, b.attn.out}, b.mlp.projections()...)
+}
+
 // An architecture is one family of checkpoints: how its config.json reads and which parts a block has.
 type architecture struct {
 	config func(raw []byte) (Config, error)
@@ -96,7 +100,7 @@ func (m *Model) Linears() map[string]*Linear { return m.linears }
 func (m *Model) Copy(o Options, change func(s *tensor.Scope, l *Linear, w tensor.Tensor) tensor.Tensor) (*Model, error) {
 	byWeight := map[string]*Linear{}
 	for _, l := range m.linears {
-		byWeight[l.weight] = l
+		byWeight[l.Name+".weight"] = l
 	}
 	return assemble(m.Config, o, func(s *tensor.Scope, name string, _ []int64) (tensor.Tensor, error) {
 		w := m.params[name]

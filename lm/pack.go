@@ -6,20 +6,12 @@ import "popri/tensor"
 // gradients are faster afterwards. It does nothing where there is no such unit, or where the weights are being trained.
 // It must not be called while other goroutines use m.
 func (m *Model) Pack() error {
-	if !tensor.MatrixUnit() || m.headPacked != nil || m.tok.RequiresGrad() {
+	if !tensor.MatrixUnit() || m.packed() || m.tok.RequiresGrad() {
 		return nil
 	}
 	return tensor.Run(func(s *tensor.Scope) error {
-		pack := func(w *matrix) *tensor.Packed { return s.Pack(w.weight, w.inOut, m.Compute) }
-		for _, b := range m.blocks {
-			for _, p := range append(b.mlp.projections(), b.attn.qkv, b.attn.out) {
-				switch p := p.(type) {
-				case *Linear:
-					p.packed = pack(p.matrix())
-				case *joined:
-					p.packed = pack(p.matrix())
-				}
-			}
+		for _, w := range m.products() {
+			w.packed = s.Pack(w.weight, w.InOut, m.Compute)
 		}
 		m.headPacked = s.Pack(m.head, false, m.Compute)
 		return nil
@@ -28,18 +20,24 @@ func (m *Model) Pack() error {
 
 // unpack releases what Pack made.
 func (m *Model) unpack() {
-	for _, b := range m.blocks {
-		for _, p := range append(b.mlp.projections(), b.attn.qkv, b.attn.out) {
-			switch p := p.(type) {
-			case *Linear:
-				p.packed.Free()
-				p.packed = nil
-			case *joined:
-				p.packed.Free()
-				p.packed = nil
-			}
-		}
+	for _, w := range m.products() {
+		w.packed.Free()
+		w.packed = nil
 	}
 	m.headPacked.Free()
 	m.headPacked = nil
 }
+
+// products returns the weights of all blocks' projections.
+func (m *Model) products() []*matrix {
+	var all []*matrix
+	for _, b := range m.blocks {
+		for _, p := range b.projections() {
+			all = append(all, p.product())
+		}
+	}
+	return all
+}
+
+// packed reports whether [Model.Pack] has laid the weights out.
+func (m *Model) packed() bool { return m.headPacked != nil }

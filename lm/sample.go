@@ -88,7 +88,7 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	tasks := min(len(order), 2*((len(order)*samples+2*taskSequences-1)/(2*taskSequences)))
 	var done atomic.Int64
 	err := tensor.Parallel(tasks, func(i int, s *tensor.Scope) error {
-		g := &generation{m: m, packed: m.headPacked != nil, o: o, prompts: prompts, samples: samples, stop: stop, out: out,
+		g := &generation{m: m, o: o, prompts: prompts, samples: samples, stop: stop, out: out,
 			order: order[i*len(order)/tasks : (i+1)*len(order)/tasks], done: &done}
 		return g.run(ctx, s)
 	})
@@ -108,7 +108,6 @@ const (
 // generation is one call of Generate under way.
 type generation struct {
 	m       *Model
-	packed  bool
 	o       SampleOptions
 	prompts [][]int32
 	samples int
@@ -165,7 +164,7 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
 	dim := roundUp(c.HeadDim(), lanes)
 	n, d := int64(c.KVHeads), int64(dim)
-	room4 := func(shape ...int64) tensor.Tensor {
+	cache := func(shape ...int64) tensor.Tensor {
 		if dim > c.HeadDim() {
 			return s.Zeros(g.m.Compute, shape...) // the padding of heads takes part in products
 		}
@@ -174,8 +173,8 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	for range c.Layers {
 		g.layers = append(g.layers, &tensor.DecodeCache{
 			Heads: c.Heads, KVHeads: c.KVHeads, Dim: dim, Scale: float32(g.m.scale()), DType: g.m.Compute, PrefixRoom: room, SuffixRoom: own,
-			PrefixK: room4(int64(places), n, d, int64(room)), PrefixV: room4(int64(places), n, int64(room), d),
-			SuffixK: room4(int64(slots), n, d, int64(own)), SuffixV: room4(int64(slots), n, int64(own), d)})
+			PrefixK: cache(int64(places), n, d, int64(room)), PrefixV: cache(int64(places), n, int64(room), d),
+			SuffixK: cache(int64(slots), n, d, int64(own)), SuffixV: cache(int64(slots), n, int64(own), d)})
 	}
 	for i := places - 1; i >= 0; i-- {
 		g.free = append(g.free, int32(i))
@@ -295,7 +294,7 @@ func (g *generation) step(s *tensor.Scope) error {
 	n := int64(len(g.live))
 	// Rows are rounded up, and the surplus ignored: each new size of a product costs the library a kernel.
 	full := int64(len(g.live))
-	if !g.packed {
+	if !g.m.packed() {
 		full = int64(roundUp(len(g.live), 16))
 	}
 	ids, pos := make([]int64, full), make([]int64, full)
@@ -311,7 +310,7 @@ func (g *generation) step(s *tensor.Scope) error {
 	x := g.m.embed(s, in)
 	r := g.m.turn(s, in, tensor.Float32)
 	width := int64(g.m.Config.Heads * g.m.Config.HeadDim())
-	if g.packed {
+	if g.m.packed() {
 		x = s.To(x, tensor.Float32) // products round their inputs; nothing else needs to
 	}
 	for i, b := range g.m.blocks {

@@ -18,33 +18,9 @@ const (
 	bertPunctuation                       // stands alone as a word
 )
 
-type bertRange struct {
-	first, last rune
-	flags       bertFlags
-}
+type bertRange = runeRange[bertFlags]
 
-var bertASCII = func() (table [utf8.RuneSelf]bertFlags) {
-	for r := range rune(utf8.RuneSelf) {
-		table[r] = searchBert(r)
-	}
-	return table
-}()
-
-func searchBert(r rune) bertFlags {
-	low, high := 0, len(bertRanges)
-	for low < high {
-		mid := int(uint(low+high) >> 1)
-		switch c := &bertRanges[mid]; {
-		case r < c.first:
-			high = mid
-		case r > c.last:
-			low = mid + 1
-		default:
-			return c.flags
-		}
-	}
-	return 0
-}
+var bertASCII = asciiOf(bertRanges[:])
 
 // bertFolded maps a code point to what it is without accents and in lower case, where that is something else.
 var bertFolded = sync.OnceValue(func() map[rune]string {
@@ -84,7 +60,7 @@ func (b *bertNormalizer) normalize(text string, track bool) (string, []span) {
 		r, size := utf8.DecodeRuneInString(text[at:])
 		from, to := at, at+size
 		at = to
-		flags := searchBert(r)
+		flags := search(bertRanges[:], r)
 		if flags&bertRemoved != 0 { // also U+FFFD, which stands for what is not UTF-8
 			continue
 		}
@@ -132,7 +108,7 @@ func nextBertWord(text string) (from, to int) {
 		} else {
 			var r rune
 			r, size = utf8.DecodeRuneInString(text[at:])
-			flags = searchBert(r)
+			flags = search(bertRanges[:], r)
 		}
 		if flags&(bertSpace|bertPunctuation) != 0 {
 			if to > from {

@@ -12,18 +12,10 @@ const (
 	space
 )
 
-type classRange struct {
-	first, last rune
-	class       class
-}
+type classRange = runeRange[class]
 
 // asciiClass answers for most text without a search.
-var asciiClass = func() (table [utf8.RuneSelf]class) {
-	for r := range rune(utf8.RuneSelf) {
-		table[r] = searchClass(r)
-	}
-	return table
-}()
+var asciiClass = asciiOf(classRanges[:])
 
 // classOf returns the class of a code point by Unicode 16, as the reference's regular expressions have it: \p{L},
 // \p{N} and \s. Go's own tables are of another Unicode version, which changes with Go's.
@@ -31,23 +23,7 @@ func classOf(r rune) class {
 	if r < utf8.RuneSelf {
 		return asciiClass[r]
 	}
-	return searchClass(r)
-}
-
-func searchClass(r rune) class {
-	low, high := 0, len(classRanges)
-	for low < high {
-		mid := int(uint(low+high) >> 1)
-		switch c := &classRanges[mid]; {
-		case r < c.first:
-			high = mid
-		case r > c.last:
-			low = mid + 1
-		default:
-			return c.class
-		}
-	}
-	return other
+	return search(classRanges[:], r)
 }
 
 // classAt returns the class and the length of the code point at the start of s, which is not empty. A byte that is
@@ -60,5 +36,5 @@ func classAt(s string) (class, int) {
 	if r == utf8.RuneError && size == 1 {
 		return other, 1
 	}
-	return searchClass(r), size
+	return search(classRanges[:], r), size
 }
