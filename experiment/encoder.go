@@ -9,6 +9,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/embedding"
+	"popri/fedsim"
 	"popri/internal/rng"
 	"popri/scoring"
 )
@@ -42,16 +43,7 @@ func JudgeEncoder(c configs.Config, sigmas []float64) (*EncoderQuality, error) {
 	if err != nil {
 		return nil, err
 	}
-	train := data.Private.Split(clients.Train)
-	offsets := []int{0}
-	for _, client := range train {
-		offsets = append(offsets, offsets[len(offsets)-1]+len(client.Texts))
-	}
-	private, err := encoder.Encode(clients.Texts(train))
-	if err != nil {
-		return nil, err
-	}
-	means, err := scoring.MeanEmbeddings(private, offsets)
+	means, err := fedsim.MeanEmbeddings(data.Private.Split(clients.Train), encoder)
 	if err != nil {
 		return nil, err
 	}

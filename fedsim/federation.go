@@ -71,7 +71,7 @@ func New(p *clients.Population, encoder embedding.Encoder, config Config) (*Fede
 	if err := config.validate(len(train)); err != nil {
 		return nil, err
 	}
-	means, err := embed(train, encoder)
+	means, err := MeanEmbeddings(train, encoder)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +125,9 @@ func (c Config) validate(train int) error {
 	return errors.Join(faults...)
 }
 
-// embed encodes in blocks of whole clients, so that only the means stay in memory.
-func embed(train []clients.Client, encoder embedding.Encoder) (scoring.Means, error) {
+// MeanEmbeddings encodes the clients' texts, in blocks of whole clients, so that only the means stay in memory. They are
+// private data.
+func MeanEmbeddings(train []clients.Client, encoder embedding.Encoder) (scoring.Means, error) {
 	const block = 4096 // texts
 	all := scoring.Means{Clients: len(train), Dim: encoder.Dim(), Data: make([]float64, 0, len(train)*encoder.Dim())}
 	for len(train) > 0 {

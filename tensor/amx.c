@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "bf16.h"
 
 // Products with weights laid out beforehand for the matrix unit of the CPU (AMX): bfloat16 tiles of 16×32 times 32×16,
 // sums in float32. A float32 product is made of bfloat16 ones: each factor is split into three parts of 8 bits, of whose
@@ -33,23 +34,6 @@ int64_t popri_packed_size(int64_t in, int64_t out, int planes) {
   return (in + BLOCK - 1) / BLOCK * ((out + BLOCK - 1) / BLOCK) * 2 * TILE * planes;
 }
 
-static inline float widen(uint16_t x) {
-  union {
-    uint32_t i;
-    float f;
-  } u = {(uint32_t)x << 16};
-  return u.f;
-}
-
-static inline uint16_t narrow(float x) { // to nearest even; a NaN stays one
-  union {
-    float f;
-    uint32_t i;
-  } u = {x};
-  if (x != x) return 0x7fc0;
-  return (uint16_t)((u.i + 0x7fffu + ((u.i >> 16) & 1)) >> 16);
-}
-
 // Lays blocks [from, to) of 32 outputs out. The weight of input k and output n is w[k·row + n·col], float32 or bfloat16.
 void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int64_t from, int64_t to,
                 uint16_t *packed) {
@@ -62,11 +46,11 @@ void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, i
           for (int n = 0; n < 16; n++) {
             int64_t i = kb * BLOCK + k, o = b * BLOCK + half * 16 + n;
             float x = 0;
-            if (i < in && o < out) x = bf16 ? widen(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
+            if (i < in && o < out) x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
             for (int p = 0; p < planes; p++) {
-              uint16_t part = narrow(x);
+              uint16_t part = to_bf16(x);
               at[(p * 2 + half) * TILE + k / 2 * 32 + n * 2 + k % 2] = part;
-              x -= widen(part);
+              x -= from_bf16(part);
             }
           }
     }

@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "bf16.h"
 #include <math.h>
 
 #ifdef __GNUC__
@@ -98,22 +99,6 @@ CLONES static float exp_sum(float *e, const float *x, int n, float max, float k)
   return total;
 }
 
-static inline float from_bf16(uint16_t x) {
-  union {
-    uint32_t i;
-    float f;
-  } u = {(uint32_t)x << 16};
-  return u.f;
-}
-
-static inline uint16_t to_bf16(float x) { // round to nearest even
-  union {
-    float f;
-    uint32_t i;
-  } u = {x};
-  return (uint16_t)((u.i + 0x7fffu + ((u.i >> 16) & 1)) >> 16);
-}
-
 // The decoding kernels take up to GROUP queries of one head that share keys and values, so that a key read from memory
 // serves all of them. They are written for a constant number of queries and one type of stored values, and inlined for
 // each. Values are stored as float32 or as bfloat16.
@@ -124,6 +109,10 @@ typedef uint16_t halves __attribute__((vector_size(32), aligned(2)));
 INLINE floats load(const void *p, int64_t at, int bf16) {
   if (!bf16) return *(const floats *)((const float *)p + at);
   return (floats)(__builtin_convertvector(*(const halves *)((const uint16_t *)p + at), ints) << 16);
+}
+
+INLINE float value(const void *p, int64_t at, int bf16) {
+  return bf16 ? from_bf16(((const uint16_t *)p)[at]) : ((const float *)p)[at];
 }
 
 INLINE void store(void *p, int64_t at, float x, int bf16) {
@@ -265,12 +254,12 @@ CLONES void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int6
     float sum = 0;
     for (int k = 0; k < LANES; k++) sum += squares[k];
     for (; i < n; i++) {
-      float v = bf16 ? from_bf16(((const uint16_t *)x)[at + i]) : ((const float *)x)[at + i];
+      float v = value(x, at + i, bf16);
       sum += v * v;
     }
     float scale = 1.0f / sqrtf(sum / (float)n + eps);
     for (i = 0; i < n; i++) {
-      float v = bf16 ? from_bf16(((const uint16_t *)x)[at + i]) : ((const float *)x)[at + i];
+      float v = value(x, at + i, bf16);
       store(y, at + i, v * scale * w[i], bf16);
     }
   }
@@ -281,8 +270,8 @@ CLONES void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = 0; i < n; i++) {
       int64_t at = 2 * r * n + i;
-      float gate = bf16 ? from_bf16(((const uint16_t *)x)[at]) : ((const float *)x)[at];
-      float up = bf16 ? from_bf16(((const uint16_t *)x)[at + n]) : ((const float *)x)[at + n];
+      float gate = value(x, at, bf16);
+      float up = value(x, at + n, bf16);
       float e = fast_exp(gate < 0 ? gate : -gate);
       store(y, r * n + i, gate * (gate < 0 ? e : 1.0f) / (1.0f + e) * up, bf16);
     }

@@ -60,8 +60,18 @@ func (t *Trainer) bestScored() ([]string, error) {
 const gainClients = 512
 
 // gain measures how much normalising and clipping scale a client's cosines on clients made of successive public texts,
-// which are as alike as one client's are.
+// which are as alike as one client's are. They are embedded once.
 func (t *Trainer) gain(samples *scoring.Samples) (float64, error) {
+	if t.standIns.Clients == 0 {
+		var err error
+		if t.standIns, err = t.publicClients(); err != nil {
+			return 0, err
+		}
+	}
+	return samples.Gain(t.standIns)
+}
+
+func (t *Trainer) publicClients() (scoring.Means, error) {
 	texts, each := t.prompter.texts, t.Config.Scoring.ClientTexts
 	each = min(each, len(texts))
 	n := min(gainClients, len(texts)/each)
@@ -74,11 +84,7 @@ func (t *Trainer) gain(samples *scoring.Samples) (float64, error) {
 	}
 	vectors, err := t.Encoder.Encode(chosen)
 	if err != nil {
-		return 0, err
+		return scoring.Means{}, err
 	}
-	means, err := scoring.MeanEmbeddings(vectors, offsets)
-	if err != nil {
-		return 0, err
-	}
-	return samples.Gain(means)
+	return scoring.MeanEmbeddings(vectors, offsets)
 }

@@ -50,6 +50,7 @@ type Options struct {
 type Trainer struct {
 	Options
 	prompter *Prompter
+	standIns scoring.Means // clients made of public texts, see gain
 	adapter  *lora.Adapter
 	dpo      *dpo.Trainer
 	weights  string // hash of the model's
