@@ -30,6 +30,7 @@ func (t *Trainer) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evalua
 	if err := t.LogProbs(ctx, pairs, func(i int, chosen, rejected float64) { lp[i] = [2]float64{chosen, rejected} }); err != nil {
 		return Evaluation{}, err
 	}
+	chosenLen := meanChosenLen(pairs)
 	var refused NonFinite
 	var examples []Example
 	var losses []float64
@@ -37,7 +38,7 @@ func (t *Trainer) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evalua
 		if !p.HasReference {
 			return Evaluation{}, fmt.Errorf("dpo: held-out pair %d has no reference log-probabilities", i)
 		}
-		e := Example{lp[i][0], lp[i][1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected)}
+		e := Example{lp[i][0], lp[i][1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected), chosenLen}
 		loss, _, _ := t.Loss.Eval(e)
 		if bad(loss) || bad(e.chosen()) || bad(e.rejected()) {
 			refused.add(i, fmt.Sprintf("the loss is %g (log-probabilities %g and %g, reference %g and %g)", loss, lp[i][0], lp[i][1], p.Reference[0], p.Reference[1]))

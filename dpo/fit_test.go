@@ -121,7 +121,7 @@ func gradient(t *testing.T, tr *Trainer, pairs []Pair) (loss float64, out []floa
 				g.Free()
 			}
 		}()
-		if err := tr.part(s, &p, pairs, 0, len(pairs)); err != nil {
+		if err := tr.part(s, &p, pairs, 0, pairs); err != nil {
 			return err
 		}
 		loss = p.metrics.Loss

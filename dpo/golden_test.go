@@ -68,7 +68,7 @@ func TestGoldenLosses(t *testing.T) {
 		var m Metrics
 		n := float64(len(b.PolicyChosen))
 		for j := range b.PolicyChosen {
-			e := Example{b.PolicyChosen[j], b.PolicyRejected[j], b.RefChosen[j], b.RefRejected[j], b.ChosenLen[j], b.RejectedLen[j]}
+			e := Example{b.PolicyChosen[j], b.PolicyRejected[j], b.RefChosen[j], b.RefRejected[j], b.ChosenLen[j], b.RejectedLen[j], 1}
 			loss, gc, gr := l.Eval(e)
 			if !close(loss, k.Losses[j]) || !close(gc, k.GradChosen[j]) || !close(gr, k.GradRejected[j]) {
 				t.Errorf("case %d (%s, %s, beta %g) row %d: %g, %g, %g, want %g, %g, %g", i, k.Loss, k.Batch, k.Beta, j, loss, gc, gr, k.Losses[j], k.GradChosen[j], k.GradRejected[j])

@@ -66,6 +66,15 @@ func (t *Trainer) group(pairs []Pair, factor int) grouped {
 	return g
 }
 
+// meanChosenLen is the tokens of the pairs' chosen completions over the number of pairs.
+func meanChosenLen(pairs []Pair) float64 {
+	n := 0
+	for _, p := range pairs {
+		n += len(p.Chosen)
+	}
+	return float64(n) / float64(len(pairs))
+}
+
 // countTokens counts as TRL does: each completion with a prompt of its own.
 func countTokens(pairs []Pair) (n int64) {
 	for _, p := range pairs {

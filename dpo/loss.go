@@ -11,7 +11,8 @@ import (
 type Example struct {
 	PolicyChosen, PolicyRejected float64
 	RefChosen, RefRejected       float64
-	ChosenLen, RejectedLen       int // completion tokens, the end-of-text token counted
+	ChosenLen, RejectedLen       int     // completion tokens, the end-of-text token counted
+	MeanChosenLen                float64 // mean of ChosenLen over the pairs of the update
 }
 
 // chosen and rejected are the log-ratios of policy to reference.

@@ -23,7 +23,7 @@ func TestLossGradients(t *testing.T) {
 			for _, x := range margins {
 				for _, lengths := range [][2]int{{1, 1}, {5, 17}, {64, 3}} {
 					d := x / p.Beta
-					e := Example{PolicyChosen: -60 + 0.6*d, PolicyRejected: -70 - 0.4*d, RefChosen: -60, RefRejected: -70, ChosenLen: lengths[0], RejectedLen: lengths[1]}
+					e := Example{PolicyChosen: -60 + 0.6*d, PolicyRejected: -70 - 0.4*d, RefChosen: -60, RefRejected: -70, ChosenLen: lengths[0], RejectedLen: lengths[1], MeanChosenLen: 7.5}
 					if kink, ok := kinked[name]; ok && math.Abs(x-kink) < 0.01 {
 						continue
 					}
@@ -63,7 +63,7 @@ func TestExtremeMargins(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range []float64{1e3, -1e3, 1e6, -1e6, 1e15, -1e15, 1e-300, -1e-300} {
-			loss, gc, gr := l.Eval(Example{PolicyChosen: d, ChosenLen: 3, RejectedLen: 4})
+			loss, gc, gr := l.Eval(Example{PolicyChosen: d, ChosenLen: 3, RejectedLen: 4, MeanChosenLen: 3})
 			if bad(loss) || bad(gc) || bad(gr) {
 				t.Errorf("%s at %g: %g, %g, %g", name, d, loss, gc, gr)
 			}
@@ -87,7 +87,7 @@ func TestExtremeMargins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if loss, _, _ := l.Eval(Example{-5, -6, -5, -6, 2, 9}); !(math.Abs(loss-want) <= 1e-15) {
+		if loss, _, _ := l.Eval(Example{-5, -6, -5, -6, 2, 9, 2}); !(math.Abs(loss-want) <= 1e-15) {
 			t.Errorf("%s of a policy that is the reference is %v, want %v", name, loss, want)
 		}
 	}

@@ -54,3 +54,25 @@ func TestEntropyAndTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestSFTCountsTokens: the loss of an update on chosen texts alone is the mean over all their tokens, however the pairs are
+// cut into passes, and so is that of a measurement.
+func TestSFTCountsTokens(t *testing.T) {
+	for _, micro := range []int{1, 3, 8} {
+		tr := testTrainer(t, testLoss(t, "sft", Params{Beta: 0.5}), 1e-3, micro)
+		pairs := referenced(t, tr, testPairs(8, 5))
+		sum, tokens := 0.0, 0
+		for _, p := range pairs {
+			sum -= p.Reference[0] // a new adapter changes nothing
+			tokens += len(p.Chosen)
+		}
+		want := sum / float64(tokens)
+		e, err := tr.Evaluate(t.Context(), pairs, false)
+		if err != nil || math.Abs(e.Loss-want) > 1e-6*want {
+			t.Errorf("passes of %d: the measured loss is %g, %v, want %g", micro, e.Loss, err, want)
+		}
+		if m, err := tr.Step(pairs); err != nil || math.Abs(m.Loss-want) > 1e-6*want {
+			t.Errorf("passes of %d: the loss of the step is %g, %v, want %g", micro, m.Loss, err, want)
+		}
+	}
+}

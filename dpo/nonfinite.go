@@ -45,7 +45,7 @@ func (t *Trainer) blame(pairs []Pair, norm float64) error {
 				g.Free()
 			}
 		}()
-		if err := t.part(s, &p, pairs[i:i+1], i, len(pairs)); err != nil {
+		if err := t.part(s, &p, pairs[i:i+1], i, pairs); err != nil {
 			return err
 		}
 		views := make([][]float32, len(p.grads))

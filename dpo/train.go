@@ -180,7 +180,7 @@ func (t *Trainer) Step(pairs []Pair) (Metrics, error) {
 	// The parts are computed side by side and added in their order, so that the bits do not depend on the threads.
 	err := tensor.Parallel(len(parts), func(i int, s *tensor.Scope) error {
 		from, to := g.bounds(i)
-		return t.part(s, &parts[i], g.pairs[from:to], from, len(pairs))
+		return t.part(s, &parts[i], g.pairs[from:to], from, pairs)
 	})
 	if err == nil {
 		err = tensor.Run(func(s *tensor.Scope) error {
@@ -215,9 +215,9 @@ type part struct {
 	grads   []tensor.Tensor // kept
 }
 
-// part computes the pairs that begin at index from, of total in the step. Pairs without a finite loss give a [*NonFinite].
-func (t *Trainer) part(s *tensor.Scope, p *part, pairs []Pair, from, total int) (err error) {
-	n := float64(total)
+// part computes the pairs that begin at index from, of all in the step. Pairs without a finite loss give a [*NonFinite].
+func (t *Trainer) part(s *tensor.Scope, p *part, pairs []Pair, from int, all []Pair) (err error) {
+	n, chosenLen := float64(len(all)), meanChosenLen(all)
 	s.WithGrad(func() {
 		sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
 		lp := sums(sc, pairs)
@@ -228,7 +228,7 @@ func (t *Trainer) part(s *tensor.Scope, p *part, pairs []Pair, from, total int) 
 				err = fmt.Errorf("pair %d has no reference log-probabilities", from+i)
 				return
 			}
-			e := Example{lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1], len(pair.Chosen), len(pair.Rejected)}
+			e := Example{lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1], len(pair.Chosen), len(pair.Rejected), chosenLen}
 			loss, gc, gr := t.Loss.Eval(e)
 			if bad(loss) || bad(gc) || bad(gr) {
 				refused.add(from+i, fmt.Sprintf("the loss is %g (log-probabilities %g and %g, reference %g and %g)", loss, lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1]))
