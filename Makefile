@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test pure lint golden bench fuzz race leak clean
+.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz race leak clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
@@ -30,6 +30,16 @@ demo: build ## the whole loop on the embedded default; DEMO='--epsilon 1' passes
 
 test: setup pure ## every test
 	go test $(TESTFLAGS) $(PACKAGES)
+
+# What computes with tensors. Go does not see these variables when it keeps results, hence -count=1.
+COMPUTING := ./tensor ./lm ./lora ./dpo ./downstream ./embedding/bert
+
+portable: setup ## what a GPU would run, on the CPU: the tests of models and training without kernels of our own
+	POPRI_KERNELS=off go test -count=1 $(TESTFLAGS) $(COMPUTING)
+
+cuda: setup ## the same tests on a GPU
+	POPRI_DEVICE=cuda go test -count=1 -run '^TestDevice$$' ./tensor
+	POPRI_DEVICE=cuda go test -count=1 $(TESTFLAGS) $(COMPUTING)
 
 pure: ## the packages that need no libtorch, without cgo
 	CGO_ENABLED=0 go build $(filter-out $(NATIVE),$(shell go list ./...))

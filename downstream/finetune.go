@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"popri/internal/rng"
@@ -86,7 +87,7 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 				best = p
 				kept = kept[:0]
 				for _, x := range params {
-					kept = append(kept, append([]float32(nil), x.View32()...))
+					kept = append(kept, slices.Clone(x.Host()))
 				}
 			}
 			if o.Progress != nil {
@@ -122,7 +123,7 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 			}
 		}
 		for i, x := range params {
-			copy(x.View32(), kept[i])
+			x.Store(kept[i])
 		}
 		return nil
 	}

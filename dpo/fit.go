@@ -222,9 +222,11 @@ func (f *Fit) resume(o *Outcome, best *moments) error {
 	if o.Updates < 1 || o.Updates > f.Total() || o.Best >= len(o.Evals) {
 		return fmt.Errorf("dpo: %s: %d of %d updates, the best of %d measurements is %d", f.Checkpoint, o.Updates, f.Total(), len(o.Evals), o.Best)
 	}
-	if err := f.Trainer.live().readTensors(file, "", true); err != nil {
+	now := f.Trainer.live()
+	if err := now.readTensors(file, "", true); err != nil {
 		return err
 	}
+	f.Trainer.assume(now)
 	if text, ok := meta["best_adam_steps"]; ok {
 		*best = f.Trainer.live().clone()
 		if _, err := fmt.Sscan(text, &best.steps); err != nil {

@@ -86,11 +86,13 @@ func inOrder(n int) func(int) []int {
 // disturb moves the adapters away from their beginning, where B is zero and with it A's gradient.
 func disturb(tr *Trainer) {
 	r := rand.New(rand.NewPCG(5, 5))
-	for _, p := range tr.live().params {
+	x := tr.live()
+	for _, p := range x.params {
 		for i := range p {
 			p[i] += float32(0.05 * r.NormFloat64())
 		}
 	}
+	tr.assume(x)
 }
 
 // TestFirstStep: the policy still is the reference, so the loss is what a margin of 0 gives.
@@ -126,7 +128,7 @@ func gradient(t *testing.T, tr *Trainer, pairs []Pair) (loss float64, out []floa
 		}
 		loss = p.metrics.Loss
 		for _, g := range p.grads {
-			for _, x := range g.View32() {
+			for _, x := range g.Host() {
 				out = append(out, float64(x))
 			}
 		}
@@ -166,12 +168,14 @@ func TestModelGradients(t *testing.T) {
 				at := func(step float64) float64 {
 					tr.assume(start)
 					i := 0
-					for _, p := range tr.live().params {
+					x := tr.live()
+					for _, p := range x.params {
 						for k := range p {
 							p[k] += float32(step * direction(i))
 							i++
 						}
 					}
+					tr.assume(x)
 					loss, _ := gradient(t, tr, pairs)
 					return loss
 				}
@@ -547,11 +551,16 @@ func TestReferenceFrom(t *testing.T) {
 	if current[0].Reference == want[0].Reference {
 		t.Error("the current adapters change nothing")
 	}
-	tr.live().params[0][0] += 0.5
+	changed := tr.live().clone()
+	changed.params[0][0] += 0.5
+	tr.assume(changed)
 	foreign("other adapters", from(tr, fresh(), true))
 	foreign("without adapters", from(tr, fresh(), false))
 	other := testTrainer(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 3)
-	other.Model.Param(other.Model.Names()[0]).View32()[3] += 0.25
+	weight := other.Model.Param(other.Model.Names()[0])
+	values := slices.Clone(weight.Host())
+	values[3] += 0.25
+	weight.Store(values)
 	if hash, err := HashWeights(other.Model); err != nil || hash == tr.WeightsHash {
 		t.Errorf("another weight gives the same hash (%v)", err)
 	}

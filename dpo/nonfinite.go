@@ -50,7 +50,7 @@ func (t *Trainer) blame(pairs []Pair, norm float64) error {
 		}
 		views := make([][]float32, len(p.grads))
 		for k, g := range p.grads {
-			views[k] = g.View32()
+			views[k] = g.Host()
 		}
 		norms[i] = tensor.GlobalNorm(views)
 		return nil

@@ -126,7 +126,7 @@ func (t *Trainer) referenceKey(pairs []Pair, current bool) (string, error) {
 		}
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%s\x00%v\x00%s\x00%v\x00%d\x00%d\x00%v\x00", referenceForm, t.WeightsHash, t.Model.Compute, runtime.GOARCH, tensor.MatrixUnit(), t.MicroPairs, t.MicroTokens, current)
+	fmt.Fprintf(h, "%s\x00%s\x00%v\x00%s\x00%v\x00%d\x00%d\x00%v\x00", referenceForm, t.WeightsHash, t.Model.Compute, runtime.GOARCH, tensor.Arithmetic(), t.MicroPairs, t.MicroTokens, current)
 	if current {
 		for _, p := range t.live().params {
 			hashFloats(h, p)

@@ -15,11 +15,11 @@ type moments struct {
 	steps        int // AdamW's, for its bias correction
 }
 
-// live returns the trainer's own memory.
+// live returns the trainer's own memory, or, of adapters that do not lie on the CPU, a copy.
 func (t *Trainer) live() moments {
 	x := moments{m: t.opt.Adam.M, v: t.opt.Adam.V, steps: t.opt.Adam.Step}
 	for _, p := range t.opt.Params {
-		x.params = append(x.params, p.View32())
+		x.params = append(x.params, p.Host())
 	}
 	return x
 }
@@ -36,11 +36,10 @@ func (x moments) clone() moments {
 
 // assume sets adapters and AdamW to x.
 func (t *Trainer) assume(x moments) {
-	own := t.live()
-	for i := range own.params {
-		copy(own.params[i], x.params[i])
-		copy(own.m[i], x.m[i])
-		copy(own.v[i], x.v[i])
+	for i, p := range t.opt.Params {
+		p.Store(x.params[i])
+		copy(t.opt.Adam.M[i], x.m[i])
+		copy(t.opt.Adam.V[i], x.v[i])
 	}
 	t.opt.Adam.Step = x.steps
 }

@@ -3,6 +3,7 @@ package lm
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -26,7 +27,8 @@ type SampleOptions struct {
 	Stop func(ids []int32) bool
 	// Seed and the sample's place (prompt, index) determine the random numbers of a sample, whatever the batch is. In float32
 	// the samples are the same for every batch, cache and number of threads. In bfloat16 they are the same for every number
-	// of threads; another batch may round a prompt's keys differently, and a near tie then falls the other way.
+	// of threads; another batch may round a prompt's keys differently, and a near tie then falls the other way. On a GPU that
+	// is so in float32 too.
 	Seed uint64
 	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 1 GB. The batch size follows from it.
 	CacheBytes int64
@@ -117,7 +119,7 @@ type generation struct {
 	left    int           // samples of this task that are not finished
 	done    *atomic.Int64 // samples finished in all tasks
 
-	cut    truncation
+	draws  tensor.Sampler
 	layers []*tensor.DecodeCache
 	next   int // next place in order to prefill
 	ready  []*prefix
@@ -130,8 +132,8 @@ type generation struct {
 type prefix struct {
 	prompt  int
 	place   int32
-	logits  []float32 // after the prompt's last token
-	started int       // samples begun
+	logits  tensor.Tensor // [1, V], after the prompt's last token, kept until all samples have begun
+	started int           // samples begun
 	ended   int
 }
 
@@ -150,6 +152,12 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	c := g.m.Config
+	g.draws = tensor.Sampler{Temperature: g.o.Temperature, TopK: g.o.TopK, TopP: g.o.TopP, Banned: slices.Collect(maps.Keys(g.stop))}
+	defer func() {
+		for _, p := range g.ready {
+			p.logits.Free()
+		}
+	}()
 	longest := len(g.prompts[g.order[0]])
 	room, own := roundUp(longest, lanes), roundUp(g.o.MaxNewTokens, lanes)
 	budget := g.o.CacheBytes
@@ -225,15 +233,15 @@ func (g *generation) admit(s *tensor.Scope, perBatch int) error {
 			begun = append(begun, q)
 			p.started++
 		}
+		g.slots = g.slots[:len(g.slots)-len(begun)]
+		n := int64(len(begun))
+		var err error
+		s.Do(func() { err = g.draw(s, s.IndexSelect(p.logits, 0, s.FromInt64(make([]int64, n), n)), begun) })
 		if p.started == g.samples {
+			p.logits.Free()
 			g.ready = g.ready[1:]
 		}
-		rows := make([]float32, 0, len(begun)*len(p.logits))
-		for range begun {
-			rows = append(rows, p.logits...)
-		}
-		g.slots = g.slots[:len(g.slots)-len(begun)]
-		if err := g.draw(s, rows, begun); err != nil {
+		if err != nil {
 			return err
 		}
 		for _, q := range begun {
@@ -266,10 +274,9 @@ func (g *generation) prefill(s *tensor.Scope, which []int) error {
 		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, v)
 	})
 	ends := s.IndexSelect(s.Reshape(hidden, -1, int64(g.m.Config.Hidden)), 0, s.FromInt64(last, int64(len(last))))
-	logits := s.Float32s(g.m.Logits(s, ends))
-	v := g.m.Config.Vocab
+	logits := g.m.Logits(s, ends)
 	for i, p := range which {
-		g.ready = append(g.ready, &prefix{prompt: p, place: int32(places[i]), logits: logits[i*v : (i+1)*v]})
+		g.ready = append(g.ready, &prefix{prompt: p, place: int32(places[i]), logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
 	}
 	g.free = g.free[:len(g.free)-len(which)]
 	return nil
@@ -324,8 +331,8 @@ func (g *generation) step(s *tensor.Scope) error {
 			return b.mlp.decode(s, b.mlpNorm.decode(s, x), x, g.m.Compute)
 		})
 	}
-	logits := s.Contiguous(g.m.Logits(s, g.m.norm.decode(s, x)))
-	if err := g.draw(s, logits.View32()[:n*int64(g.m.Config.Vocab)], g.live); err != nil {
+	logits := s.View(s.Contiguous(g.m.Logits(s, g.m.norm.decode(s, x))), full, int64(g.m.Config.Vocab))
+	if err := g.draw(s, logits, g.live); err != nil {
 		return err
 	}
 	g.live = slices.DeleteFunc(g.live, func(q *sequence) bool { return q.of == nil })
@@ -334,24 +341,16 @@ func (g *generation) step(s *tensor.Scope) error {
 
 // draw takes one token for each sequence from its row of logits. A sequence that ends gives its slot back and has no
 // prompt any more.
-func (g *generation) draw(s *tensor.Scope, logits []float32, seqs []*sequence) error {
-	v := g.m.Config.Vocab
-	u := make([]float64, len(seqs))
+func (g *generation) draw(s *tensor.Scope, logits tensor.Tensor, seqs []*sequence) error {
+	u, ban := make([]float64, len(seqs)), make([]bool, len(seqs))
 	for i, q := range seqs {
-		row := logits[i*v : (i+1)*v]
-		if len(q.ids) < g.o.MinNewTokens {
-			for id := range g.stop {
-				row[id] = float32(math.Inf(-1))
-			}
+		ban[i] = len(q.ids) < g.o.MinNewTokens
+		u[i] = -1
+		if g.o.Temperature > 0 {
+			u[i] = uniform(q.seed, len(q.ids))
 		}
-		if g.o.Temperature == 0 {
-			u[i] = -1
-			continue
-		}
-		u[i] = uniform(q.seed, len(q.ids))
-		g.cut.apply(row, g.o.TopK, g.o.TopP, g.o.Temperature)
 	}
-	for i, id := range s.Sample(logits, v, g.o.Temperature, u) {
+	for i, id := range g.draws.Draw(s, logits, u, ban) {
 		q := seqs[i]
 		if id < 0 {
 			return fmt.Errorf("lm: prompt %d, sample %d, token %d: the model's logits are not finite", q.of.prompt, q.j, len(q.ids))

@@ -56,10 +56,11 @@ func filled(t *testing.T, m *lm.Model, c Config) *Adapter {
 	}
 	t.Cleanup(a.Free)
 	for _, p := range a.Modules {
-		b := p.B.View32()
+		b := p.B.Host()
 		for i := range b {
 			b[i] = float32(0.3 * random.NormFloat64())
 		}
+		p.B.Store(b)
 	}
 	return a
 }

@@ -8,8 +8,9 @@ import (
 	"unsafe"
 )
 
-// Borrow makes a tensor over data without a copy. data is raw little-endian elements of type d outside Go's heap, as a
-// mapped file is; it must outlive the tensor, which must not be written. Data that is not aligned for d is copied.
+// Borrow makes a tensor over data without a copy, on the CPU whatever the scope's device is; [Scope.Copy_] takes it
+// elsewhere. data is raw little-endian elements of type d outside Go's heap, as a mapped file is; it must outlive the tensor,
+// which must not be written. Data that is not aligned for d is copied.
 func (s *Scope) Borrow(d DType, data []byte, shape ...int64) Tensor {
 	want := int64(d.Size())
 	strides := make([]int64, len(shape))
@@ -22,21 +23,24 @@ func (s *Scope) Borrow(d DType, data []byte, shape ...int64) Tensor {
 	}
 	p := unsafe.Pointer(unsafe.SliceData(data))
 	if len(data) == 0 || uintptr(p)%uintptr(d.Size()) != 0 {
-		return s.FromBytes(d, data, shape...)
+		return s.onCPU("Borrow", p, len(data)/d.Size(), shape, d)
 	}
 	dims, n := cdims(shape)
 	steps, _ := cdims(strides)
 	return s.own("Borrow", C.at_tensor_of_blob(p, dims, n, steps, n, C.int(d), C.int(CPU)))
 }
 
-// Finite reports whether no element of t, a contiguous floating-point tensor on the CPU, is NaN or infinite.
+// Finite reports whether no element of t, a contiguous floating-point tensor, is NaN or infinite.
 func (s *Scope) Finite(t Tensor) bool {
 	// A float is NaN or infinite exactly where its exponent bits are all ones.
 	exponents := map[DType]uint64{Float16: 0x7c00, BFloat16: 0x7f80, Float32: 0x7f800000, Float64: 0x7ff0000000000000}
 	d := t.DType()
 	exponent, ok := exponents[d]
-	if !ok || C.at_is_contiguous(t.c) == 0 || C.at_device(t.c) >= 0 {
-		panic(&Error{Op: "Finite", Shapes: []string{t.describe()}, Text: "it is not a contiguous floating-point tensor on the CPU"})
+	if !ok || C.at_is_contiguous(t.c) == 0 {
+		panic(&Error{Op: "Finite", Shapes: []string{t.describe()}, Text: "it is not a contiguous floating-point tensor"})
+	}
+	if !s.native("Finite", t) {
+		return s.portableFinite(t)
 	}
 	n, size := t.NumElements(), d.Size()
 	if n == 0 {

@@ -100,7 +100,8 @@ func cdims(shape []int64) (*C.int64_t, C.size_t) {
 	return (*C.int64_t)(unsafe.Pointer(&shape[0])), C.size_t(len(shape))
 }
 
-func (s *Scope) fromData(op string, p unsafe.Pointer, n int, shape []int64, d DType) Tensor {
+// onCPU copies n elements at p into a new tensor on the CPU.
+func (s *Scope) onCPU(op string, p unsafe.Pointer, n int, shape []int64, d DType) Tensor {
 	want := int64(1)
 	for _, x := range shape {
 		want *= x
@@ -108,11 +109,18 @@ func (s *Scope) fromData(op string, p unsafe.Pointer, n int, shape []int64, d DT
 	if want != int64(n) {
 		panic(&Error{Op: op, Shapes: []string{fmt.Sprint(shape)}, Text: fmt.Sprintf("%d values do not fill the shape", n)})
 	}
-	if n == 0 {
-		return s.Zeros(d, shape...)
-	}
 	dims, ndims := cdims(shape)
-	t := s.own(op, C.at_tensor_of_data(p, dims, ndims, C.size_t(d.Size()), C.int(d)))
+	if n == 0 {
+		var out C.tensor
+		C.atg_empty(&out, dims, C.int(ndims), C.int(d), C.int(CPU))
+		return s.own(op, out)
+	}
+	return s.own(op, C.at_tensor_of_data(p, dims, ndims, C.size_t(d.Size()), C.int(d)))
+}
+
+// fromData is onCPU on the scope's device.
+func (s *Scope) fromData(op string, p unsafe.Pointer, n int, shape []int64, d DType) Tensor {
+	t := s.onCPU(op, p, n, shape, d)
 	if s.device != CPU {
 		var out C.tensor
 		C.atg_to(&out, t.c, C.int(s.device))
@@ -124,6 +132,11 @@ func (s *Scope) fromData(op string, p unsafe.Pointer, n int, shape []int64, d DT
 // FromFloat32 copies data into a new tensor of the given shape.
 func (s *Scope) FromFloat32(data []float32, shape ...int64) Tensor {
 	return s.fromData("FromFloat32", unsafe.Pointer(unsafe.SliceData(data)), len(data), shape, Float32)
+}
+
+// fromFloat64 copies data into a new tensor of the given shape.
+func (s *Scope) fromFloat64(data []float64, shape ...int64) Tensor {
+	return s.fromData("fromFloat64", unsafe.Pointer(unsafe.SliceData(data)), len(data), shape, Float64)
 }
 
 // FromInt64 copies data into a new tensor of the given shape.
@@ -186,13 +199,7 @@ func (s *Scope) copyOut(op string, t Tensor, d DType, p unsafe.Pointer, n int) {
 		return
 	}
 	s.Do(func() {
-		x := s.To(s.Detach(t), d)
-		if s.device != CPU {
-			var out C.tensor
-			C.atg_to(&out, x.c, -1)
-			x = s.own(op, out, x)
-		}
-		x = s.Contiguous(x)
+		x := s.Contiguous(s.To(s.Detach(t), d))
 		C.at_copy_data(x.c, p, C.size_t(n), C.size_t(d.Size()))
 		s.check(op, t)
 	})
@@ -222,7 +229,7 @@ func (s *Scope) Int64s(t Tensor) []int64 {
 // View32 returns t's memory as a slice without a copy. t must be a contiguous float32 tensor on the CPU and must
 // outlive the slice.
 func (t Tensor) View32() []float32 {
-	if t.DType() != Float32 || C.at_is_contiguous(t.c) == 0 || C.at_device(t.c) >= 0 {
+	if t.DType() != Float32 || C.at_is_contiguous(t.c) == 0 || t.at() != CPU {
 		panic(&Error{Op: "View32", Shapes: []string{t.describe()}, Text: "it is not a contiguous float32 tensor on the CPU"})
 	}
 	n := t.NumElements()

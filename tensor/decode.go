@@ -53,6 +53,9 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	if c.Dim%16 != 0 || c.PrefixRoom%16 != 0 || c.SuffixRoom%16 != 0 || (c.DType != Float32 && c.DType != BFloat16) {
 		panic(&Error{Op: "Attend", Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("head dimension %d and rooms %d and %d must be multiples of 16, %v not float32 or bfloat16", c.Dim, c.PrefixRoom, c.SuffixRoom, c.DType)})
 	}
+	if !s.native("Attend", qkv, c.PrefixK, c.PrefixV, c.SuffixK, c.SuffixV) {
+		return c.portable(s, qkv, rows)
+	}
 	n := len(rows.Slot)
 	out := s.Empty(Float32, int64(n), int64(c.Heads*c.Dim))
 	in, o := qkv.View32(), out.View32()
@@ -65,32 +68,6 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 		scratch := make([]float32, 5*(c.PrefixRoom+c.SuffixRoom+32))
 		C.popri_attend(layer, C.int(from), C.int(to), cfloats(in), cfloats(o), cints(rows.Slot), cints(rows.SuffixLen),
 			cints(rows.Prefix), cints(rows.PrefixLen), cfloats(scratch))
-	})
-	return out
-}
-
-// Exp sets e[i] to exp((x[i]-top)·k), for x[i] up to top.
-func Exp(e, x []float32, top float32, k float64) {
-	if len(x) > 0 {
-		C.popri_exp(cfloats(e[:len(x)]), cfloats(x), C.int(len(x)), C.float(top), C.float(k))
-	}
-}
-
-// Sample draws one token for each row of float32 logits [R, V] from softmax(logits/temperature), by inverting the
-// cumulative distribution at u[r] in [0, 1); u[r] < 0 takes the maximum. A row whose logits are not usable (NaN, no
-// finite maximum) yields -1.
-func (s *Scope) Sample(logits []float32, vocab int, temperature float64, u []float64) []int32 {
-	out := make([]int32, len(u))
-	if len(u) == 0 {
-		return out
-	}
-	k := C.float(1)
-	if temperature > 0 {
-		k = C.float(1 / temperature)
-	}
-	s.parallel(len(u), func(from, to int) {
-		scratch := make([]float32, vocab)
-		C.popri_sample(C.int(from), C.int(to), C.int(vocab), cfloats(logits), k, (*C.double)(&u[0]), cints(out), cfloats(scratch))
 	})
 	return out
 }

@@ -3,7 +3,7 @@ package tensor
 import "golang.org/x/sys/cpu"
 
 // FastBFloat16 reports whether products of bfloat16 matrices are faster than those of float32 here: the CPU has
-// AVX-512 BF16 or AMX, or the default device is a GPU.
+// AVX-512 BF16 or AMX, or the device is a GPU.
 func FastBFloat16() bool {
-	return defaultDevice != CPU || cpu.X86.HasAVX512BF16 || cpu.X86.HasAMXBF16
+	return DefaultDevice() != CPU || cpu.X86.HasAVX512BF16 || cpu.X86.HasAMXBF16
 }

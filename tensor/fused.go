@@ -5,12 +5,12 @@ import "C"
 
 import "fmt"
 
-// Operations in one pass over memory, for decoding: without gradients, on the CPU.
+// Operations in one pass over memory, for decoding: without gradients.
 
-// fusable panics unless x is a contiguous float32 or bfloat16 tensor on the CPU.
+// fusable panics unless x is a contiguous float32 or bfloat16 tensor.
 func fusable(op string, x Tensor, ok bool, want string) {
-	if d := x.DType(); !ok || (d != Float32 && d != BFloat16) || C.at_is_contiguous(x.c) == 0 || C.at_device(x.c) >= 0 {
-		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "it must be contiguous float32 or bfloat16 on the CPU, " + want})
+	if d := x.DType(); !ok || (d != Float32 && d != BFloat16) || C.at_is_contiguous(x.c) == 0 {
+		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "it must be contiguous float32 or bfloat16, " + want})
 	}
 }
 
@@ -18,6 +18,9 @@ func fusable(op string, x Tensor, ok bool, want string) {
 func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 	n := x.Size(-1)
 	fusable("RMSNorm", x, weight.NumElements() == n, fmt.Sprintf("as wide as the weight's %d", weight.NumElements()))
+	if !s.native("RMSNorm", x, weight) {
+		return s.portableRMSNorm(x, weight, eps)
+	}
 	w := s.Contiguous(s.To(weight, Float32))
 	y := s.Empty(x.DType(), x.Shape()...)
 	C.popri_rmsnorm(C.at_data_ptr(x.c), cbool(x.DType() == BFloat16), cfloats(w.View32()), C.at_data_ptr(y.c), C.int64_t(x.NumElements()/n), C.int64_t(n), C.float(eps))
@@ -29,6 +32,9 @@ func (s *Scope) SwiGLU(x Tensor) Tensor {
 	shape := x.Shape()
 	n := shape[len(shape)-1] / 2
 	fusable("SwiGLU", x, shape[len(shape)-1]%2 == 0, "of even width")
+	if !s.native("SwiGLU", x) {
+		return s.portableSwiGLU(x, n)
+	}
 	y := s.Empty(x.DType(), append(shape[:len(shape)-1:len(shape)-1], n)...)
 	C.popri_swiglu(C.at_data_ptr(x.c), cbool(x.DType() == BFloat16), C.at_data_ptr(y.c), C.int64_t(y.NumElements()/max(1, n)), C.int64_t(n))
 	return y
@@ -41,5 +47,9 @@ func (s *Scope) Rotate_(x, cosines, sines Tensor, heads, dim int64) {
 	rows := x.NumElements() / width
 	fusable("Rotate_", x, x.DType() == Float32 && dim%2 == 0 && heads*dim <= width && cosines.NumElements() == rows*dim && sines.NumElements() == rows*dim,
 		fmt.Sprintf("with tables for %d heads of %d", heads, dim))
+	if !s.native("Rotate_", x, cosines, sines) {
+		s.portableRotate(s.View(x, rows, width), cosines, sines, heads, dim)
+		return
+	}
 	C.popri_rotate(cfloats(x.View32()), cfloats(cosines.View32()), cfloats(sines.View32()), C.int64_t(rows), C.int64_t(width), C.int64_t(heads), C.int64_t(dim))
 }

@@ -17,14 +17,16 @@ type LogProbs struct {
 	scope      *Scope
 	logits     Tensor
 	targets    []int32
+	// What [LogProbs.Grad_] needs where libtorch computes: none where kernels do.
+	logSums, ids Tensor // float32 and int64 [n, 1]
 }
 
-// NewLogProbs computes them. logits is contiguous [n, V], float32 or bfloat16, on the CPU; arithmetic is float32.
+// NewLogProbs computes them. logits is contiguous [n, V], float32 or bfloat16; arithmetic is float32.
 func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best, entropy bool) *LogProbs {
 	shape := logits.Shape()
 	d := logits.DType()
-	if len(shape) != 2 || shape[0] != int64(len(targets)) || (d != Float32 && d != BFloat16) || C.at_is_contiguous(logits.c) == 0 || C.at_device(logits.c) >= 0 {
-		panic(&Error{Op: "NewLogProbs", Shapes: []string{logits.describe()}, Text: fmt.Sprintf("for %d targets it must be contiguous [n, V] on the CPU", len(targets))})
+	if len(shape) != 2 || shape[0] != int64(len(targets)) || (d != Float32 && d != BFloat16) || C.at_is_contiguous(logits.c) == 0 {
+		panic(&Error{Op: "NewLogProbs", Shapes: []string{logits.describe()}, Text: fmt.Sprintf("for %d targets it must be contiguous [n, V]", len(targets))})
 	}
 	for i, t := range targets {
 		if t < 0 || int64(t) >= shape[1] {
@@ -38,7 +40,11 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best, entropy bool) 
 	if entropy {
 		l.Entropy = make([]float32, len(targets))
 	}
-	if len(targets) > 0 {
+	switch {
+	case len(targets) == 0:
+	case !s.native("NewLogProbs", logits):
+		l.portable()
+	default:
 		p := C.at_data_ptr(logits.c)
 		s.parallel(len(targets), func(from, to int) {
 			C.popri_logprobs(C.int64_t(from), C.int64_t(to), C.int(shape[1]), p, cbool(d == BFloat16), cints(targets), cfloats(l.Values),
@@ -54,6 +60,10 @@ func (l *LogProbs) Grad_(weights []float32) {
 		panic(&Error{Op: "Grad_", Shapes: []string{l.logits.describe()}, Text: fmt.Sprintf("%d weights for %d rows", len(weights), len(l.targets))})
 	}
 	if len(weights) == 0 {
+		return
+	}
+	if l.logSums.Defined() {
+		l.portableGrad(weights)
 		return
 	}
 	p := unsafe.Pointer(C.at_data_ptr(l.logits.c))

@@ -15,11 +15,12 @@ import (
 
 // matrixUnit reports, once, whether this process may use the CPU's matrix unit.
 var matrixUnit = sync.OnceValue(func() bool {
-	return defaultDevice == CPU && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 && os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
+	return !portable && DefaultDevice() == CPU && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 && os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
 })
 
 // MatrixUnit reports whether [Scope.Pack] makes products faster here: the CPU has AMX with bfloat16 and the kernel lets
-// the process use it. POPRI_AMX=off in the environment says no.
+// the process use it. POPRI_AMX=off in the environment says no, and so does POPRI_KERNELS=off, which turns all kernels of this
+// package off.
 func MatrixUnit() bool { return matrixUnit() }
 
 // Packed is a constant weight laid out for the matrix unit. Free releases it.

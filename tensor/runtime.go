@@ -37,16 +37,7 @@ import (
 	"sync/atomic"
 )
 
-// Device is where tensors live: -1 is the CPU, 0 and up are CUDA devices.
-type Device int
-
-// CPU is the default device.
-const CPU Device = -1
-
-var (
-	defaultDevice = CPU
-	threads       atomic.Int32
-)
+var threads atomic.Int32
 
 func init() {
 	if os.Getenv("POPRI_MALLOC") != "stock" {
@@ -73,12 +64,6 @@ func Threads() int { return int(threads.Load()) }
 func useThreads(count int) {
 	C.thread_count(C.int(count))
 }
-
-// SetDevice chooses where later scopes create tensors. Call it once, at start-up.
-func SetDevice(d Device) { defaultDevice = d }
-
-// CUDA reports whether this libtorch has CUDA and a device is there.
-func CUDA() bool { return C.atc_cuda_is_available() != 0 }
 
 // Trim gives memory that no tensor uses back to the kernel, between stages of different size.
 func Trim() { C.popri_trim() }

@@ -27,6 +27,8 @@ type Scope struct {
 	device  Device
 	grad    bool
 	threads int
+	// portable says that operations of libtorch stand in for this package's kernels even on the CPU.
+	portable bool
 }
 
 // Error says which operation failed, on which shapes, and what libtorch answered.
@@ -87,7 +89,11 @@ func runOn(threads int, f func(s *Scope) error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	useThreads(threads)
-	s := &Scope{device: defaultDevice, threads: threads}
+	at, err := device()
+	if err != nil {
+		return fmt.Errorf("tensor: %w", err)
+	}
+	s := &Scope{device: at, threads: threads, portable: portable}
 	before := C.at_grad_set_enabled(0)
 	defer func() {
 		s.free()
@@ -209,6 +215,14 @@ func (s *Scope) fail(op string, args ...Tensor) {
 	panic(&Error{Op: op, Shapes: shapes, Text: text})
 }
 
+// onThread calls f outside a scope and raises the error that it left behind.
+func onThread(op string, t Tensor, f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	f()
+	(*Scope)(nil).check(op, t)
+}
+
 // check raises the error that a function without a result left behind.
 func (s *Scope) check(op string, args ...Tensor) {
 	if msg := C.get_and_reset_last_err(); msg != nil {
@@ -226,7 +240,11 @@ func (t Tensor) describe() string {
 	if t.c == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%v%v", t.DType(), t.Shape())
+	text := fmt.Sprintf("%v%v", t.DType(), t.Shape())
+	if d := t.at(); d != CPU {
+		text = d.String() + " " + text
+	}
+	return text
 }
 
 func cbool(b bool) C.int {

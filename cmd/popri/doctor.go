@@ -36,12 +36,12 @@ func (a *app) doctor() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "What this machine has and what is missing",
-		Long: `Looks at libtorch, threads, bfloat16, memory, the embedded default's data and weights, and says what to do about what
+		Long: `Looks at libtorch, GPUs, threads, bfloat16, memory, the embedded default's data and weights, and says what to do about what
 is missing. The exit code is 1 where the demo would not run.`,
 		Example: "  popri doctor\n  popri doctor --json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			findings := []finding{findLibtorch(), findThreads(), findBFloat16(), findMemory(), findSource(),
+			findings := []finding{findLibtorch(), findDevice(), findThreads(), findBFloat16(), findMemory(), findSource(),
 				findWeights("generator weights", models.Generator), findWeights("small model's weights", models.Device)}
 			missing := 0
 			for _, f := range findings {
@@ -83,8 +83,20 @@ func findLibtorch() finding {
 		f.Found += ": " + err.Error()
 		f.Advice = "remove the cache folder and run make setup again"
 	}
-	if tensor.CUDA() {
-		f.Found += ", with CUDA and a GPU"
+	return f
+}
+
+// findDevice says where models compute, and what a GPU would need.
+func findDevice() finding {
+	f := finding{Name: "device", OK: true, Found: tensor.DefaultDevice().String()}
+	switch n := tensor.CUDADevices(); {
+	case !tensor.CUDALibrary():
+		f.Found += "; libtorch has no CUDA"
+		f.Advice = "for a GPU: LIBTORCH=DIR make build, with a libtorch that has"
+	case n == 0:
+		f.Found += "; libtorch has CUDA and sees no GPU"
+	default:
+		f.Found += fmt.Sprintf("; GPUs: %d, cuDNN: %t", n, tensor.CuDNN())
 	}
 	return f
 }
@@ -95,6 +107,11 @@ func findThreads() finding {
 
 func findBFloat16() finding {
 	f := finding{Name: "bfloat16", OK: true}
+	if d := tensor.DefaultDevice(); d != tensor.CPU {
+		f.Found = "on " + d.String()
+		f.Advice = "model.dtype: auto takes it"
+		return f
+	}
 	var has []string
 	if cpu.X86.HasAVX512BF16 {
 		has = append(has, "AVX-512 BF16")

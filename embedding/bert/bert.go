@@ -92,7 +92,13 @@ func (e *Encoder) Name() string { return e.folder.Name() }
 func (e *Encoder) Dim() int { return e.folder.Config.Hidden }
 
 // Hash identifies weights, tokenizer and arithmetic, for [embedding.Key].
-func (e *Encoder) Hash() string { return e.folder.Hash + "-" + e.compute.String() }
+func (e *Encoder) Hash() string {
+	hash := e.folder.Hash + "-" + e.compute.String()
+	if tensor.DefaultDevice() != tensor.CPU {
+		hash += "-cuda"
+	}
+	return hash
+}
 
 const (
 	batchTokens   = 1024 // padded tokens of a batch: enough for fast products, few enough to stay in the processor's cache

@@ -1,10 +1,8 @@
-package lm
+package tensor
 
 import (
 	"math"
 	"slices"
-
-	"popri/tensor"
 )
 
 // truncation cuts the tails of next-token distributions off. It sorts only what lies near the border: logits are counted
@@ -63,7 +61,7 @@ func (c *truncation) apply(row []float32, k int, p, temperature float64) {
 		return
 	}
 	c.e = slices.Grow(c.e[:0], len(row))[:len(row)]
-	tensor.Exp(c.e, row, top, 1/temperature)
+	exponentials(c.e, row, top, 1/temperature)
 	clear(c.mass[:])
 	total := 0.0
 	for i, b := range c.bucket {

@@ -1,0 +1,194 @@
+package tensor
+
+// #include <dlfcn.h>
+// #include <stdlib.h>
+// #include "torch.h"
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+// Device is where tensors live: -1 is the CPU, 0 and up are CUDA devices.
+type Device int
+
+// CPU is the device of whoever chooses none.
+const CPU Device = -1
+
+func (d Device) String() string {
+	if d < 0 {
+		return "cpu"
+	}
+	return fmt.Sprintf("cuda:%d", int(d))
+}
+
+// Devices are the names that [SetDevice] takes.
+var Devices = []string{"auto", "cpu", "cuda"}
+
+// DeviceError says that a device that was asked for is not to be had.
+type DeviceError struct{ Name, Text string }
+
+func (e *DeviceError) Error() string { return fmt.Sprintf("the device %q: %s", e.Name, e.Text) }
+
+// chosen is the device of scopes that are still to be made. Looking for a GPU takes time, so it waits for the first scope.
+var chosen = struct {
+	sync.Mutex
+	name  string
+	found bool
+	at    Device
+	err   error
+}{name: os.Getenv("POPRI_DEVICE")}
+
+// SetDevice chooses where later scopes create tensors. Call it once, at start-up. cuda is the first GPU that libtorch sees
+// (CUDA_VISIBLE_DEVICES says which), and a [*DeviceError] where there is none; auto is what POPRI_DEVICE in the environment
+// names, else cuda where it is to be had, else cpu. Without a call it is POPRI_DEVICE, else cpu.
+func SetDevice(name string) error {
+	if environment := os.Getenv("POPRI_DEVICE"); name == "auto" && environment != "" {
+		name = environment
+	}
+	chosen.Lock()
+	chosen.name, chosen.found = name, false
+	chosen.Unlock()
+	if name == "auto" {
+		return nil
+	}
+	_, err := device()
+	return err
+}
+
+// device returns the device of new scopes.
+func device() (Device, error) {
+	chosen.Lock()
+	defer chosen.Unlock()
+	if !chosen.found {
+		chosen.at, chosen.err = find(chosen.name, CUDALibrary(), CUDADevices)
+		chosen.found = true
+	}
+	return chosen.at, chosen.err
+}
+
+func find(name string, library bool, devices func() int) (Device, error) {
+	switch name {
+	case "", "cpu":
+		return CPU, nil
+	case "auto", "cuda":
+	default:
+		return CPU, &DeviceError{name, "must be one of " + strings.Join(Devices, ", ")}
+	}
+	switch {
+	case library && devices() > 0:
+		return 0, nil
+	case name == "auto":
+		return CPU, nil
+	case !library:
+		return CPU, &DeviceError{name, "this program is built with a libtorch without CUDA; point LIBTORCH at one with it and build again"}
+	}
+	return CPU, &DeviceError{name, "libtorch has CUDA and sees no GPU: is there one (nvidia-smi), its driver new enough, CUDA_VISIBLE_DEVICES not empty?"}
+}
+
+// DefaultDevice is where new scopes create tensors.
+func DefaultDevice() Device {
+	d, _ := device()
+	return d
+}
+
+// CUDALibrary reports whether this libtorch has CUDA.
+func CUDALibrary() bool {
+	name := C.CString("libtorch_cuda.so")
+	defer C.free(unsafe.Pointer(name))
+	handle := C.dlopen(name, C.RTLD_LAZY|C.RTLD_NOLOAD)
+	if handle == nil {
+		return false
+	}
+	C.dlclose(handle)
+	return true
+}
+
+// CUDADevices returns the number of GPUs that libtorch can use.
+func CUDADevices() int {
+	if C.atc_cuda_is_available() == 0 {
+		return 0
+	}
+	return int(C.atc_cuda_device_count())
+}
+
+// CuDNN reports whether libtorch can use it.
+func CuDNN() bool { return C.atc_cudnn_is_available() != 0 }
+
+// at is the device that t lies on.
+func (t Tensor) at() Device { return Device(C.at_device(t.c)) }
+
+// portable says that nothing may take the kernels of this package.
+var portable = os.Getenv("POPRI_KERNELS") == "off"
+
+// native reports whether op may take the kernels of this package, which read the CPU's memory. Elsewhere, and everywhere
+// where POPRI_KERNELS=off is in the environment, the operations of libtorch in portable.go stand in for them. Tensors on
+// different devices are an error.
+func (s *Scope) native(op string, ts ...Tensor) bool {
+	devices := make([]Device, len(ts))
+	for i, t := range ts {
+		devices[i] = t.at()
+	}
+	for i, d := range devices {
+		if d != devices[0] {
+			panic(&Error{Op: op, Shapes: []string{ts[0].describe(), ts[i].describe()}, Text: fmt.Sprintf("they lie on different devices, %v and %v", devices[0], d)})
+		}
+	}
+	return !s.portable && devices[0] == CPU
+}
+
+// Arithmetic names what decides how the last bits of a result are rounded, besides the types and sizes.
+func Arithmetic() string {
+	switch {
+	case DefaultDevice() != CPU:
+		return "cuda"
+	case portable:
+		return "libtorch"
+	case MatrixUnit():
+		return "cpu with matrix unit"
+	}
+	return "cpu"
+}
+
+// Host returns the elements of t, a contiguous float32 tensor: its own memory where that is the CPU's, else a copy. Changes
+// take effect with [Tensor.Store].
+func (t Tensor) Host() []float32 {
+	if !portable && t.at() == CPU {
+		return t.View32()
+	}
+	if t.DType() != Float32 {
+		panic(&Error{Op: "Host", Shapes: []string{t.describe()}, Text: "it is not float32"})
+	}
+	out := make([]float32, t.NumElements())
+	if len(out) > 0 {
+		onThread("Host", t, func() {
+			C.at_copy_data(t.c, unsafe.Pointer(unsafe.SliceData(out)), C.size_t(len(out)), 4)
+		})
+	}
+	return out
+}
+
+// Store overwrites the elements of t, as many as there are values; values that [Tensor.Host] returned may be its own memory,
+// where there is nothing to do. No graph may need the former elements.
+func (t Tensor) Store(values []float32) {
+	if t.DType() != Float32 || t.NumElements() != int64(len(values)) {
+		panic(&Error{Op: "Store", Shapes: []string{t.describe()}, Text: fmt.Sprintf("%d float32 values do not fit", len(values))})
+	}
+	if len(values) == 0 || t.at() == CPU && C.at_data_ptr(t.c) == unsafe.Pointer(unsafe.SliceData(values)) {
+		return
+	}
+	shape := t.Shape()
+	onThread("Store", t, func() {
+		dims, n := cdims(shape)
+		before := C.at_grad_set_enabled(0)
+		defer C.at_grad_set_enabled(before)
+		if from := C.at_tensor_of_data(unsafe.Pointer(unsafe.SliceData(values)), dims, n, 4, C.int(Float32)); from != nil {
+			C.at_copy_(t.c, from)
+			C.at_free(from)
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package tensor
+
+// #include "torch.h"
+import "C"
+
+import (
+	"fmt"
+	"math"
+)
+
+// Sampler draws tokens from logits. It is not for concurrent use.
+type Sampler struct {
+	Temperature float64 // divides the logits
+	TopK        int     // keep this many likeliest tokens; 0 keeps all
+	TopP        float64 // of those, keep the smallest set of the likeliest that holds this share of their probability; 0 or 1 keeps all
+	Banned      []int32 // tokens that the rows which ask for it do not draw
+	cut         truncation
+}
+
+// Draw takes one token for each of the first len(u) rows of float32 logits [R, V], which it may overwrite: at u[r] in [0, 1)
+// of the cumulative distribution of softmax(logits/temperature), cut to the likeliest; u[r] < 0 takes the maximum, the first
+// of equals. ban[r], where ban is not nil, leaves the banned tokens out. A row whose logits are not usable (NaN, no finite
+// maximum) yields -1.
+func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32 {
+	shape := logits.Shape()
+	if len(shape) != 2 || shape[0] < int64(len(u)) || shape[1] < 1 || logits.DType() != Float32 || C.at_is_contiguous(logits.c) == 0 || ban != nil && len(ban) != len(u) {
+		panic(&Error{Op: "Draw", Shapes: []string{logits.describe()}, Text: fmt.Sprintf("for %d tokens it must be contiguous float32 [R, V]", len(u))})
+	}
+	out := make([]int32, len(u))
+	if len(u) == 0 {
+		return out
+	}
+	if !s.native("Draw", logits) {
+		d.portable(s, logits, u, ban, out)
+		return out
+	}
+	vocab := int(shape[1])
+	rows := logits.View32()
+	for i := range u {
+		row := rows[i*vocab : (i+1)*vocab]
+		if ban != nil && ban[i] {
+			for _, id := range d.Banned {
+				row[id] = float32(math.Inf(-1))
+			}
+		}
+		if u[i] >= 0 {
+			d.cut.apply(row, d.TopK, d.TopP, d.Temperature)
+		}
+	}
+	k := C.float(1)
+	if d.Temperature > 0 {
+		k = C.float(1 / d.Temperature)
+	}
+	s.parallel(len(u), func(from, to int) {
+		scratch := make([]float32, vocab)
+		C.popri_sample(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, (*C.double)(&u[0]), cints(out), cfloats(scratch))
+	})
+	return out
+}
+
+// exponentials sets e[i] to exp((x[i]-top)·k), for x[i] up to top.
+func exponentials(e, x []float32, top float32, k float64) {
+	if len(x) > 0 {
+		C.popri_exp(cfloats(e[:len(x)]), cfloats(x), C.int(len(x)), C.float(top), C.float(k))
+	}
+}
