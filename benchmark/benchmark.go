@@ -18,6 +18,7 @@ type Result struct {
 	Stage   string  `json:"stage"`
 	Threads int     `json:"threads"`
 	DType   string  `json:"dtype"`
+	Device  string  `json:"device"`
 	Seconds float64 `json:"seconds"`
 	Items   int     `json:"items"`
 	Unit    string  `json:"unit"`            // what Items counts
@@ -38,7 +39,7 @@ func measure(stage, dtype, unit string, f func() (items int, err error)) (*Resul
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Stage: stage, Threads: tensor.Threads(), DType: dtype, Seconds: seconds, Items: items, Unit: unit, Rate: float64(items) / seconds, Peak: peak}, nil
+	return &Result{Stage: stage, Threads: tensor.Threads(), DType: dtype, Device: tensor.DefaultDevice().String(), Seconds: seconds, Items: items, Unit: unit, Rate: float64(items) / seconds, Peak: peak}, nil
 }
 
 func peakBytes() (int64, error) {

@@ -52,6 +52,9 @@ type Model struct {
 	// and rounds more; log-probabilities are float32 in both. Default auto: bfloat16 where its products
 	// are faster (AVX-512 BF16, AMX, a GPU), else float32.
 	DType string `yaml:"dtype"`
+	// Device is where the model computes: cpu, cuda (the first GPU that CUDA_VISIBLE_DEVICES shows, for which the program must
+	// be built with a libtorch with CUDA), or auto, the default: cuda where it is to be had, else cpu.
+	Device string `yaml:"device"`
 	// Threads is how many threads a tensor operation uses; 0, the default, takes one for every processor. More than
 	// there are processors makes them wait for each other.
 	Threads int `yaml:"threads"`

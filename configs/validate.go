@@ -9,6 +9,7 @@ import (
 // What the settings with names can be. Later names are refused with the list of those that there are.
 var (
 	dtypes      = []string{"auto", "float32", "bfloat16"}
+	devices     = []string{"auto", "cpu", "cuda"}
 	normalizers = []string{"none", "standardize"}
 	denoisers   = []string{"none", "project"}
 	objectives  = []string{"similarity", "witness"}
@@ -45,6 +46,7 @@ func (c Config) Validate() error {
 
 	v.text("model.path", c.Model.Path, `"embedded" or a model folder`)
 	v.oneOf("model.dtype", c.Model.DType, dtypes)
+	v.oneOf("model.device", c.Model.Device, devices)
 	v.count("model.threads", c.Model.Threads, 0, 1024)
 
 	v.count("generate.prompts", c.Generate.Prompts, 1, maxCount)

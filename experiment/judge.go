@@ -19,6 +19,9 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if err := setDevice(c); err != nil {
+		return nil, err
+	}
 	texts, err := datasets.ReadPublic(file)
 	if err != nil {
 		return nil, mistake("%w", err)

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,8 @@ type Options struct {
 	// Title and Command are what the report is headed with and what to type for the same run; "" takes the folder and
 	// popri run.
 	Title, Command string
+	// Device, where not "", stands in for the configuration's, a resumed run's own too.
+	Device string
 }
 
 // Session is an open run. Close releases its models and the lock on its folder.
@@ -98,10 +101,14 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, mistake("%s holds a run already: resume it (--resume) or name another folder", o.Dir)
 	}
 	c := o.Config
+	c.Model.Device = cmp.Or(o.Device, c.Model.Device)
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	tensor.SetThreads(c.Model.Threads)
+	if err := setDevice(c); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, mistake("the run's folder cannot be made: %w", err)
 	}
@@ -255,7 +262,14 @@ func ModelDir(path, name string) (string, error) {
 	return path, nil
 }
 
-// ComputeType is the type that model.dtype names: for auto, bfloat16 where the processor multiplies it fast.
+func setDevice(c configs.Config) error {
+	if err := tensor.SetDevice(c.Model.Device); err != nil {
+		return mistake("model.device: %w", err)
+	}
+	return nil
+}
+
+// ComputeType is the type that model.dtype names: for auto, bfloat16 where the device multiplies it fast.
 func ComputeType(name string) tensor.DType {
 	if name == "bfloat16" || name == "auto" && tensor.FastBFloat16() {
 		return tensor.BFloat16
@@ -432,6 +446,7 @@ func (s *Session) writeConfig(modelDir string, o Options) error {
 		"go": runtime.Version(), "libtorch": LibtorchVersion(), "program": ProgramVersion(), "public": s.Public.Name, "public_sha256": s.Public.Hash(),
 		"private": s.Population.Name, "clients": fmt.Sprint(len(s.Population.Split(clients.Train))), "unit": s.Population.Unit,
 		"noise_multiplier": fmt.Sprintf("%.6g", s.Sigma), "compute": ComputeType(c.Model.DType).String(), "threads": fmt.Sprint(tensor.Threads()),
+		"device": tensor.DefaultDevice().String(),
 	}
 	for key, value := range map[string]string{"title": o.Title, "command": o.Command} {
 		if value != "" {

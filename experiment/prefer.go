@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -46,6 +47,7 @@ type PreferOptions struct {
 	Reference string         // file that keeps the reference log-probabilities; "" is one beside the adapter
 	Out       string         // folder of the adapter, in PEFT's format
 	Resume    bool           // Out holds a training that goes on; Config and the files' names are then read from it
+	Device    string         // where not "", stands in for model.device
 	Step      func(m dpo.Metrics, done, total int)
 	Eval      func(dpo.Evaluation)
 	Prepared  func(p Prepared) // called when everything is read
@@ -99,6 +101,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		}
 	}
 	c := o.Config
+	c.Model.Device = cmp.Or(o.Device, c.Model.Device)
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -109,6 +112,9 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		return nil, mistake("%w", err)
 	}
 	tensor.SetThreads(c.Model.Threads)
+	if err := setDevice(c); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
 		return nil, mistake("the adapter's folder cannot be made: %w", err)
 	}
@@ -196,7 +202,8 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	resumed := exists(checkpoint)
 	if !o.Resume {
 		stored := c
-		stored.Provenance = map[string]string{pairsKey: absolute(o.Pairs), "program": ProgramVersion(), "libtorch": LibtorchVersion(), "compute": ComputeType(c.Model.DType).String()}
+		stored.Provenance = map[string]string{pairsKey: absolute(o.Pairs), "program": ProgramVersion(), "libtorch": LibtorchVersion(), "compute": ComputeType(c.Model.DType).String(),
+			"device": tensor.DefaultDevice().String()}
 		if o.EvalPairs != "" {
 			stored.Provenance[evalPairsKey] = absolute(o.EvalPairs)
 		}
@@ -274,7 +281,8 @@ func trainingKey(c configs.Config, t *dpo.Trainer, train, held []dpo.Pair) (stri
 	if err != nil {
 		return "", err
 	}
-	c.Provenance, c.Model.Threads, c.Model.Path = nil, 0, "" // the weights are in the pairs' key
+	// Weights and arithmetic are in the pairs' key.
+	c.Provenance, c.Model.Threads, c.Model.Device, c.Model.Path = nil, 0, "", ""
 	h := sha256.New()
 	h.Write(c.YAML())
 	fmt.Fprintln(h, pairs)

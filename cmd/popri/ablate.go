@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ read back. Every run spends its own privacy budget on the same clients.`,
 			if a.threads > 0 {
 				base.Model.Threads = a.threads
 			}
+			base.Model.Device = cmp.Or(a.device, base.Model.Device)
 			var axes []experiment.Axis
 			for _, text := range over {
 				axis, err := experiment.ParseAxis(text)

@@ -33,7 +33,7 @@ func (a *app) emitBench(r *benchmark.Result, err error) error {
 	}
 	return a.emit(r, func(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%.4g %s/s\n", r.Stage, r.Rate, r.Unit)
-		fmt.Fprintf(w, "work\t%d %s in %.2f s, %s, %d threads\n", r.Items, r.Unit, r.Seconds, r.DType, r.Threads)
+		fmt.Fprintf(w, "work\t%d %s in %.2f s, %s, %s, %d threads\n", r.Items, r.Unit, r.Seconds, r.DType, r.Device, r.Threads)
 		if r.Flops > 0 {
 			fmt.Fprintf(w, "products\t%.0f GFLOP/s\n", r.Flops/r.Seconds/1e9)
 		}

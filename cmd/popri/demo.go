@@ -58,7 +58,7 @@ that was interrupted goes on where it stopped when it is called again with the s
 			for _, s := range set {
 				command += " --set " + s
 			}
-			return a.complete(cmd, experiment.Options{Config: *c, Dir: out, Resume: resume, Title: "POPri on Go's own comments", Command: command})
+			return a.complete(cmd, experiment.Options{Config: *c, Dir: out, Resume: resume, Device: a.device, Title: "POPri on Go's own comments", Command: command})
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"), "folder of the run; the default takes the next free name")

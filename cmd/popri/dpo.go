@@ -34,7 +34,7 @@ No privacy is involved: who owns the pairs must not mind what the adapter tells 
 		Example: "  popri dpo --pairs pairs.jsonl --model gpt2 --out adapters/mine --set dpo.epochs=3 --set dpo.eval_share=0.1 --set dpo.best=pairs\n  popri dpo --resume --out adapters/mine\n  popri dpo --pairs runs/eps1/rounds/0001/pairs.parquet --out adapters/again --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := experiment.PreferOptions{Pairs: pairs, EvalPairs: evalPairs, Reference: reference, Out: out, Resume: resume}
+			o := experiment.PreferOptions{Pairs: pairs, EvalPairs: evalPairs, Reference: reference, Out: out, Resume: resume, Device: a.device}
 			switch {
 			case resume && out == "":
 				return usage(errors.New("dpo: --out names no folder"))

@@ -7,6 +7,7 @@ import (
 	"popri/experiment"
 	"popri/internal/parquetio"
 	"popri/safetensors"
+	"popri/tensor"
 	"popri/tokenizer"
 )
 
@@ -33,7 +34,8 @@ func isMistake(err error) bool {
 		vocab   *tokenizer.FormatError
 		weights *safetensors.FormatError
 		opening *experiment.UsageError
+		device  *tensor.DeviceError
 	)
-	return errors.As(err, &marked) || errors.As(err, &config) || errors.As(err, &vocab) || errors.As(err, &weights) || errors.As(err, &opening) ||
+	return errors.As(err, &marked) || errors.As(err, &config) || errors.As(err, &vocab) || errors.As(err, &weights) || errors.As(err, &opening) || errors.As(err, &device) ||
 		errors.Is(err, parquetio.ErrFormat)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -45,6 +46,7 @@ Parquet (column text), JSON lines or plain text. Steps and rates are the configu
 			if err != nil {
 				return err
 			}
+			c.Model.Device = cmp.Or(a.device, c.Model.Device)
 			e, err := experiment.Judge(cmd.Context(), c, synthetic, experiment.EvalOptions{Progress: a.evalProgress(c.Downstream.Steps, 2)})
 			if err != nil {
 				return err
@@ -61,7 +63,7 @@ Parquet (column text), JSON lines or plain text. Steps and rates are the configu
 }
 
 func (a *app) evalRun(cmd *cobra.Command, run string) error {
-	s, err := experiment.Open(cmd.Context(), experiment.Options{Dir: run, Resume: true, Events: a.events()})
+	s, err := experiment.Open(cmd.Context(), experiment.Options{Dir: run, Resume: true, Device: a.device, Events: a.events()})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type app struct {
 	json     bool
 	quiet    bool
 	threads  int
+	device   string
 	started  bool // the command line was understood and a verb is at work
 }
 
@@ -82,6 +84,9 @@ func (a *app) root() *cobra.Command {
 				return fmt.Errorf("--threads is %d, want 0 (one for each CPU) or more", a.threads)
 			}
 			tensor.SetThreads(a.threads)
+			if err := tensor.SetDevice(cmp.Or(a.device, "auto")); err != nil {
+				return err
+			}
 			a.started = true
 			return nil
 		},
@@ -89,6 +94,7 @@ func (a *app) root() *cobra.Command {
 	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object on standard output, all else on standard error")
 	cmd.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "print no progress")
 	cmd.PersistentFlags().IntVar(&a.threads, "threads", 0, "threads of an operation (0: one for each CPU)")
+	cmd.PersistentFlags().StringVar(&a.device, "device", "", "where models compute: auto, cpu or cuda (default: the configuration's model.device, else auto)")
 	cmd.AddCommand(a.verbs()...)
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"popri/safetensors"
+	"popri/tensor"
 )
 
 // TestConfigMistakes: every mistake of a configuration is named at once, with its place, and no run is begun.
@@ -36,6 +37,31 @@ func TestConfigMistakes(t *testing.T) {
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%v: a run's folder was made", c.args)
 		}
+	}
+}
+
+// TestNoGPU: a GPU that is not there is the user's mistake, wherever it was asked for.
+func TestNoGPU(t *testing.T) {
+	if tensor.CUDALibrary() && tensor.CUDADevices() > 0 {
+		t.Skip("there is a GPU")
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	for _, args := range [][]string{
+		{"--device", "cuda", "doctor"},
+		{"run", "--device", "cuda", "--out", out},
+		{"run", "--set", "model.device=cuda", "--out", out},
+		{"dpo", "--set", "model.device=cuda", "--pairs", "pairs.jsonl", "--out", out},
+	} {
+		code, _, errs := popri(t, args...)
+		if code != exitUsage || !strings.Contains(errs, `"cuda"`) || !strings.Contains(errs, "device") {
+			t.Errorf("%v: exit code %d, %q", args, code, errs)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%v: a folder was made", args)
+		}
+	}
+	if code, stdout, errs := popri(t, "--device", "cpu", "doctor"); code == exitUsage || !strings.Contains(stdout, "device") {
+		t.Errorf("doctor on the CPU: exit code %d, %q, %q", code, stdout, errs)
 	}
 }
 

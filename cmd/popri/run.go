@@ -66,7 +66,7 @@ one that was not.`,
 			if a.threads > 0 {
 				c.Model.Threads = a.threads
 			}
-			s, err := experiment.Open(cmd.Context(), experiment.Options{Config: c, Dir: out, Resume: resume, Events: a.events()})
+			s, err := experiment.Open(cmd.Context(), experiment.Options{Config: c, Dir: out, Resume: resume, Device: a.device, Events: a.events()})
 			if err != nil {
 				return err
 			}
