@@ -21,6 +21,11 @@ func LibtorchVersion() string {
 	if b, err := os.ReadFile(filepath.Join(dir, "build-version")); err == nil {
 		return strings.TrimSpace(string(b))
 	}
+	if b, err := os.ReadFile(filepath.Join(dir, "version.py")); err == nil { // Python's
+		if v := regexp.MustCompile(`__version__ = '([^']+)'`).FindSubmatch(b); v != nil {
+			return string(v[1])
+		}
+	}
 	if v := regexp.MustCompile(`libtorch-([0-9.]+)`).FindStringSubmatch(dir); v != nil {
 		return v[1]
 	}

@@ -133,12 +133,20 @@ func (s *Scope) native(op string, ts ...Tensor) bool {
 	for i, t := range ts {
 		devices[i] = t.at()
 	}
-	for i, d := range devices {
-		if d != devices[0] {
-			panic(&Error{Op: op, Shapes: []string{ts[0].describe(), ts[i].describe()}, Text: fmt.Sprintf("they lie on different devices, %v and %v", devices[0], d)})
-		}
+	if err := mixed(op, ts, devices); err != nil {
+		panic(err)
 	}
 	return !s.portable && devices[0] == CPU
+}
+
+// mixed returns an error that names the first two tensors on different devices.
+func mixed(op string, ts []Tensor, devices []Device) *Error {
+	for i, d := range devices {
+		if d != devices[0] {
+			return &Error{Op: op, Shapes: []string{ts[0].describe(), ts[i].describe()}, Text: fmt.Sprintf("argument 0 lies on %v, argument %d on %v", devices[0], i, d)}
+		}
+	}
+	return nil
 }
 
 // Arithmetic names what decides how the last bits of a result are rounded, besides the types and sizes.

@@ -369,6 +369,25 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestMixedDevices(t *testing.T) {
+	err := Run(func(s *Scope) error {
+		ts := []Tensor{s.Zeros(Float32, 2, 3), s.Zeros(Float32, 3), s.Zeros(BFloat16, 4)}
+		if err := mixed("Op", ts, []Device{0, 0, 0}); err != nil {
+			t.Error(err)
+		}
+		err := mixed("Op", ts, []Device{0, 0, CPU})
+		for _, want := range []string{"Op", "float32[2 3]", "bfloat16[4]", "cuda:0", "argument 2 on cpu"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v lacks %q", err, want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A device that is not there is an error of [SetDevice], and of whatever runs after it.
 func TestSetDevice(t *testing.T) {
 	if os.Getenv("POPRI_DEVICE") != "" {

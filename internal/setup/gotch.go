@@ -58,7 +58,7 @@ func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 			return "", err
 		}
 	}
-	if torch.version != wheelVersion {
+	if base, _, _ := strings.Cut(torch.version, "+"); base != wheelVersion { // 2.1.2+cu121 has the same interface
 		if err := stubMissing(filepath.Join(tmp, "libtch"), cxx, torch); err != nil {
 			return "", err
 		}
