@@ -20,11 +20,11 @@ func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r turn, compute tens
 	return y
 }
 
-// project returns the queries [B, N, T, D] and the keys and values [B, KV, T, D].
-func (a *attention) project(s *tensor.Scope, x tensor.Tensor, r turn, adapter Adapter) (q, k, v tensor.Tensor) {
-	y := a.qkv.apply(s, x, adapter)
-	shape := y.Shape()
-	all := s.View(y, shape[0], shape[1], -1, a.dim)
+// split returns the queries [B, N, T, D] and the keys and values [B, KV, T, D] of what [attention.qkv] gives, queries and
+// keys turned.
+func (a *attention) split(s *tensor.Scope, qkv tensor.Tensor, r turn) (q, k, v tensor.Tensor) {
+	shape := qkv.Shape()
+	all := s.View(qkv, shape[0], shape[1], -1, a.dim)
 	turned := s.Narrow(all, 2, 0, a.heads+a.kvHeads)
 	if r.cos.Defined() {
 		turned = r.apply(s, turned)

@@ -19,19 +19,10 @@ const blocked = -1e30
 
 // Hidden runs the decoder and returns the final norm's output [B, T, H] in the model's compute type.
 func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor {
-	return m.forward(s, in, adapter, nil)
-}
-
-// forward also hands each block's keys and values [B, KV, T, D] to each, where not nil.
-func (m *Model) forward(s *tensor.Scope, in Input, adapter Adapter, each func(layer int, k, v tensor.Tensor)) tensor.Tensor {
 	x := m.embed(s, in)
 	c := m.surroundings(s, in)
-	for i, b := range m.blocks {
-		x = b.apply(s, x, c, adapter, func(k, v tensor.Tensor) {
-			if each != nil {
-				each(i, k, v)
-			}
-		})
+	for _, b := range m.blocks {
+		x = b.apply(s, x, c, adapter)
 	}
 	return m.norm.apply(s, x)
 }
@@ -47,15 +38,11 @@ func (m *Model) surroundings(s *tensor.Scope, in Input) surroundings {
 	return surroundings{m.turn(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale()}
 }
 
-// apply runs the block. What it needs no more goes at its end: without gradients that is all but the result. each, where
-// not nil, is given the keys and values [B, KV, T, D].
-func (b block) apply(s *tensor.Scope, x tensor.Tensor, c surroundings, adapter Adapter, each func(k, v tensor.Tensor)) tensor.Tensor {
+// apply runs the block. What it needs no more goes at its end: without gradients that is all but the result.
+func (b block) apply(s *tensor.Scope, x tensor.Tensor, c surroundings, adapter Adapter) tensor.Tensor {
 	return s.Nest(func() tensor.Tensor {
 		y := s.Nest(func() tensor.Tensor {
-			q, k, v := b.attn.project(s, b.attnNorm.apply(s, x), c.turn, adapter)
-			if each != nil {
-				each(k, v)
-			}
+			q, k, v := b.attn.split(s, b.attn.qkv.apply(s, b.attnNorm.apply(s, x), adapter), c.turn)
 			return b.attn.attend(s, q, k, v, c.mask, c.scale)
 		})
 		x := s.Add(x, b.attn.out.apply(s, y, adapter))

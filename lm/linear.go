@@ -13,6 +13,7 @@ type projection interface {
 type matrix struct {
 	weight, bias tensor.Tensor  // [out, in] or, where InOut, [in, out]; [out] or none
 	InOut        bool           // as GPT-2 stores it
+	gates        bool           // the first half of the outputs gates the second one
 	packed       *tensor.Packed // the weight for the matrix unit, where [Model.Pack] made it
 }
 
@@ -21,7 +22,7 @@ func (w *matrix) product() *matrix { return w }
 // apply returns x·weight + bias.
 func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	// What goes through the matrix unit does not lead back.
-	if w.packed != nil && w.packed.DType == x.DType() && !s.Recording() {
+	if w.packed != nil && !w.packed.Gated && w.packed.DType == x.DType() && !s.Recording() {
 		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.bias})
 	}
 	weight, bias := s.To(w.weight, x.DType()), w.bias

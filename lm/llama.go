@@ -107,14 +107,15 @@ func llamaBuild(m *Model, b *builder) {
 	m.tok = b.take("model.embed_tokens.weight", int64(c.Vocab), h)
 	for i := range c.Layers {
 		p := fmt.Sprintf("model.layers.%d.", i)
+		gateUp := b.join(h, c.MLPBias, part{p + "mlp.gate_proj", in}, part{p + "mlp.up_proj", in})
+		gateUp.gates = true
 		m.blocks = append(m.blocks, block{
 			attnNorm: b.rmsNorm(p+"input_layernorm", h),
 			attn: &attention{
 				qkv: b.join(h, c.QKVBias, part{p + "self_attn.q_proj", heads * d}, part{p + "self_attn.k_proj", kv * d}, part{p + "self_attn.v_proj", kv * d}),
 				out: b.linear(p+"self_attn.o_proj", heads*d, h, c.OutBias), heads: heads, kvHeads: kv, dim: d},
 			mlpNorm: b.rmsNorm(p+"post_attention_layernorm", h),
-			mlp: &gatedMLP{gateUp: b.join(h, c.MLPBias, part{p + "mlp.gate_proj", in}, part{p + "mlp.up_proj", in}),
-				down: b.linear(p+"mlp.down_proj", in, h, c.MLPBias)},
+			mlp:     &gatedMLP{gateUp: gateUp, down: b.linear(p+"mlp.down_proj", in, h, c.MLPBias)},
 		})
 	}
 	m.norm = b.rmsNorm("model.norm", h)

@@ -27,11 +27,11 @@ func (m *geluMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tenso
 }
 
 func (m *geluMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
-	y := finish(s, m.up, x, compute, tensor.Epilogue{Gelu: !m.exact})
+	y := finish(s, m.up, x, compute, tensor.Epilogue{Gelu: !m.exact, DType: compute})
 	if m.exact {
 		y = s.Gelu(y)
 	}
-	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual})
+	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual, DType: residual.DType()})
 }
 
 func (m *geluMLP) projections() []projection { return []projection{m.up, m.down} }
@@ -52,8 +52,11 @@ func (m *gatedMLP) gate(s *tensor.Scope, y tensor.Tensor) tensor.Tensor {
 }
 
 func (m *gatedMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
-	y := s.SwiGLU(s.Contiguous(finish(s, m.gateUp, x, compute, tensor.Epilogue{})))
-	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual})
+	y := finish(s, m.gateUp, x, compute, tensor.Epilogue{DType: compute})
+	if w := m.gateUp.product(); w.packed == nil || !w.packed.Gated {
+		y = s.SwiGLU(s.Contiguous(y))
+	}
+	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual, DType: residual.DType()})
 }
 
 func (m *gatedMLP) projections() []projection { return []projection{m.gateUp, m.down} }

@@ -11,9 +11,9 @@ func (m *Model) Pack() error {
 	}
 	return tensor.Run(func(s *tensor.Scope) error {
 		for _, w := range m.products() {
-			w.packed = s.Pack(w.weight, w.InOut, m.Compute)
+			w.packed = s.Pack(w.weight, w.InOut, w.gates && w.weight.Size(0)%32 == 0, m.Compute)
 		}
-		m.headPacked = s.Pack(m.head, false, m.Compute)
+		m.headPacked = s.Pack(m.head, false, false, m.Compute)
 		return nil
 	})
 }

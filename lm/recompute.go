@@ -17,7 +17,7 @@ func (p *replay) forward(s *tensor.Scope, m *Model) tensor.Tensor {
 	x := m.embed(s, p.in)
 	for _, b := range m.blocks {
 		p.inputs = append(p.inputs, x)
-		x = b.apply(s, x, p.around, p.adapter, nil)
+		x = b.apply(s, x, p.around, p.adapter)
 	}
 	p.inputs = append(p.inputs, x)
 	return p.last(s, m, x)
@@ -67,7 +67,7 @@ func (p *replay) backward(s *tensor.Scope, m *Model, root func(hidden tensor.Ten
 	for i := end - 1; i >= 0; i-- {
 		after := dx
 		dx = section(p.inputs[i], func(x tensor.Tensor) tensor.Tensor {
-			return product(s, m.blocks[i].apply(s, x, p.around, p.adapter, nil), after)
+			return product(s, m.blocks[i].apply(s, x, p.around, p.adapter), after)
 		})
 	}
 	if m.tok.RequiresGrad() {

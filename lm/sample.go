@@ -145,13 +145,7 @@ type sequence struct {
 	ids  []int32
 }
 
-// lanes is what the decoding kernel wants head dimensions and rooms to be multiples of.
-const lanes = 16
-
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
-
 func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
-	c := g.m.Config
 	g.draws = tensor.Sampler{Temperature: g.o.Temperature, TopK: g.o.TopK, TopP: g.o.TopP, Banned: slices.Collect(maps.Keys(g.stop))}
 	defer func() {
 		for _, p := range g.ready {
@@ -159,30 +153,18 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 		}
 	}()
 	longest := len(g.prompts[g.order[0]])
-	room, own := roundUp(longest, lanes), roundUp(g.o.MaxNewTokens, lanes)
+	shape := g.m.cacheShape(longest, g.o.MaxNewTokens)
 	budget := g.o.CacheBytes
 	if budget == 0 {
 		budget = defaultCacheBytes
 	}
 	budget /= int64(tensor.Threads()) // so many tasks hold a cache at once
 	g.left = len(g.order) * g.samples
-	perSlot := int64(c.Layers) * 2 * int64(c.KVHeads*roundUp(c.HeadDim(), lanes)) * int64(own) * int64(g.m.Compute.Size())
-	slots := int(max(1, min(budget/perSlot, maxSlots, int64(g.left))))
-	perBatch := max(1, prefillTokens/room)
+	slots := int(max(1, min(budget/g.m.slotBytes(shape), maxSlots, int64(g.left))))
+	perBatch := max(1, prefillTokens/longest)
 	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
-	dim := roundUp(c.HeadDim(), lanes)
-	n, d := int64(c.KVHeads), int64(dim)
-	cache := func(shape ...int64) tensor.Tensor {
-		if dim > c.HeadDim() {
-			return s.Zeros(g.m.Compute, shape...) // the padding of heads takes part in products
-		}
-		return s.Empty(g.m.Compute, shape...)
-	}
-	for range c.Layers {
-		g.layers = append(g.layers, &tensor.DecodeCache{
-			Heads: c.Heads, KVHeads: c.KVHeads, Dim: dim, Scale: float32(g.m.scale()), DType: g.m.Compute, PrefixRoom: room, SuffixRoom: own,
-			PrefixK: cache(int64(places), n, d, int64(room)), PrefixV: cache(int64(places), n, int64(room), d),
-			SuffixK: cache(int64(slots), n, d, int64(own)), SuffixV: cache(int64(slots), n, int64(own), d)})
+	for range g.m.Config.Layers {
+		g.layers = append(g.layers, g.m.newCache(s, shape, places, slots))
 	}
 	for i := places - 1; i >= 0; i-- {
 		g.free = append(g.free, int32(i))
@@ -255,45 +237,25 @@ func (g *generation) admit(s *tensor.Scope, perBatch int) error {
 
 func (g *generation) prefill(s *tensor.Scope, which []int) error {
 	rows := make([][]int32, len(which))
-	places := make([]int64, len(which))
+	places := make([]int32, len(which))
 	last := make([]int64, len(which))
 	for i, p := range which {
 		rows[i] = g.prompts[p]
-		places[i] = int64(g.free[len(g.free)-1-i])
+		places[i] = g.free[len(g.free)-1-i]
 	}
 	in := PaddedInput(s, rows, g.m.Config.Context)
 	width := in.IDs.Size(1)
 	for i := range which {
 		last[i] = int64(i)*width + int64(len(rows[i])) - 1
 	}
-	at := s.FromInt64(places, int64(len(places)))
-	hidden := g.m.forward(s, in, nil, func(layer int, k, v tensor.Tensor) {
-		c := g.layers[layer]
-		d := int64(g.m.Config.HeadDim())
-		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixK, 3, 0, width), 2, 0, d), 0, at, s.Transpose(k, 2, 3))
-		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, v)
-	})
+	hidden := g.m.decode(s, in, g.m.prefillAttention(s, g.layers, in, places, rows))
 	ends := s.IndexSelect(s.Reshape(hidden, -1, int64(g.m.Config.Hidden)), 0, s.FromInt64(last, int64(len(last))))
 	logits := g.m.Logits(s, ends)
 	for i, p := range which {
-		g.ready = append(g.ready, &prefix{prompt: p, place: int32(places[i]), logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
+		g.ready = append(g.ready, &prefix{prompt: p, place: places[i], logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
 	}
 	g.free = g.free[:len(g.free)-len(which)]
 	return nil
-}
-
-// attend pads the heads of qkv [1, n, (N + 2·KV)·D] with zeros to the kernel's lanes where they need it, which changes no
-// product, and cuts the result [n, N·D] back.
-func (g *generation) attend(s *tensor.Scope, c *tensor.DecodeCache, qkv tensor.Tensor, rows tensor.Rows) tensor.Tensor {
-	d, padded := int64(g.m.Config.HeadDim()), int64(c.Dim)
-	if d == padded {
-		return c.Attend(s, qkv, rows)
-	}
-	heads := s.View(qkv, -1, d)
-	heads = s.Cat(1, heads, s.Zeros(tensor.Float32, heads.Size(0), padded-d))
-	y := c.Attend(s, s.View(heads, 1, qkv.Size(1), -1), rows)
-	y = s.Narrow(s.View(y, int64(len(rows.Slot)), int64(c.Heads), padded), 2, 0, d)
-	return s.Reshape(y, int64(len(rows.Slot)), int64(c.Heads)*d)
 }
 
 // step feeds the last token of every live sequence and draws the next.
@@ -314,24 +276,14 @@ func (g *generation) step(s *tensor.Scope) error {
 		rows.Prefix[i], rows.PrefixLen[i] = q.of.place, int32(length)
 	}
 	in := Input{IDs: s.FromInt64(ids, 1, full), Positions: s.FromInt64(pos, 1, full)}
-	x := g.m.embed(s, in)
-	r := g.m.turn(s, in, tensor.Float32)
-	width := int64(g.m.Config.Heads * g.m.Config.HeadDim())
-	if g.m.packed() {
-		x = s.To(x, tensor.Float32) // products round their inputs; nothing else needs to
-	}
-	for i, b := range g.m.blocks {
-		x = s.Nest(func() tensor.Tensor {
-			qkv := s.Contiguous(b.attn.fused(s, b.attnNorm.decode(s, x), r, g.m.Compute))
-			y := g.attend(s, g.layers[i], qkv, rows)
-			if full > n {
-				y = s.Cat(0, y, s.Zeros(tensor.Float32, full-n, width))
-			}
-			x := finish(s, b.attn.out, s.View(y, 1, full, width), g.m.Compute, tensor.Epilogue{Residual: x})
-			return b.mlp.decode(s, b.mlpNorm.decode(s, x), x, g.m.Compute)
-		})
-	}
-	logits := s.View(s.Contiguous(g.m.Logits(s, g.m.norm.decode(s, x))), full, int64(g.m.Config.Vocab))
+	hidden := g.m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
+		y := g.m.attendCache(s, g.layers[layer], qkv, rows)
+		if full > n {
+			y = s.Cat(0, y, s.Zeros(y.DType(), full-n, y.Size(1)))
+		}
+		return s.View(y, 1, full, -1)
+	})
+	logits := s.View(s.Contiguous(g.m.Logits(s, hidden)), full, int64(g.m.Config.Vocab))
 	if err := g.draw(s, logits, g.live); err != nil {
 		return err
 	}

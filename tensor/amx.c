@@ -1,32 +1,19 @@
 #include "torch.h"
-#include "bf16.h"
+#include "amx.h"
+#include <sys/syscall.h>
+#include <unistd.h>
 
 // Products with weights laid out beforehand for the matrix unit of the CPU (AMX): bfloat16 tiles of 16×32 times 32×16,
 // sums in float32. A float32 product is made of bfloat16 ones: each factor is split into three parts of 8 bits, of whose
 // nine products the six largest count; what is left out is below the rounding of float32.
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 11)
-
-#include <immintrin.h>
-#include <math.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#define AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-#define INLINE AMX static inline __attribute__((always_inline))
+#ifdef AMX
 
 // The kernel enables the tiles' registers for a process that asks (XFEATURE_XTILEDATA).
 int popri_amx_enable(void) {
   enum { ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
   return __builtin_cpu_supports("avx512bf16") && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
 }
-
-typedef struct {
-  uint8_t palette, start, reserved[14];
-  uint16_t row_bytes[16];
-  uint8_t rows[16];
-} tile_config;
 
 enum { BLOCK = 32, TILE = 512 }; // columns and depth of a block; elements of a tile
 
@@ -35,8 +22,9 @@ int64_t popri_packed_size(int64_t in, int64_t out, int planes) {
 }
 
 // Lays blocks [from, to) of 32 outputs out. The weight of input k and output n is w[k·row + n·col], float32 or bfloat16.
-void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int64_t from, int64_t to,
-                uint16_t *packed) {
+// Where gated, a block is 16 outputs of the first half and those of the second half that they gate.
+void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
+                int64_t to, uint16_t *packed) {
   int64_t depth = (in + BLOCK - 1) / BLOCK;
   for (int64_t b = from; b < to; b++)
     for (int64_t kb = 0; kb < depth; kb++) {
@@ -44,7 +32,7 @@ void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, i
       for (int half = 0; half < 2; half++)
         for (int k = 0; k < BLOCK; k++)
           for (int n = 0; n < 16; n++) {
-            int64_t i = kb * BLOCK + k, o = b * BLOCK + half * 16 + n;
+            int64_t i = kb * BLOCK + k, o = gated ? b * 16 + half * (out / 2) + n : b * BLOCK + half * 16 + n;
             float x = 0;
             if (i < in && o < out) x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
             for (int p = 0; p < planes; p++) {
@@ -54,22 +42,6 @@ void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, i
             }
           }
     }
-}
-
-// exp on (-inf, 0], as in kernels.c.
-INLINE __m512 exp_negative(__m512 x) {
-  x = _mm512_max_ps(x, _mm512_set1_ps(-87.0f));
-  __m512 y = _mm512_mul_ps(x, _mm512_set1_ps(1.44269504088896341f));
-  __m512 k = _mm512_roundscale_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m512 f = _mm512_mul_ps(_mm512_sub_ps(y, k), _mm512_set1_ps(0.69314718055994531f));
-  __m512 p = _mm512_set1_ps(0.00138888889f);
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.00833333333f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.0416666667f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.166666667f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.5f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-  return _mm512_scalef_ps(p, k);
 }
 
 // 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))
@@ -83,11 +55,24 @@ INLINE __m512 gelu_tanh(__m512 x) {
   return _mm512_mask_mul_ps(d, low, d, e);
 }
 
-INLINE __m512 load_bf16(const uint16_t *p, __mmask16 m) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, p)), 16));
+// Adds the bias to both halves of rows × 32 sums and stores silu(first)·second, 16 a row.
+INLINE void finish_gated(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column) {
+  int64_t n = column / 2, width = g->out / 2;
+  __m512 zero = _mm512_setzero_ps(), one = _mm512_set1_ps(1.0f), b0 = g->bias ? _mm512_loadu_ps(g->bias + n) : zero,
+         b1 = g->bias ? _mm512_loadu_ps(g->bias + width + n) : zero;
+  for (int r = 0; r < rows; r++) {
+    __m512 gate = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK), b0), x = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK + 16), b1);
+    // σ(gate) = 1/(1 + exp(-gate)) where gate ≥ 0, and exp(gate)/(1 + exp(gate)) elsewhere
+    __m512 e = exp_negative(_mm512_sub_ps(zero, _mm512_abs_ps(gate)));
+    __m512 y = _mm512_mul_ps(_mm512_div_ps(gate, _mm512_add_ps(one, e)), x);
+    y = _mm512_mask_mul_ps(y, _mm512_cmp_ps_mask(gate, zero, _CMP_LT_OQ), y, e);
+    int64_t at = (row + r) * width + n;
+    if (g->y_bf16)
+      store_bf16((uint16_t *)g->y + at, 0xffff, y);
+    else
+      _mm512_storeu_ps((float *)g->y + at, y);
+  }
 }
-
-INLINE void store_bf16(uint16_t *p, __mmask16 m, __m512 x) { _mm256_mask_storeu_epi16(p, m, (__m256i)_mm512_cvtneps_pbh(x)); }
 
 // Adds the bias, applies the activation, adds the residual and stores rows × 32 sums.
 INLINE void finish(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column) {
@@ -215,11 +200,7 @@ AMX static void panel_run(const popri_product *g, void *scratch) {
   float *all = (float *)(parts + parts_of(g)), single[BLOCK * BLOCK] __attribute__((aligned(64)));
   split(g, 0, (int)g->rows, padded, parts, plane);
   for (int p = 0; p < g->planes; p++) memset(parts + p * plane + g->rows * padded, 0, (plane - g->rows * padded) * 2);
-  tile_config config;
-  memset(&config, 0, sizeof config);
-  config.palette = 1;
-  for (int i = 0; i < 8; i++) config.row_bytes[i] = 64, config.rows[i] = 16;
-  _tile_loadconfig(&config);
+  tiles_on();
   int64_t step = 2 * TILE * g->planes; // elements of a block of weights
   const char *last = (const char *)(g->w + (g->out + BLOCK - 1) / BLOCK * depth * step);
   for (int64_t from = 0; from < depth; from += chunk) {
@@ -237,7 +218,11 @@ AMX static void panel_run(const popri_product *g, void *scratch) {
           next = block(a, plane, padded, b, n, 1, rows > 16, from == 0, sums, next, end, ahead);
         else
           next = block(a, plane, padded, b, n, 3, rows > 16, from == 0, sums, next, end, ahead);
-        if (from + n == depth) finish(g, sums, r * BLOCK, rows, o);
+        if (from + n < depth) continue;
+        if (g->gated)
+          finish_gated(g, sums, r * BLOCK, rows, o);
+        else
+          finish(g, sums, r * BLOCK, rows, o);
       }
     }
   }
@@ -259,7 +244,7 @@ void popri_product_run(const popri_product *g, void *scratch) {
     popri_product p = *g;
     p.rows = g->rows - r < PANEL ? g->rows - r : PANEL;
     p.x = (const char *)g->x + r * g->in * (g->x_bf16 ? 2 : 4);
-    p.y = (char *)g->y + r * g->out * (g->y_bf16 ? 2 : 4);
+    p.y = (char *)g->y + r * (g->gated ? g->out / 2 : g->out) * (g->y_bf16 ? 2 : 4);
     if (g->residual) p.residual = (const char *)g->residual + r * g->out * (g->residual_bf16 ? 2 : 4);
     panel_run(&p, scratch);
   }
@@ -269,8 +254,8 @@ void popri_product_run(const popri_product *g, void *scratch) {
 
 int popri_amx_enable(void) { return 0; }
 int64_t popri_packed_size(int64_t in, int64_t out, int planes) { return 0; }
-void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int64_t from, int64_t to,
-                uint16_t *packed) {}
+void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
+                int64_t to, uint16_t *packed) {}
 int64_t popri_product_scratch(const popri_product *g) { return 0; }
 void popri_product_run(const popri_product *g, void *scratch) {}
 

@@ -13,10 +13,15 @@ import (
 // DecodeCache is one layer's keys and values while sequences are sampled: one shared part for each prompt and one own
 // part for each slot. Keys are stored with the token as the last dimension, so that scores are computed along it; rooms
 // and Dim are multiples of 16, the kernel's lanes.
+//
+// With Tiles, which need a [MatrixUnit] and bfloat16, the matrix unit does the work: PrefixRoom and Dim are multiples of
+// 32, keys and values lie as it reads them, and prompts come in by [DecodeCache.Prefill].
 type DecodeCache struct {
 	Heads, KVHeads, Dim int
 	Scale               float32
-	DType               DType  // of what is stored: Float32 or BFloat16
+	DType               DType // of what is stored: Float32 or BFloat16
+	Tiles               bool
+	Head                int    // width of a head in what is given, up to Dim; without Tiles it is Dim
 	PrefixK, PrefixV    Tensor // [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
 	PrefixRoom          int
 	SuffixK, SuffixV    Tensor // [slots, KVHeads, Dim, SuffixRoom], [slots, KVHeads, SuffixRoom, Dim]
@@ -46,10 +51,51 @@ func (s *Scope) parallel(n int, f func(from, to int)) {
 	wg.Wait()
 }
 
-// Attend does one decoding step of attention. qkv is float32 [R, (Heads+2·KVHeads)·Dim]: each row's query, key and value.
-// The key and value are stored at SuffixLen, and the result [R, Heads·Dim] is the attention over the prompt's part, the
-// row's own part and the new token.
+// kernel returns the cache as the kernels see it, to be freed.
+func (c *DecodeCache) kernel() *C.popri_cache {
+	layer := (*C.popri_cache)(C.malloc(C.sizeof_popri_cache))
+	*layer = C.popri_cache{heads: C.int(c.Heads), kv_heads: C.int(c.KVHeads), dim: C.int(c.Dim), head: C.int(c.Head), scale: C.float(c.Scale), bf16: cbool(c.DType == BFloat16),
+		prefix_k: C.at_data_ptr(c.PrefixK.c), prefix_v: C.at_data_ptr(c.PrefixV.c), prefix_room: C.int(c.PrefixRoom),
+		suffix_k: C.at_data_ptr(c.SuffixK.c), suffix_v: C.at_data_ptr(c.SuffixV.c), suffix_room: C.int(c.SuffixRoom)}
+	return layer
+}
+
+// check panics unless the cache is one for tiles and qkv is what it takes.
+func (c *DecodeCache) check(op string, qkv Tensor) {
+	if !c.Tiles || c.DType != BFloat16 || !MatrixUnit() || c.Dim%32 != 0 || c.PrefixRoom%32 != 0 || c.SuffixRoom%16 != 0 || c.Head > c.Dim ||
+		qkv.Size(-1) != int64((c.Heads+2*c.KVHeads)*c.Head) {
+		panic(&Error{Op: op, Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("a cache of %v, %d heads and %d of keys, %d of %d wide, rooms %d and %d does not fit the matrix unit",
+			c.DType, c.Heads, c.KVHeads, c.Head, c.Dim, c.PrefixRoom, c.SuffixRoom)})
+	}
+}
+
+// Prefill does the causal attention within prompts, with Tiles. qkv is float32 [B, T, (Heads+2·KVHeads)·Head], of which
+// lengths count in each row. The keys and values go to the prompts' places, and the result is bfloat16 [B, T, Heads·Head].
+func (c *DecodeCache) Prefill(s *Scope, qkv Tensor, places, lengths []int32) Tensor {
+	c.check("Prefill", qkv)
+	shape := qkv.Shape()
+	for i, n := range lengths {
+		if len(shape) != 3 || int(shape[0]) != len(lengths) || len(places) != len(lengths) || n < 1 || int64(n) > shape[1] || int(n) > c.PrefixRoom || int64(places[i]) >= c.PrefixK.Size(0) {
+			panic(&Error{Op: "Prefill", Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("prompt %d of %d tokens for place %d does not fit", i, n, places[i])})
+		}
+	}
+	out := s.Empty(BFloat16, shape[0], shape[1], int64(c.Heads*c.Head))
+	in, layer := qkv.View32(), c.kernel()
+	defer C.free(unsafe.Pointer(layer))
+	s.parallel(len(lengths), func(from, to int) {
+		scratch := make([]float32, C.popri_attend_scratch(layer)/4)
+		C.popri_prefill_tiles(layer, C.int(from), C.int(to), C.int(shape[1]), cfloats(in), (*C.uint16_t)(C.at_data_ptr(out.c)), cints(places), cints(lengths), unsafe.Pointer(&scratch[0]))
+	})
+	return out
+}
+
+// Attend does one decoding step of attention. qkv is float32 [R, (Heads+2·KVHeads)·Head]: each row's query, key and value.
+// The key and value are stored at SuffixLen, and the result [R, Heads·Head] is the attention over the prompt's part, the
+// row's own part and the new token, float32 or, with Tiles, bfloat16.
 func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
+	if c.Tiles {
+		return c.attendTiles(s, qkv, rows)
+	}
 	if c.Dim%16 != 0 || c.PrefixRoom%16 != 0 || c.SuffixRoom%16 != 0 || (c.DType != Float32 && c.DType != BFloat16) {
 		panic(&Error{Op: "Attend", Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("head dimension %d and rooms %d and %d must be multiples of 16, %v not float32 or bfloat16", c.Dim, c.PrefixRoom, c.SuffixRoom, c.DType)})
 	}
@@ -59,15 +105,26 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	n := len(rows.Slot)
 	out := s.Empty(Float32, int64(n), int64(c.Heads*c.Dim))
 	in, o := qkv.View32(), out.View32()
-	layer := (*C.popri_cache)(C.malloc(C.sizeof_popri_cache))
+	layer := c.kernel()
 	defer C.free(unsafe.Pointer(layer))
-	*layer = C.popri_cache{heads: C.int(c.Heads), kv_heads: C.int(c.KVHeads), dim: C.int(c.Dim), scale: C.float(c.Scale), bf16: cbool(c.DType == BFloat16),
-		prefix_k: C.at_data_ptr(c.PrefixK.c), prefix_v: C.at_data_ptr(c.PrefixV.c), prefix_room: C.int(c.PrefixRoom),
-		suffix_k: C.at_data_ptr(c.SuffixK.c), suffix_v: C.at_data_ptr(c.SuffixV.c), suffix_room: C.int(c.SuffixRoom)}
 	s.parallel(n, func(from, to int) {
 		scratch := make([]float32, 5*(c.PrefixRoom+c.SuffixRoom+32))
 		C.popri_attend(layer, C.int(from), C.int(to), cfloats(in), cfloats(o), cints(rows.Slot), cints(rows.SuffixLen),
 			cints(rows.Prefix), cints(rows.PrefixLen), cfloats(scratch))
+	})
+	return out
+}
+
+func (c *DecodeCache) attendTiles(s *Scope, qkv Tensor, rows Rows) Tensor {
+	c.check("Attend", qkv)
+	n := len(rows.Slot)
+	out := s.Empty(BFloat16, int64(n), int64(c.Heads*c.Head))
+	in, layer := qkv.View32(), c.kernel()
+	defer C.free(unsafe.Pointer(layer))
+	s.parallel(n, func(from, to int) {
+		scratch := make([]float32, C.popri_attend_scratch(layer)/4)
+		C.popri_attend_tiles(layer, C.int(from), C.int(to), cfloats(in), (*C.uint16_t)(C.at_data_ptr(out.c)), cints(rows.Slot), cints(rows.SuffixLen),
+			cints(rows.Prefix), cints(rows.PrefixLen), unsafe.Pointer(&scratch[0]))
 	})
 	return out
 }

@@ -40,16 +40,18 @@ func (s *Scope) SwiGLU(x Tensor) Tensor {
 	return y
 }
 
-// Rotate_ turns, in place, the first heads of each row of float32 x [..., width] by the row's float32 cosines and sines
-// [rows, dim]: x·cos + swap(x)·sin, where swap exchanges the halves of a head.
+// Rotate_ turns, in place, the first heads of each row of float32 x [..., width] by the row's float32 cosines and sines:
+// x·cos + swap(x)·sin, where swap exchanges the halves of a head. The tables [n, dim] are for successive rows and begin anew
+// after n, which divides the number of rows.
 func (s *Scope) Rotate_(x, cosines, sines Tensor, heads, dim int64) {
 	width := x.Size(-1)
 	rows := x.NumElements() / width
-	fusable("Rotate_", x, x.DType() == Float32 && dim%2 == 0 && heads*dim <= width && cosines.NumElements() == rows*dim && sines.NumElements() == rows*dim,
+	angles := cosines.NumElements() / dim
+	fusable("Rotate_", x, x.DType() == Float32 && dim%2 == 0 && heads*dim <= width && cosines.NumElements() == angles*dim && sines.NumElements() == angles*dim && angles > 0 && rows%angles == 0,
 		fmt.Sprintf("with tables for %d heads of %d", heads, dim))
 	if !s.native("Rotate_", x, cosines, sines) {
-		s.portableRotate(s.View(x, rows, width), cosines, sines, heads, dim)
+		s.portableRotate(s.View(x, -1, angles, width), cosines, sines, heads, dim)
 		return
 	}
-	C.popri_rotate(cfloats(x.View32()), cfloats(cosines.View32()), cfloats(sines.View32()), C.int64_t(rows), C.int64_t(width), C.int64_t(heads), C.int64_t(dim))
+	C.popri_rotate(cfloats(x.View32()), cfloats(cosines.View32()), cfloats(sines.View32()), C.int64_t(rows), C.int64_t(angles), C.int64_t(width), C.int64_t(heads), C.int64_t(dim))
 }

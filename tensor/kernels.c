@@ -115,6 +115,16 @@ INLINE float value(const void *p, int64_t at, int bf16) {
   return bf16 ? from_bf16(((const uint16_t *)p)[at]) : ((const float *)p)[at];
 }
 
+INLINE void store_floats(void *p, int64_t at, floats x, int bf16) {
+  if (!bf16) {
+    *(floats *)((float *)p + at) = x;
+    return;
+  }
+  ints u = (ints)x, nan = x != x;
+  u = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+  *(halves *)((uint16_t *)p + at) = __builtin_convertvector((u & ~nan) | (nan & 0x7fc0), halves);
+}
+
 INLINE void store(void *p, int64_t at, float x, int bf16) {
   if (bf16)
     ((uint16_t *)p)[at] = to_bf16(x);
@@ -242,8 +252,7 @@ CLONES void popri_attend(const popri_cache *c, int from, int to, const float *qk
     attend(0, c, from, to, qkv, out, slot, suffix_len, prefix, prefix_len, scratch);
 }
 
-// y = x/√(mean of squares + eps)·w, row by row.
-CLONES void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
+INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
   for (int64_t r = 0; r < rows; r++) {
     int64_t at = r * n, i = 0;
     floats squares = {0};
@@ -258,32 +267,55 @@ CLONES void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int6
       sum += v * v;
     }
     float scale = 1.0f / sqrtf(sum / (float)n + eps);
-    for (i = 0; i < n; i++) {
-      float v = value(x, at + i, bf16);
-      store(y, at + i, v * scale * w[i], bf16);
+    for (i = 0; i + LANES <= n; i += LANES) store_floats(y, at + i, load(x, at + i, bf16) * scale * *(const floats *)(w + i), bf16);
+    for (; i < n; i++) store(y, at + i, value(x, at + i, bf16) * scale * w[i], bf16);
+  }
+}
+
+// y = x/√(mean of squares + eps)·w, row by row.
+CLONES void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
+  if (bf16)
+    rmsnorm(x, 1, w, y, rows, n, eps);
+  else
+    rmsnorm(x, 0, w, y, rows, n, eps);
+}
+
+INLINE void swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; r++) {
+    int64_t at = 2 * r * n, i = 0;
+    for (; i + LANES <= n; i += LANES) {
+      floats gate = load(x, at + i, bf16), sum = {0}, e;
+      ints low = gate < 0;
+      floats size = (floats)((ints)gate & 0x7fffffff); // its absolute value
+      size = -size;
+      exp_floats((const float *)&size, 0, 1, (float *)&e, &sum);
+      floats share = (floats)(((ints)e & low) | ((ints)((floats){0} + 1) & ~low)) / (1 + e);
+      store_floats(y, r * n + i, gate * share * load(x, at + n + i, bf16), bf16);
+    }
+    for (; i < n; i++) {
+      float gate = value(x, at + i, bf16), e = fast_exp(gate < 0 ? gate : -gate);
+      store(y, r * n + i, gate * ((gate < 0 ? e : 1.0f) / (1.0f + e)) * value(x, at + n + i, bf16), bf16);
     }
   }
 }
 
 // y = silu(gate)·up for rows of x that hold gate and up, n values each, side by side.
 CLONES void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n) {
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t i = 0; i < n; i++) {
-      int64_t at = 2 * r * n + i;
-      float gate = value(x, at, bf16);
-      float up = value(x, at + n, bf16);
-      float e = fast_exp(gate < 0 ? gate : -gate);
-      store(y, r * n + i, gate * (gate < 0 ? e : 1.0f) / (1.0f + e) * up, bf16);
-    }
+  if (bf16)
+    swiglu(x, 1, y, rows, n);
+  else
+    swiglu(x, 0, y, rows, n);
 }
 
-// Turns the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines.
-CLONES void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t width, int64_t heads, int64_t dim) {
+// Turns the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines: row r has those of
+// r modulo angles.
+CLONES void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
+                         int64_t heads, int64_t dim) {
   int64_t half = dim / 2;
   for (int64_t r = 0; r < rows; r++)
     for (int64_t h = 0; h < heads; h++) {
       float *restrict a = x + r * width + h * dim, *restrict b = a + half;
-      const float *c = cosines + r * dim, *s = sines + r * dim;
+      const float *c = cosines + r % angles * dim, *s = sines + r % angles * dim;
       for (int64_t i = 0; i < half; i++) {
         float u = a[i], v = b[i];
         a[i] = u * c[i] + v * s[i];

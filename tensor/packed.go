@@ -27,24 +27,29 @@ func MatrixUnit() bool { return matrixUnit() }
 type Packed struct {
 	In, Out int64
 	DType   DType // of the products: Float32 or BFloat16
+	Gated   bool  // products are silu(first half of the outputs)·second half
 	planes  int
 	data    unsafe.Pointer
 }
 
 // Pack lays the weight w out, float32 or bfloat16: [in, out] where inOut, else [out, in]. Products are of type d:
-// BFloat16 with float32 sums, or Float32 with the accuracy of float32. It needs [MatrixUnit].
-func (s *Scope) Pack(w Tensor, inOut bool, d DType) *Packed {
+// BFloat16 with float32 sums, or Float32 with the accuracy of float32. Where gated, the outputs are a gate and what it lets
+// through, side by side, and products are silu(gate)·through (SwiGLU); out is a multiple of 32 then. It needs [MatrixUnit].
+func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	shape := w.Shape()
 	t := w.DType()
 	if !MatrixUnit() || len(shape) != 2 || (t != Float32 && t != BFloat16) || (d != Float32 && d != BFloat16) || C.at_device(w.c) >= 0 {
 		panic(&Error{Op: "Pack", Shapes: []string{w.describe()}, Text: fmt.Sprintf("for products of %v it must be a matrix on a CPU with a matrix unit", d)})
 	}
 	w = s.Contiguous(w)
-	p := &Packed{In: shape[1], Out: shape[0], DType: d, planes: 1}
+	p := &Packed{In: shape[1], Out: shape[0], DType: d, Gated: gated, planes: 1}
 	row, col := int64(1), shape[1]
 	if inOut {
 		p.In, p.Out = shape[0], shape[1]
 		row, col = shape[1], 1
+	}
+	if gated && p.Out%32 != 0 {
+		panic(&Error{Op: "Pack", Shapes: []string{w.describe()}, Text: "gated outputs must be a multiple of 32"})
 	}
 	if d == Float32 {
 		p.planes = 3
@@ -56,7 +61,7 @@ func (s *Scope) Pack(w Tensor, inOut bool, d DType) *Packed {
 	blocks := int((p.Out + 31) / 32)
 	s.parallel(blocks, func(from, to int) {
 		C.popri_pack(C.at_data_ptr(w.c), cbool(t == BFloat16), C.int64_t(row), C.int64_t(col), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes),
-			C.int64_t(from), C.int64_t(to), (*C.uint16_t)(p.data))
+			cbool(gated), C.int64_t(from), C.int64_t(to), (*C.uint16_t)(p.data))
 	})
 	return p
 }
@@ -78,7 +83,7 @@ type Epilogue struct {
 	DType    DType  // of the result; 0 means that of x
 }
 
-// Product returns x [..., in] times the weight, [..., out], without a gradient. x is float32 or bfloat16, on the CPU.
+// Product returns x [..., in] times the weight, [..., out] or, where gated, half as wide, without a gradient. x is float32 or bfloat16, on the CPU.
 func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	x = s.Contiguous(x)
 	shape := x.Shape()
@@ -89,7 +94,11 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || (e.DType != Float32 && e.DType != BFloat16) || C.at_device(x.c) >= 0 {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: fmt.Sprintf("the weight maps %d values to %d", p.In, p.Out)})
 	}
-	out := append(append([]int64{}, shape[:len(shape)-1]...), p.Out)
+	width := p.Out
+	if p.Gated {
+		width /= 2
+	}
+	out := append(append([]int64{}, shape[:len(shape)-1]...), width)
 	y := s.Empty(e.DType, out...)
 	rows := x.NumElements() / p.In
 	if rows == 0 {
@@ -100,6 +109,10 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)
 	g.x, g.w, g.y = C.at_data_ptr(x.c), (*C.uint16_t)(p.data), C.at_data_ptr(y.c)
 	g.x_bf16, g.y_bf16, g.gelu = cbool(t == BFloat16), cbool(e.DType == BFloat16), cbool(e.Gelu)
+	g.gated = cbool(p.Gated)
+	if p.Gated && (e.Gelu || e.Residual.Defined()) {
+		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "a gated product takes no other activation and no residual"})
+	}
 	if e.Bias.Defined() {
 		b := s.Contiguous(s.To(e.Bias, Float32))
 		if b.NumElements() != p.Out {

@@ -29,7 +29,7 @@ func TestPackedProduct(t *testing.T) {
 					if !inOut {
 						given = s.Contiguous(s.Transpose(wt, 0, 1))
 					}
-					p := s.Pack(given, inOut, d)
+					p := s.Pack(given, inOut, false, d)
 					defer p.Free()
 					r := s.FromFloat32(residual, rows, out)
 					got := s.Float64s(p.Product(s, xt, Epilogue{Bias: s.FromFloat32(bias, out), Gelu: true, Residual: r, DType: Float32}))
@@ -57,6 +57,46 @@ func TestPackedProduct(t *testing.T) {
 	}
 }
 
+// TestGatedProduct: a product whose halves gate each other is the plain product with SwiGLU behind it.
+func TestGatedProduct(t *testing.T) {
+	if !MatrixUnit() {
+		t.Skip("this CPU has no matrix unit")
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	fill := func(n int64) []float32 {
+		out := make([]float32, n)
+		for i := range out {
+			out[i] = float32(random.NormFloat64())
+		}
+		return out
+	}
+	for _, shape := range [][3]int64{{1, 5, 32}, {17, 64, 96}, {600, 100, 64}} {
+		rows, in, out := shape[0], shape[1], shape[2]
+		for _, d := range []DType{Float32, BFloat16} {
+			err := Run(func(s *Scope) error {
+				x, w, bias := s.FromFloat32(fill(rows*in), rows, in), s.FromFloat32(fill(in*out), out, in), s.FromFloat32(fill(out), out)
+				gated, plain := s.Pack(w, false, true, d), s.Pack(w, false, false, d)
+				defer gated.Free()
+				defer plain.Free()
+				got := s.Float64s(gated.Product(s, x, Epilogue{Bias: bias, DType: Float32}))
+				want := s.Float64s(s.SwiGLU(plain.Product(s, x, Epilogue{Bias: bias, DType: Float32})))
+				if len(got) != len(want) {
+					t.Fatalf("%v: %d values, want %d", shape, len(got), len(want))
+				}
+				for i := range want {
+					if e := math.Abs(got[i] - want[i]); !(e <= 1e-6*(1+math.Abs(want[i]))) {
+						t.Fatalf("%v %v: value %d is %g, want %g", shape, d, i, got[i], want[i])
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func benchmarkPacked(b *testing.B, d DType, packed bool, rows, in, out int64) {
 	if packed && !MatrixUnit() {
 		b.Skip("this CPU has no matrix unit")
@@ -67,7 +107,7 @@ func benchmarkPacked(b *testing.B, d DType, packed bool, rows, in, out int64) {
 		x, w := s.Full(d, 1, rows, in), s.Full(d, 1, in, out)
 		var p *Packed
 		if packed {
-			p = s.Pack(w, true, d)
+			p = s.Pack(w, true, false, d)
 			defer p.Free()
 		}
 		for b.Loop() {

@@ -245,12 +245,12 @@ func (s *Scope) portableSwiGLU(x Tensor, n int64) Tensor {
 	return s.To(s.Mul(s.Silu(gate), up), x.DType())
 }
 
-// portableRotate is [Scope.Rotate_] for x [rows, width].
+// portableRotate is [Scope.Rotate_] for x [times, angles, width].
 func (s *Scope) portableRotate(x, cosines, sines Tensor, heads, dim int64) {
-	rows, half := x.Size(0), dim/2
-	part := s.View(s.Narrow(x, 1, 0, heads*dim), rows, heads, dim)
-	swapped := s.Cat(2, s.Narrow(part, 2, half, half), s.Narrow(part, 2, 0, half))
-	turned := s.Add(s.Mul(part, s.View(cosines, rows, 1, dim)), s.Mul(swapped, s.View(sines, rows, 1, dim)))
+	angles, half := x.Size(1), dim/2
+	part := s.View(s.Narrow(x, 2, 0, heads*dim), -1, angles, heads, dim)
+	swapped := s.Cat(3, s.Narrow(part, 3, half, half), s.Narrow(part, 3, 0, half))
+	turned := s.Add(s.Mul(part, s.View(cosines, angles, 1, dim)), s.Mul(swapped, s.View(sines, angles, 1, dim)))
 	s.Copy_(part, turned)
 }
 

@@ -96,6 +96,7 @@ void popri_adamw(float *p, const float *g, float *m, float *v, int64_t n, float 
 double popri_sum_squares(const float *x, int64_t n);
 typedef struct {
   int heads, kv_heads, dim; // query heads share kv_heads keys and values
+  int head;                 // width of a head in what is given, up to dim (tiles)
   float scale;
   int bf16;                 // keys and values are bfloat16, not float32
   const void *prefix_k;     // [prefix, kv_heads, dim, prefix_room]
@@ -109,7 +110,8 @@ void popri_attend(const popri_cache *c, int from, int to, const float *qkv, floa
                   const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch);
 void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps);
 void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n);
-void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t width, int64_t heads, int64_t dim);
+void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width, int64_t heads,
+                  int64_t dim);
 void popri_exp(float *e, const float *x, int n, float max, float k);
 void popri_sample(int from, int to, int vocab, const float *logits, float inverse_temperature, const double *u,
                   int32_t *out, float *scratch);
@@ -117,7 +119,7 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
                     float *normaliser, int32_t *best, float *entropy);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
-// Products on the matrix unit (amx.c).
+// Products and attention on the matrix unit (amx.c, amx_attend.c).
 typedef struct {
   int64_t rows, in, out;
   int planes;               // 1 for bfloat16 weights, 3 for float32 ones
@@ -125,13 +127,19 @@ typedef struct {
   const uint16_t *w;        // packed
   const float *bias;        // [out] or null
   const void *residual;     // [rows, out] or null
-  void *y;                  // [rows, out]
+  void *y;                  // [rows, out], half as wide where gated
   int x_bf16, residual_bf16, y_bf16, gelu;
+  int gated;                // packed so: silu(first half)·second half
 } popri_product;
 int popri_amx_enable(void);
+int64_t popri_attend_scratch(const popri_cache *c);
+void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out, const int32_t *slot,
+                        const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, void *scratch);
+void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out, const int32_t *place,
+                         const int32_t *lengths, void *scratch);
 int64_t popri_packed_size(int64_t in, int64_t out, int planes);
-void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int64_t from, int64_t to,
-                uint16_t *packed);
+void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
+                int64_t to, uint16_t *packed);
 int64_t popri_product_scratch(const popri_product *g);
 void popri_product_run(const popri_product *g, void *scratch);
 void popri_trim(void); // gives memory that no tensor uses back to the kernel

@@ -1,0 +1,103 @@
+package lm
+
+import "popri/tensor"
+
+// decode runs the decoder over the tokens of in without gradients or an adapter, for sampling, and returns the final norm's
+// output [B, T, H]. It is [Model.Hidden] with every operation in the form that is fastest, which may round differently,
+// and with the blocks' attention left to attend: queries, keys and values side by side, float32
+// [B, T, (N + 2·KV)·D], turned by their positions, to [B, T, N·D].
+func (m *Model) decode(s *tensor.Scope, in Input, attend func(layer int, qkv tensor.Tensor) tensor.Tensor) tensor.Tensor {
+	x := m.embed(s, in)
+	r := m.turn(s, in, tensor.Float32)
+	if m.packed() {
+		x = s.To(x, tensor.Float32) // products round their inputs; nothing else needs to
+	}
+	for i, b := range m.blocks {
+		x = s.Nest(func() tensor.Tensor {
+			qkv := s.Contiguous(b.attn.fused(s, b.attnNorm.decode(s, x), r, m.Compute))
+			x := finish(s, b.attn.out, attend(i, qkv), m.Compute, tensor.Epilogue{Residual: x, DType: x.DType()})
+			return b.mlp.decode(s, b.mlpNorm.decode(s, x), x, m.Compute)
+		})
+	}
+	return m.norm.decode(s, x)
+}
+
+// lanes is what the decoding kernel wants head dimensions and rooms to be multiples of, tileLanes the matrix unit's one.
+const lanes, tileLanes = 16, 32
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// cacheShape says how wide and long a layer's keys and values are stored, for prompts of up to prompt tokens and samples of
+// up to own ones.
+func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
+	c := m.Config
+	shape := tensor.DecodeCache{Heads: c.Heads, KVHeads: c.KVHeads, Head: c.HeadDim(), Scale: float32(m.scale()), DType: m.Compute,
+		Tiles: m.packed() && m.Compute == tensor.BFloat16, SuffixRoom: roundUp(own, lanes)}
+	to := lanes
+	if shape.Tiles {
+		to = tileLanes
+	}
+	shape.Dim, shape.PrefixRoom = roundUp(c.HeadDim(), to), roundUp(prompt, to)
+	return shape
+}
+
+// slotBytes is the memory that one sample's own keys and values take in all layers.
+func (m *Model) slotBytes(shape tensor.DecodeCache) int64 {
+	return int64(m.Config.Layers) * 2 * int64(shape.KVHeads*shape.Dim) * int64(shape.SuffixRoom) * int64(shape.DType.Size())
+}
+
+// newCache makes one layer's cache.
+func (m *Model) newCache(s *tensor.Scope, c tensor.DecodeCache, places, slots int) *tensor.DecodeCache {
+	make := func(shape ...int64) tensor.Tensor {
+		if c.Dim > c.Head {
+			return s.Zeros(c.DType, shape...) // the padding of heads takes part in products
+		}
+		return s.Empty(c.DType, shape...)
+	}
+	n, d, room, own := int64(c.KVHeads), int64(c.Dim), int64(c.PrefixRoom), int64(c.SuffixRoom)
+	c.PrefixK, c.PrefixV = make(int64(places), n, d, room), make(int64(places), n, room, d)
+	c.SuffixK, c.SuffixV = make(int64(slots), n, d, own), make(int64(slots), n, own, d)
+	return &c
+}
+
+// prefillAttention is the causal attention within the prompts of in, padded rows of the given ones. Their keys and values
+// go to places of the caches.
+func (m *Model) prefillAttention(s *tensor.Scope, caches []*tensor.DecodeCache, in Input, places []int32, prompts [][]int32) func(layer int, qkv tensor.Tensor) tensor.Tensor {
+	if caches[0].Tiles {
+		lengths := make([]int32, len(prompts))
+		for i, p := range prompts {
+			lengths[i] = int32(len(p))
+		}
+		return func(layer int, qkv tensor.Tensor) tensor.Tensor {
+			return caches[layer].Prefill(s, qkv, places, lengths)
+		}
+	}
+	width, d := in.IDs.Size(1), int64(m.Config.HeadDim())
+	wide := make([]int64, len(places))
+	for i, p := range places {
+		wide[i] = int64(p)
+	}
+	at := s.FromInt64(wide, int64(len(places)))
+	mask := m.scoreMask(s, in, width)
+	return func(layer int, qkv tensor.Tensor) tensor.Tensor {
+		c, a := caches[layer], m.blocks[layer].attn
+		q, k, v := a.split(s, s.To(qkv, m.Compute), turn{})
+		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixK, 3, 0, width), 2, 0, d), 0, at, s.Transpose(k, 2, 3))
+		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, v)
+		return a.attend(s, q, k, v, mask, m.scale())
+	}
+}
+
+// attendCache is one decoding step of attention over a cache, [R, N·D]. Where only the kernel wants heads padded, they are
+// padded with zeros, which changes no product.
+func (m *Model) attendCache(s *tensor.Scope, c *tensor.DecodeCache, qkv tensor.Tensor, rows tensor.Rows) tensor.Tensor {
+	d, padded := int64(c.Head), int64(c.Dim)
+	if c.Tiles || d == padded {
+		return c.Attend(s, qkv, rows)
+	}
+	heads := s.View(qkv, -1, d)
+	heads = s.Cat(1, heads, s.Zeros(tensor.Float32, heads.Size(0), padded-d))
+	y := c.Attend(s, s.View(heads, 1, qkv.Size(1), -1), rows)
+	y = s.Narrow(s.View(y, int64(len(rows.Slot)), int64(c.Heads), padded), 2, 0, d)
+	return s.Reshape(y, int64(len(rows.Slot)), int64(c.Heads)*d)
+}

@@ -1,0 +1,145 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestTileAttention: the matrix unit's attention over prompts and over samples' own tokens is what sums in float64 over the
+// rounded queries, keys and values give. What the caches hold besides them does not matter.
+func TestTileAttention(t *testing.T) {
+	if !MatrixUnit() {
+		t.Skip("this CPU has no matrix unit")
+	}
+	rounded := func(x float64) float64 {
+		u := math.Float32bits(float32(x))
+		return float64(math.Float32frombits((u + 0x7fff + u>>16&1) &^ 0xffff))
+	}
+	for _, shape := range []struct{ heads, kv, head int }{{4, 4, 64}, {9, 3, 64}, {6, 2, 16}, {8, 1, 80}, {80, 2, 32}, {5, 1, 7}} {
+		t.Run(fmt.Sprint(shape), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 2))
+			heads, kv, head := shape.heads, shape.kv, shape.head
+			width := (heads + 2*kv) * head
+			lengths, samples := []int32{1, 33, 64, 90}, []int{40, 1, 10, 3}
+			places := []int32{2, 0, 3, 1}
+			const room, own, steps = 96, 32, 19
+			slots := 0
+			for _, n := range samples {
+				slots += n
+			}
+			fill := func(n int) []float32 {
+				out := make([]float32, n)
+				for i := range out {
+					out[i] = float32(1.5 * random.NormFloat64())
+				}
+				return out
+			}
+			// A token's query, key or value of a head.
+			part := func(token []float32, kind, h int) []float32 {
+				at := h * head
+				if kind > 0 {
+					at = (heads + (kind-1)*kv + h) * head
+				}
+				return token[at : at+head]
+			}
+			scale := 1 / math.Sqrt(float64(head))
+			check := func(what string, got []float32, query []float32, tokens [][]float32) {
+				t.Helper()
+				for h := range heads {
+					scores := make([]float64, len(tokens))
+					top, sum := math.Inf(-1), 0.0
+					for i, token := range tokens {
+						for d, k := range part(token, 1, h*kv/heads) {
+							scores[i] += rounded(float64(part(query, 0, h)[d])) * rounded(float64(k))
+						}
+						top = math.Max(top, scores[i])
+					}
+					want, size := make([]float64, head), make([]float64, head)
+					for i, token := range tokens {
+						e := math.Exp((scores[i] - top) * scale)
+						sum += e
+						for d, v := range part(token, 2, h*kv/heads) {
+							want[d] += e * rounded(float64(v))
+							size[d] += e * math.Abs(rounded(float64(v)))
+						}
+					}
+					for d := range want {
+						// Probabilities and the result are rounded to 8 bits.
+						if e := math.Abs(float64(got[h*head+d]) - want[d]/sum); !(e <= size[d]/sum/128) {
+							t.Fatalf("%s, head %d, dimension %d: %g, want %g", what, h, d, got[h*head+d], want[d]/sum)
+						}
+					}
+				}
+			}
+			err := Run(func(s *Scope) error {
+				dim := (head + 31) / 32 * 32
+				spoiled := func(n, a, b int) Tensor { return s.Full(BFloat16, math.NaN(), int64(n), int64(kv), int64(a), int64(b)) }
+				c := &DecodeCache{Heads: heads, KVHeads: kv, Dim: dim, Head: head, Scale: float32(scale), DType: BFloat16, Tiles: true, PrefixRoom: room, SuffixRoom: own,
+					PrefixK: spoiled(len(places), dim, room), PrefixV: spoiled(len(places), room, dim), SuffixK: spoiled(slots, dim, own), SuffixV: spoiled(slots, own, dim)}
+				const padded = 90
+				prompts := make([][][]float32, len(lengths))
+				flat := []float32{}
+				for b, n := range lengths {
+					for i := range padded {
+						token := fill(width)
+						if i < int(n) {
+							prompts[b] = append(prompts[b], token)
+						}
+						flat = append(flat, token...)
+					}
+				}
+				got := s.Float32s(c.Prefill(s, s.FromFloat32(flat, int64(len(lengths)), padded, int64(width)), places, lengths))
+				for b, n := range lengths {
+					for i := range padded {
+						row := got[(b*padded+i)*heads*head:][:heads*head]
+						if i < int(n) {
+							check(fmt.Sprintf("prompt of %d, token %d", n, i), row, prompts[b][i], prompts[b][:i+1])
+							continue
+						}
+						for _, x := range row {
+							if x != 0 {
+								t.Fatalf("padding has the result %g", x)
+							}
+						}
+					}
+				}
+				ownTokens := make([][][]float32, slots)
+				for step := range steps {
+					var rows Rows
+					var flat []float32
+					slot := 0
+					for b, n := range samples {
+						for i := range n {
+							// Samples of one prompt may be at different places.
+							if step >= i%5 {
+								token := fill(width)
+								rows.Slot, rows.SuffixLen = append(rows.Slot, int32(slot)), append(rows.SuffixLen, int32(len(ownTokens[slot])))
+								rows.Prefix, rows.PrefixLen = append(rows.Prefix, places[b]), append(rows.PrefixLen, lengths[b])
+								ownTokens[slot] = append(ownTokens[slot], token)
+								flat = append(flat, token...)
+							}
+							slot++
+						}
+					}
+					s.Do(func() {
+						got := s.Float32s(c.Attend(s, s.FromFloat32(flat, int64(len(rows.Slot)), int64(width)), rows))
+						for r, slot := range rows.Slot {
+							b := 0
+							for places[b] != rows.Prefix[r] {
+								b++
+							}
+							tokens := append(append([][]float32{}, prompts[b]...), ownTokens[slot]...)
+							check(fmt.Sprintf("step %d, slot %d", step, slot), got[r*heads*head:][:heads*head], flat[r*width:][:width], tokens)
+						}
+					})
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
