@@ -52,7 +52,8 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 		k = C.float(1 / d.Temperature)
 	}
 	s.parallel(len(u), func(from, to int) {
-		scratch := make([]float32, vocab)
+		parts := (vocab + C.SAMPLE_PART - 1) / C.SAMPLE_PART
+		scratch := make([]float32, 2*parts+C.SAMPLE_PART)
 		C.popri_sample(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, (*C.double)(&u[0]), cints(out), cfloats(scratch))
 	})
 	return out

@@ -113,8 +113,8 @@ void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n);
 void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width, int64_t heads,
                   int64_t dim);
 void popri_exp(float *e, const float *x, int n, float max, float k);
-void popri_sample(int from, int to, int vocab, const float *logits, float inverse_temperature, const double *u,
-                  int32_t *out, float *scratch);
+enum { SAMPLE_PART = 4096 };
+void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out, float *scratch);
 void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,
                     float *normaliser, int32_t *best, float *entropy);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
