@@ -67,7 +67,7 @@ func readJSON(dir, name string, into any) error {
 // scored.
 func inProducts(m *lm.Model) (projections, head int64) {
 	for _, l := range m.Linears() {
-		projections += l.Weight().NumElements()
+		projections += l.In * l.Out
 	}
 	return projections, int64(m.Config.Vocab) * int64(m.Config.Hidden)
 }

@@ -29,7 +29,7 @@ func Generate(ctx context.Context, o GenerateOptions) (*Result, error) {
 		return nil, err
 	}
 	prompts = prompts[:min(o.K, len(prompts))]
-	m, err := lm.Load(o.Model, lm.Options{Weights: o.DType, Compute: o.DType})
+	m, err := lm.Load(o.Model, lm.Options{Weights: o.DType, Compute: o.DType, Sampling: true})
 	if err != nil {
 		return nil, err
 	}

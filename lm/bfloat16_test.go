@@ -2,6 +2,7 @@ package lm
 
 import (
 	"math"
+	"reflect"
 	"testing"
 
 	"popri/tensor"
@@ -65,5 +66,39 @@ func TestBFloat16(t *testing.T) {
 				t.Errorf("loss %g after %g", last, first)
 			}
 		})
+	}
+}
+
+// TestSamplingAlone: a model made for sampling draws what the whole one draws, and says so where it is asked for more.
+func TestSamplingAlone(t *testing.T) {
+	prompts := [][]int32{{1, 2, 3, 50, 96}, {5, 6}}
+	o := SampleOptions{Temperature: 1, MaxNewTokens: 8, Seed: 3}
+	for name, c := range small() {
+		for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
+			t.Run(name+" "+d.String(), func(t *testing.T) {
+				m := newSmall(t, c)
+				var out [2][][]Sample
+				for i, sampling := range []bool{false, true} {
+					copied, err := m.Copy(Options{Weights: d, Sampling: sampling}, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if out[i], err = copied.Generate(t.Context(), prompts, 3, o); err != nil {
+						t.Fatal(err)
+					}
+					err = tensor.Run(func(s *tensor.Scope) error {
+						copied.Hidden(s, PaddedInput(s, prompts, c.Context), nil)
+						return nil
+					})
+					if refused := err != nil; refused != (sampling && tensor.MatrixUnit()) {
+						t.Errorf("made for sampling %v: the forward pass gives %v", sampling, err)
+					}
+					copied.Free()
+				}
+				if !reflect.DeepEqual(out[0], out[1]) {
+					t.Errorf("made for sampling alone it draws %v, want %v", out[1], out[0])
+				}
+			})
+		}
 	}
 }

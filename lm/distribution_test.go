@@ -3,6 +3,7 @@ package lm
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"testing"
 
@@ -95,55 +96,63 @@ func TestSamplesFollowTheSoftmax(t *testing.T) {
 	}
 }
 
-// In float32 the samples are the same for every batch, cache and number of threads.
+// TestSamplesDoNotDependOnTheBatch: nor on the cache or the number of threads, in float32, and on a matrix unit in bfloat16
+// too.
 func TestSamplesDoNotDependOnTheBatch(t *testing.T) {
 	defer tensor.SetThreads(0)
-	for name, config := range small() {
+	configs := small()
+	// Wide enough for products in several parts.
+	configs["wide"] = Config{Type: "gpt2", Vocab: 300, Context: 64, Hidden: 768, Layers: 1, Heads: 12, Inner: 3072, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}
+	for name, config := range configs {
 		m := newSmall(t, config)
-		random := rand.New(rand.NewPCG(5, 6))
-		var prompts [][]int32
-		for range 9 {
-			p := make([]int32, 1+random.IntN(12))
-			for i := range p {
-				p[i] = int32(random.IntN(m.Config.Vocab))
-			}
-			prompts = append(prompts, p)
+		samplesDoNotDependOnTheBatch(t, name, m)
+		if !tensor.MatrixUnit() {
+			continue
 		}
-		o := SampleOptions{Temperature: 1, TopP: 0.95, MaxNewTokens: 12, Seed: 5}
-		tensor.SetThreads(1)
-		want, err := m.Generate(t.Context(), prompts, 6, o)
+		half, err := m.Copy(Options{Weights: tensor.BFloat16}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		check := func(what string, index int, o SampleOptions, prompts [][]int32, j int) {
-			t.Helper()
-			got, err := m.Generate(t.Context(), prompts, j, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range got {
-				for k := range got[i] {
-					if a, b := got[i][k], want[index+i][k]; len(a.IDs) != len(b.IDs) || !equalIDs(a.IDs, b.IDs) {
-						t.Fatalf("%s, %s: prompt %d, sample %d is %v, want %v", name, what, i, k, a.IDs, b.IDs)
-					}
-				}
-			}
-		}
-		small := o
-		small.CacheBytes = 1 // one sample at a time
-		check("a small cache", 0, small, prompts, 6)
-		check("fewer samples", 0, o, prompts, 2)
-		check("the first prompts", 0, o, prompts[:4], 6)
-		tensor.SetThreads(2)
-		check("two threads", 0, o, prompts, 6)
+		samplesDoNotDependOnTheBatch(t, name+" in bfloat16", half)
+		half.Free()
 	}
 }
 
-func equalIDs(a, b []int32) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
+func samplesDoNotDependOnTheBatch(t *testing.T, name string, m *Model) {
+	random := rand.New(rand.NewPCG(5, 6))
+	var prompts [][]int32
+	for range 9 {
+		p := make([]int32, 1+random.IntN(12))
+		for i := range p {
+			p[i] = int32(random.IntN(m.Config.Vocab))
+		}
+		prompts = append(prompts, p)
+	}
+	o := SampleOptions{Temperature: 1, TopP: 0.95, MaxNewTokens: 12, Seed: 5}
+	tensor.SetThreads(1)
+	want, err := m.Generate(t.Context(), prompts, 6, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, o SampleOptions, prompts [][]int32, j int) {
+		t.Helper()
+		got, err := m.Generate(t.Context(), prompts, j, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range got {
+			for k := range got[i] {
+				if a, b := got[i][k], want[i][k]; !slices.Equal(a.IDs, b.IDs) {
+					t.Fatalf("%s, %s: prompt %d, sample %d is %v, want %v", name, what, i, k, a.IDs, b.IDs)
+				}
+			}
 		}
 	}
-	return true
+	small := o
+	small.CacheBytes = 1 // one sample at a time
+	check("a small cache", small, prompts, 6)
+	check("fewer samples", o, prompts, 2)
+	check("the first prompts", o, prompts[:4], 6)
+	tensor.SetThreads(2)
+	check("two threads", o, prompts, 6)
 }

@@ -19,6 +19,7 @@ const blocked = -1e30
 
 // Hidden runs the decoder and returns the final norm's output [B, T, H] in the model's compute type.
 func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor {
+	m.whole("Hidden")
 	x := m.embed(s, in)
 	c := m.surroundings(s, in)
 	for _, b := range m.blocks {

@@ -16,6 +16,9 @@ import (
 type Options struct {
 	Weights tensor.DType // type the weights are kept in; 0 means float32
 	Compute tensor.DType // type of activations; 0 means that of the weights
+	// Sampling is for a model that will only [Model.Generate]: on a CPU with a matrix unit, projections are kept as that
+	// takes them and in no other form.
+	Sampling bool
 }
 
 // Load reads a model from a Hugging Face directory: config.json and safetensors, single or sharded. Every tensor that
@@ -151,7 +154,10 @@ func assemble(config Config, o Options, get source) (*Model, error) {
 			}
 		}
 	}
-	return m, nil
+	if o.Sampling {
+		err = m.packOnly()
+	}
+	return m, err
 }
 
 // Errors about a checkpoint's tensors that are reported together; all the others are mostly the same.

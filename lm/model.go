@@ -32,6 +32,7 @@ type Model struct {
 	frequencies tensor.Tensor // float32 [D/2] of rotary positions
 	head        tensor.Tensor // [V, H]
 	headPacked  *tensor.Packed
+	samples     bool // and nothing else, see [Options]
 	norm        norm
 	blocks      []block
 }
@@ -78,13 +79,17 @@ func (m *Model) Free() {
 }
 
 // Names returns the names of all parameters, sorted. A tied head counts once.
-func (m *Model) Names() []string { return slices.Sorted(maps.Keys(m.params)) }
+func (m *Model) Names() []string {
+	m.whole("Names")
+	return slices.Sorted(maps.Keys(m.params))
+}
 
 // Param returns a parameter by name.
 func (m *Model) Param(name string) tensor.Tensor { return m.params[name] }
 
 // Parameters returns the number of weights.
 func (m *Model) Parameters() int64 {
+	m.whole("Parameters")
 	n := int64(0)
 	for _, t := range m.params {
 		n += t.NumElements()
@@ -98,6 +103,7 @@ func (m *Model) Linears() map[string]*Linear { return m.linears }
 // Copy returns a model of its own with the same weights as type o.Weights. change, where not nil, is called with every
 // projection's name and float32 weight and returns the weight to take instead, or the zero Tensor for the same.
 func (m *Model) Copy(o Options, change func(s *tensor.Scope, l *Linear, w tensor.Tensor) tensor.Tensor) (*Model, error) {
+	m.whole("Copy")
 	byWeight := map[string]*Linear{}
 	for _, l := range m.linears {
 		byWeight[l.Name+".weight"] = l

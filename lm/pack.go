@@ -1,6 +1,10 @@
 package lm
 
-import "popri/tensor"
+import (
+	"slices"
+
+	"popri/tensor"
+)
 
 // Pack lays the weights out for the CPU's matrix unit, beside the originals, in the type of m.Compute: passes without
 // gradients are faster afterwards. It does nothing where there is no such unit, or where the weights are being trained.
@@ -11,11 +15,58 @@ func (m *Model) Pack() error {
 	}
 	return tensor.Run(func(s *tensor.Scope) error {
 		for _, w := range m.products() {
-			w.packed = s.Pack(w.weight, w.InOut, w.gates && w.weight.Size(0)%32 == 0, m.Compute)
+			w.pack(s, m.Compute)
 		}
 		m.headPacked = s.Pack(m.head, false, false, m.Compute)
 		return nil
 	})
+}
+
+func (w *matrix) pack(s *tensor.Scope, d tensor.DType) {
+	w.packed = s.Pack(w.weight, w.InOut, w.gates && w.weight.Size(0)%32 == 0, d)
+}
+
+// packOnly is Pack with the originals released, but for the embeddings.
+func (m *Model) packOnly() error {
+	if !tensor.MatrixUnit() {
+		return nil
+	}
+	release := func(name string, t tensor.Tensor) {
+		delete(m.params, name)
+		t.Free()
+	}
+	err := tensor.Run(func(s *tensor.Scope) error {
+		for _, b := range m.blocks {
+			for _, p := range b.projections() {
+				w := p.product()
+				w.pack(s, m.Compute)
+				for _, l := range p.linears() {
+					release(l.Name+".weight", l.weight)
+					l.weight = tensor.Tensor{}
+				}
+				if i := slices.Index(m.shared, w.weight); i >= 0 {
+					m.shared = slices.Delete(m.shared, i, i+1)
+					w.weight.Free()
+				}
+				w.weight = tensor.Tensor{}
+			}
+		}
+		m.headPacked = s.Pack(m.head, false, false, m.Compute)
+		return nil
+	})
+	if m.head != m.tok {
+		release(headName, m.head)
+		m.head = tensor.Tensor{}
+	}
+	m.samples = true
+	return err
+}
+
+// whole panics where the weights are no more what they were loaded as.
+func (m *Model) whole(op string) {
+	if m.samples {
+		panic(&tensor.Error{Op: op, Text: "the model was made for sampling alone"})
+	}
 }
 
 // unpack releases what Pack made.

@@ -13,6 +13,7 @@ type replay struct {
 
 // forward returns the hidden states at the scored positions.
 func (p *replay) forward(s *tensor.Scope, m *Model) tensor.Tensor {
+	m.whole("Hidden")
 	p.around = m.surroundings(s, p.in)
 	x := m.embed(s, p.in)
 	for _, b := range m.blocks {

@@ -25,10 +25,10 @@ type SampleOptions struct {
 	IgnoreEOS    bool    // do not end at the model's end of text
 	// Stop, where not nil, is asked after each token whether the sample is complete. It must be a pure function.
 	Stop func(ids []int32) bool
-	// Seed and the sample's place (prompt, index) determine the random numbers of a sample, whatever the batch is. In float32
-	// the samples are the same for every batch, cache and number of threads. In bfloat16 they are the same for every number
-	// of threads; another batch may round a prompt's keys differently, and a near tie then falls the other way. On a GPU that
-	// is so in float32 too.
+	// Seed and the sample's place (prompt, index) determine the random numbers of a sample, whatever the batch is. In float32,
+	// and in bfloat16 where the CPU has a matrix unit, the samples are the same for every batch, cache and number of threads.
+	// In bfloat16 elsewhere they are the same for every number of threads; another batch may round a prompt's keys
+	// differently, and a near tie then falls the other way. On a GPU that is so in float32 too.
 	Seed uint64
 	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 1 GB. The batch size follows from it.
 	CacheBytes int64

@@ -138,7 +138,7 @@ func (t *Trainer) restore(round int) error {
 
 // merged returns the model with its adapters merged, for sampling.
 func (t *Trainer) merged() (*lm.Model, error) {
-	return t.adapter.Merge(t.Model, lm.Options{Weights: t.Model.Compute, Compute: t.Model.Compute})
+	return t.adapter.Merge(t.Model, lm.Options{Weights: t.Model.Compute, Compute: t.Model.Compute, Sampling: true})
 }
 
 func (t *Trainer) round(ctx context.Context, round int) error {

@@ -246,9 +246,13 @@ func (o *generateOptions) load(dir string) (*lm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	options := lm.Options{Weights: compute, Compute: compute, Sampling: true}
+	if o.adapter == "" {
+		return lm.Load(dir, options)
+	}
 	model, err := lm.Load(dir, lm.Options{Compute: compute})
-	if err != nil || o.adapter == "" {
-		return model, err
+	if err != nil {
+		return nil, err
 	}
 	defer model.Free()
 	adapter, err := lora.Load(o.adapter, model)
@@ -256,7 +260,7 @@ func (o *generateOptions) load(dir string) (*lm.Model, error) {
 		return nil, err
 	}
 	defer adapter.Free()
-	return adapter.Merge(model, lm.Options{Compute: compute})
+	return adapter.Merge(model, options)
 }
 
 // cutAt returns what of a text stands before the first of the stop texts, and whether there is one.
