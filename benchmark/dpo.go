@@ -57,7 +57,7 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 	steps := (len(pairs) + updatePairs - 1) / updatePairs
 	micro := o.Micro
 	if micro == 0 {
-		micro = 3
+		micro = 2
 	}
 	t, err := dpo.NewTrainer(m, a, loss, β, optim.Schedule{Kind: "linear", Peak: 1e-5, Total: steps}, [3]float64{0.9, 0.999, 1e-8}, 0, 1, updatePairs, micro)
 	if err != nil {

@@ -143,3 +143,58 @@ func TestTileAttention(t *testing.T) {
 		})
 	}
 }
+
+// A decoding step of GPT-2 small's attention in all layers: 20 prompts of 200 tokens, ten samples of each, 32 tokens far.
+func benchmarkAttend(b *testing.B, d DType) {
+	const prompts, samples, layers, heads, head, room, own = 20, 10, 12, 12, 64, 224, 64
+	err := Run(func(s *Scope) error {
+		var caches []*DecodeCache
+		for range layers {
+			zeros := func(n, a, b int64) Tensor { return s.Zeros(d, n, heads, a, b) }
+			caches = append(caches, &DecodeCache{Heads: heads, KVHeads: heads, Dim: head, Head: head, Scale: 0.125, DType: d, Tiles: d == BFloat16 && MatrixUnit(),
+				PrefixRoom: room, SuffixRoom: own, PrefixK: zeros(prompts, head, room), PrefixV: zeros(prompts, room, head),
+				SuffixK: zeros(prompts*samples, head, own), SuffixV: zeros(prompts*samples, own, head)})
+		}
+		var rows Rows
+		for i := range int32(prompts * samples) {
+			rows.Slot, rows.SuffixLen = append(rows.Slot, i), append(rows.SuffixLen, own/2)
+			rows.Prefix, rows.PrefixLen = append(rows.Prefix, i/samples), append(rows.PrefixLen, 200)
+		}
+		qkv := s.Zeros(Float32, prompts*samples, 3*heads*head)
+		for b.Loop() {
+			for _, c := range caches {
+				s.Do(func() { c.Attend(s, qkv, rows) })
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	bytes := float64(layers*heads*head*2*d.Size()) * float64(prompts*200+prompts*samples*own/2)
+	b.ReportMetric(bytes*float64(b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+}
+
+func BenchmarkAttendFloat32(b *testing.B)  { benchmarkAttend(b, Float32) }
+func BenchmarkAttendBFloat16(b *testing.B) { benchmarkAttend(b, BFloat16) }
+
+// One token for each of 200 rows of GPT-2's vocabulary.
+func BenchmarkDraw(b *testing.B) {
+	const n, vocab = 200, 50257
+	err := Run(func(s *Scope) error {
+		logits := s.FromFloat32(normals(rand.New(rand.NewPCG(1, 1)), n*vocab, 3), n, vocab)
+		u := make([]float64, n)
+		for i := range u {
+			u[i] = float64(i) / n
+		}
+		d := Sampler{Temperature: 1}
+		for b.Loop() {
+			d.Draw(s, logits, u, nil)
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "rows/s")
+}
