@@ -75,3 +75,24 @@ func benchmarkTrain(b *testing.B, d tensor.DType) {
 
 func BenchmarkTrainFloat32(b *testing.B)  { benchmarkTrain(b, tensor.Float32) }
 func BenchmarkTrainBFloat16(b *testing.B) { benchmarkTrain(b, tensor.BFloat16) }
+
+// Prompts read and one token drawn after each.
+func benchmarkPrefill(b *testing.B, d tensor.DType) {
+	m := benchmarkModel(b, d)
+	prompts, tokens := make([][]int32, 64), 0
+	for i := range prompts {
+		for range 200 + i%40 {
+			prompts[i] = append(prompts[i], int32((i*31+len(prompts[i])*7)%4096))
+		}
+		tokens += len(prompts[i])
+	}
+	for b.Loop() {
+		if _, err := m.Generate(b.Context(), prompts, 1, SampleOptions{Temperature: 1, MaxNewTokens: 1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(tokens*b.N)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+func BenchmarkPrefillFloat32(b *testing.B)  { benchmarkPrefill(b, tensor.Float32) }
+func BenchmarkPrefillBFloat16(b *testing.B) { benchmarkPrefill(b, tensor.BFloat16) }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,13 +43,15 @@ func (a *app) emitBench(r *benchmark.Result, err error) error {
 	})
 }
 
+// dtypes are the values of --dtype.
+var dtypes = []string{"auto", "float32", "bfloat16"}
+
 // benchType reads --dtype.
 func benchType(name string) (tensor.DType, error) {
-	switch name {
-	case "auto", "float32", "bfloat16":
-		return experiment.ComputeType(name), nil
+	if !slices.Contains(dtypes, name) {
+		return 0, usage(fmt.Errorf("bench: --dtype is %q, want %s", name, strings.Join(dtypes, ", ")))
 	}
-	return 0, usage(fmt.Errorf("bench: --dtype is %q, want auto, float32 or bfloat16", name))
+	return experiment.ComputeType(name), nil
 }
 
 func (a *app) benchGenerate() *cobra.Command {

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"popri/experiment"
@@ -20,15 +23,14 @@ import (
 	"popri/lm"
 	"popri/lora"
 	"popri/models"
-	"popri/tensor"
 	"popri/tokenizer"
 )
 
 // generateOptions are the flags of generate.
 type generateOptions struct {
-	model, adapter, prompts, out, dtype string
-	stop                                []string
-	samples                             int
+	model, adapter, prompts, out, dtype, cache string
+	stop                                       []string
+	samples                                    int
 	lm.SampleOptions
 }
 
@@ -76,7 +78,7 @@ The same seed gives the same samples, whatever else is in the file. Temperature 
 	f.StringVar(&o.adapter, "adapter", "", "PEFT folder of an adapter to merge into the model")
 	f.StringVar(&o.prompts, "prompts", "", "file of prompts, JSON lines")
 	f.StringVar(&o.out, "out", "", "file to write, .jsonl or .parquet (default: standard output)")
-	f.StringVar(&o.dtype, "dtype", "float32", "type of activations: float32 or bfloat16")
+	f.StringVar(&o.dtype, "dtype", "auto", "type of weights and products: auto (bfloat16 where the machine is fast at it), float32 or bfloat16")
 	f.StringArrayVar(&o.stop, "stop", nil, "a text that ends a sample and is not part of it; may be repeated")
 	f.IntVar(&o.samples, "samples", 1, "samples of each prompt (J)")
 	f.Float64Var(&o.Temperature, "temperature", 1, "divides the logits; 0 takes the likeliest token")
@@ -86,6 +88,7 @@ The same seed gives the same samples, whatever else is in the file. Temperature 
 	f.IntVar(&o.MinNewTokens, "min-new-tokens", 0, "tokens before which no end of text is drawn")
 	f.BoolVar(&o.IgnoreEOS, "ignore-eos", false, "do not end at the model's end of text")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the samples")
+	f.StringVar(&o.cache, "cache", "1 GiB", "memory for the samples' keys and values; how many samples are drawn at once follows from it")
 	return cmd
 }
 
@@ -117,9 +120,14 @@ func (o *generateOptions) check() error {
 	if o.MinNewTokens < 0 || o.MinNewTokens > o.MaxNewTokens {
 		bad("--min-new-tokens is %d, want 0 to %d", o.MinNewTokens, o.MaxNewTokens)
 	}
-	if _, err := parseDType(o.dtype); err != nil {
-		bad("--dtype: %v", err)
+	if !slices.Contains(dtypes, o.dtype) {
+		bad("--dtype is %q, want %s", o.dtype, strings.Join(dtypes, ", "))
 	}
+	cache, err := humanize.ParseBytes(o.cache)
+	if err != nil || cache < 1 || cache > math.MaxInt64 {
+		bad("--cache is %q, want a size such as 512MiB", o.cache)
+	}
+	o.CacheBytes = int64(cache)
 	for _, stop := range o.stop {
 		if stop == "" {
 			bad("--stop is empty")
@@ -135,16 +143,6 @@ func (o *generateOptions) check() error {
 		return errors.New(problems[0])
 	}
 	return fmt.Errorf("%d problems:\n  %s", len(problems), strings.Join(problems, "\n  "))
-}
-
-func parseDType(name string) (tensor.DType, error) {
-	switch name {
-	case "float32":
-		return tensor.Float32, nil
-	case "bfloat16":
-		return tensor.BFloat16, nil
-	}
-	return 0, fmt.Errorf("%q is neither float32 nor bfloat16", name)
 }
 
 func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
@@ -242,10 +240,7 @@ func writeLines(w io.Writer, lines []sampleLine) error {
 
 // load reads the model and merges the adapter into it.
 func (o *generateOptions) load(dir string) (*lm.Model, error) {
-	compute, err := parseDType(o.dtype)
-	if err != nil {
-		return nil, err
-	}
+	compute := experiment.ComputeType(o.dtype)
 	options := lm.Options{Weights: compute, Compute: compute, Sampling: true}
 	if o.adapter == "" {
 		return lm.Load(dir, options)

@@ -147,6 +147,12 @@ func TestGenerate(t *testing.T) {
 		t.Error("another seed gives the same samples")
 	}
 
+	// Nor does it matter how many are drawn at once, in float32.
+	_, whole, _ := popri(t, command("--dtype", "float32")...)
+	if _, out, errs := popri(t, command("--dtype", "float32", "--cache", "1B")...); !reflect.DeepEqual(lines(t, out), lines(t, whole)) {
+		t.Errorf("%s: with less memory the samples differ", errs)
+	}
+
 	// Greedy samples of a prompt are equal; an adapter changes them.
 	_, out, _ = popri(t, command("--temperature", "0")...)
 	greedy := lines(t, out)

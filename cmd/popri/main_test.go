@@ -169,6 +169,7 @@ func TestMistakes(t *testing.T) {
 			[]string{"--samples is 0", "--temperature is -1", "--top-p is 0", "--top-k is -1", "--max-new-tokens is 0", "x.csv"}},
 		{"generate --prompts p --temperature NaN", []string{"--temperature is NaN"}},
 		{"generate --prompts p --dtype int8", []string{"int8", "float32"}},
+		{"generate --prompts p --cache much", []string{"--cache", "much", "512MiB"}},
 		{"generate --prompts p --model nowhere", []string{"nowhere"}},
 	} {
 		code, out, errs := popri(t, strings.Fields(c.args)...)
