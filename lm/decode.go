@@ -48,15 +48,15 @@ func (m *Model) slotBytes(shape tensor.DecodeCache) int64 {
 
 // newCache makes one layer's cache.
 func (m *Model) newCache(s *tensor.Scope, c tensor.DecodeCache, places, slots int) *tensor.DecodeCache {
-	make := func(shape ...int64) tensor.Tensor {
+	room := func(shape ...int64) tensor.Tensor {
 		if c.Dim > c.Head {
 			return s.Zeros(c.DType, shape...) // the padding of heads takes part in products
 		}
 		return s.Empty(c.DType, shape...)
 	}
-	n, d, room, own := int64(c.KVHeads), int64(c.Dim), int64(c.PrefixRoom), int64(c.SuffixRoom)
-	c.PrefixK, c.PrefixV = make(int64(places), n, d, room), make(int64(places), n, room, d)
-	c.SuffixK, c.SuffixV = make(int64(slots), n, d, own), make(int64(slots), n, own, d)
+	n, d, shared, own := int64(c.KVHeads), int64(c.Dim), int64(c.PrefixRoom), int64(c.SuffixRoom)
+	c.PrefixK, c.PrefixV = room(int64(places), n, d, shared), room(int64(places), n, shared, d)
+	c.SuffixK, c.SuffixV = room(int64(slots), n, d, own), room(int64(slots), n, own, d)
 	return &c
 }
 
