@@ -221,15 +221,8 @@ func (f *File) leaf(name string, list bool) (leaf, error) {
 		}
 		if c.Leaf() {
 			l.index = c.Index()
-			if kind := c.Type().Kind(); kind != parquet.ByteArray {
+			if !isString(c.Type()) {
 				return wrong("holds %s, want strings", c.Type())
-			}
-			if t := c.Type().LogicalType(); t != nil {
-				switch t.Value.(type) {
-				case nil, *format.StringType, *format.EnumType:
-				default:
-					return wrong("holds %s, want strings", c.Type())
-				}
 			}
 			break
 		}
@@ -244,6 +237,19 @@ func (f *File) leaf(name string, list bool) (leaf, error) {
 		return wrong("is a list, want one string a row")
 	}
 	return l, nil
+}
+
+// isString reports whether values of the type are strings. The logical type comes first: a column without children that a
+// damaged file calls a list or a map has no kind.
+func isString(t parquet.Type) bool {
+	if logical := t.LogicalType(); logical != nil {
+		switch logical.Value.(type) {
+		case nil, *format.StringType, *format.EnumType:
+		default:
+			return false
+		}
+	}
+	return t.Kind() == parquet.ByteArray
 }
 
 // each calls do with every value of a column, in order, its bytes copied into a string.
