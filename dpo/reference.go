@@ -48,10 +48,7 @@ func (t *Trainer) ReferenceFrom(ctx context.Context, pairs []Pair, path string, 
 	if current {
 		adapter = t.Adapter
 	}
-	err = t.logProbs(ctx, pairs, adapter, func(i int, chosen, rejected float64) {
-		pairs[i].Reference, pairs[i].HasReference = [2]float64{chosen, rejected}, true
-	})
-	if err != nil {
+	if err := t.reference(ctx, pairs, adapter); err != nil {
 		return Cached{}, err
 	}
 	values := make([]float64, 0, 2*len(pairs))
@@ -112,10 +109,6 @@ func (t *Trainer) Key(lists ...[]Pair) (string, error) {
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
-
-// Check returns an error that names the first pair that the model cannot take: an empty prompt or completion, a token
-// outside the vocabulary, more tokens than its context.
-func (t *Trainer) Check(pairs []Pair) error { return t.check(pairs) }
 
 // referenceKey hashes what the reference log-probabilities of pairs depend on, to the last bit.
 func (t *Trainer) referenceKey(pairs []Pair, current bool) (string, error) {

@@ -117,7 +117,11 @@ func sums(sc *lm.Scored, pairs []Pair) []float64 {
 
 // Reference fills in the log-probabilities under the model with its adapters off.
 func (t *Trainer) Reference(ctx context.Context, pairs []Pair) error {
-	return t.logProbs(ctx, pairs, nil, func(i int, chosen, rejected float64) {
+	return t.reference(ctx, pairs, nil)
+}
+
+func (t *Trainer) reference(ctx context.Context, pairs []Pair, adapter lm.Adapter) error {
+	return t.logProbs(ctx, pairs, adapter, func(i int, chosen, rejected float64) {
 		pairs[i].Reference, pairs[i].HasReference = [2]float64{chosen, rejected}, true
 	})
 }
@@ -129,7 +133,7 @@ func (t *Trainer) LogProbs(ctx context.Context, pairs []Pair, each func(i int, c
 }
 
 func (t *Trainer) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter, each func(i int, chosen, rejected float64)) error {
-	if err := t.check(pairs); err != nil {
+	if err := t.Check(pairs); err != nil {
 		return err
 	}
 	g := t.group(pairs, 2) // there are no activations to keep
@@ -147,7 +151,9 @@ func (t *Trainer) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter
 	})
 }
 
-func (t *Trainer) check(pairs []Pair) error {
+// Check returns an error that names the first pair that the model cannot take: an empty prompt or completion, a token
+// outside the vocabulary, more tokens than its context.
+func (t *Trainer) Check(pairs []Pair) error {
 	for i, p := range pairs {
 		if len(p.Prompt) == 0 || len(p.Chosen) == 0 || len(p.Rejected) == 0 {
 			return fmt.Errorf("dpo: pair %d has an empty prompt or completion (%d, %d, %d tokens)", i, len(p.Prompt), len(p.Chosen), len(p.Rejected))
@@ -164,7 +170,7 @@ func (t *Trainer) check(pairs []Pair) error {
 // Step does one update on the mean loss of pairs, whose reference log-probabilities must be there. A loss or gradient that
 // is not finite changes nothing and is a [*NonFinite], which names the pairs.
 func (t *Trainer) Step(pairs []Pair) (Metrics, error) {
-	if err := t.check(pairs); err != nil {
+	if err := t.Check(pairs); err != nil {
 		return Metrics{}, err
 	}
 	m := Metrics{Step: t.done + 1, LearningRate: t.Schedule.At(t.position), NumTokens: t.tokens + countTokens(pairs), Pairs: len(pairs)}

@@ -47,7 +47,7 @@ func (m *Model) slotBytes(shape tensor.DecodeCache) int64 {
 }
 
 // newCache makes one layer's cache.
-func (m *Model) newCache(s *tensor.Scope, c tensor.DecodeCache, places, slots int) *tensor.DecodeCache {
+func newCache(s *tensor.Scope, c tensor.DecodeCache, places, slots int) *tensor.DecodeCache {
 	room := func(shape ...int64) tensor.Tensor {
 		if c.Dim > c.Head {
 			return s.Zeros(c.DType, shape...) // the padding of heads takes part in products
@@ -86,18 +86,4 @@ func (m *Model) prefillAttention(s *tensor.Scope, caches []*tensor.DecodeCache, 
 		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, v)
 		return a.attend(s, q, k, v, mask, m.scale())
 	}
-}
-
-// attendCache is one decoding step of attention over a cache, [R, N·D]. Where only the kernel wants heads padded, they are
-// padded with zeros, which changes no product.
-func (m *Model) attendCache(s *tensor.Scope, c *tensor.DecodeCache, qkv tensor.Tensor, rows tensor.Rows) tensor.Tensor {
-	d, padded := int64(c.Head), int64(c.Dim)
-	if c.Tiles || d == padded {
-		return c.Attend(s, qkv, rows)
-	}
-	heads := s.View(qkv, -1, d)
-	heads = s.Cat(1, heads, s.Zeros(tensor.Float32, heads.Size(0), padded-d))
-	y := c.Attend(s, s.View(heads, 1, qkv.Size(1), -1), rows)
-	y = s.Narrow(s.View(y, int64(len(rows.Slot)), int64(c.Heads), padded), 2, 0, d)
-	return s.Reshape(y, int64(len(rows.Slot)), int64(c.Heads)*d)
 }

@@ -4,42 +4,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sort"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"popri/tensor"
+	"popri/tensor/tensortest"
 )
-
-// sortedCut says which ids stay, by sorting all of them.
-func sortedCut(row []float32, k int, p, temperature float64) map[int]bool {
-	ids := make([]int, len(row))
-	for i := range ids {
-		ids[i] = i
-	}
-	sort.SliceStable(ids, func(a, b int) bool { return row[ids[a]] > row[ids[b]] })
-	if k > 0 && k < len(ids) {
-		ids = ids[:k]
-	}
-	if p > 0 && p < 1 {
-		total, sum := 0.0, 0.0
-		for _, i := range ids {
-			total += math.Exp((float64(row[i]) - float64(row[ids[0]])) / temperature)
-		}
-		for n, i := range ids {
-			if sum += math.Exp((float64(row[i]) - float64(row[ids[0]])) / temperature); sum >= p*total {
-				ids = ids[:n+1]
-				break
-			}
-		}
-	}
-	keep := map[int]bool{}
-	for _, i := range ids {
-		keep[i] = true
-	}
-	return keep
-}
 
 // Samples' first tokens must be as frequent as the truncated softmax says, for every setting.
 func TestSamplesFollowTheSoftmax(t *testing.T) {
@@ -63,7 +34,7 @@ func TestSamplesFollowTheSoftmax(t *testing.T) {
 			observed[s.IDs[0]]++
 		}
 		row := append([]float32{}, last...)
-		keep := sortedCut(row, o.TopK, o.TopP, o.Temperature)
+		keep := tensortest.SortedCut(row, o.TopK, o.TopP, o.Temperature)
 		expected, total := make([]float64, v), 0.0
 		for i := range keep {
 			expected[i] = math.Exp(float64(row[i]) / o.Temperature)

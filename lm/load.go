@@ -155,9 +155,12 @@ func assemble(config Config, o Options, get source) (*Model, error) {
 		}
 	}
 	if o.Sampling {
-		err = m.packOnly()
+		if err := m.packOnly(); err != nil {
+			m.Free()
+			return nil, err
+		}
 	}
-	return m, err
+	return m, nil
 }
 
 // Errors about a checkpoint's tensors that are reported together; all the others are mostly the same.

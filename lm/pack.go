@@ -13,17 +13,22 @@ func (m *Model) Pack() error {
 	if !tensor.MatrixUnit() || m.packed() || m.tok.RequiresGrad() {
 		return nil
 	}
+	return m.pack(func(projection) {})
+}
+
+// pack lays all weights out and tells done of each projection.
+func (m *Model) pack(done func(p projection)) error {
 	return tensor.Run(func(s *tensor.Scope) error {
-		for _, w := range m.products() {
-			w.pack(s, m.Compute)
+		for _, b := range m.blocks {
+			for _, p := range b.projections() {
+				w := p.product()
+				w.packed = s.Pack(w.weight, w.InOut, w.gates && w.weight.Size(0)%32 == 0, m.Compute)
+				done(p)
+			}
 		}
 		m.headPacked = s.Pack(m.head, false, false, m.Compute)
 		return nil
 	})
-}
-
-func (w *matrix) pack(s *tensor.Scope, d tensor.DType) {
-	w.packed = s.Pack(w.weight, w.InOut, w.gates && w.weight.Size(0)%32 == 0, d)
 }
 
 // packOnly is Pack with the originals released, but for the embeddings.
@@ -31,32 +36,25 @@ func (m *Model) packOnly() error {
 	if !tensor.MatrixUnit() {
 		return nil
 	}
-	release := func(name string, t tensor.Tensor) {
+	release := func(name string, t *tensor.Tensor) {
 		delete(m.params, name)
 		t.Free()
+		*t = tensor.Tensor{}
 	}
-	err := tensor.Run(func(s *tensor.Scope) error {
-		for _, b := range m.blocks {
-			for _, p := range b.projections() {
-				w := p.product()
-				w.pack(s, m.Compute)
-				for _, l := range p.linears() {
-					release(l.Name+".weight", l.weight)
-					l.weight = tensor.Tensor{}
-				}
-				if i := slices.Index(m.shared, w.weight); i >= 0 {
-					m.shared = slices.Delete(m.shared, i, i+1)
-					w.weight.Free()
-				}
-				w.weight = tensor.Tensor{}
-			}
+	err := m.pack(func(p projection) {
+		w := p.product()
+		i := slices.Index(m.shared, w.weight)
+		for _, l := range p.linears() {
+			release(l.Name+".weight", &l.weight)
 		}
-		m.headPacked = s.Pack(m.head, false, false, m.Compute)
-		return nil
+		if i >= 0 { // the parts' joined memory
+			m.shared[i].Free()
+			m.shared = slices.Delete(m.shared, i, i+1)
+			w.weight = tensor.Tensor{}
+		}
 	})
 	if m.head != m.tok {
-		release(headName, m.head)
-		m.head = tensor.Tensor{}
+		release(headName, &m.head)
 	}
 	m.samples = true
 	return err

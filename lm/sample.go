@@ -164,7 +164,7 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	perBatch := max(1, prefillTokens/longest)
 	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
 	for range g.m.Config.Layers {
-		g.layers = append(g.layers, g.m.newCache(s, shape, places, slots))
+		g.layers = append(g.layers, newCache(s, shape, places, slots))
 	}
 	for i := places - 1; i >= 0; i-- {
 		g.free = append(g.free, int32(i))
@@ -277,7 +277,7 @@ func (g *generation) step(s *tensor.Scope) error {
 	}
 	in := Input{IDs: s.FromInt64(ids, 1, full), Positions: s.FromInt64(pos, 1, full)}
 	hidden := g.m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
-		y := g.m.attendCache(s, g.layers[layer], qkv, rows)
+		y := g.layers[layer].Attend(s, qkv, rows)
 		if full > n {
 			y = s.Cat(0, y, s.Zeros(y.DType(), full-n, y.Size(1)))
 		}

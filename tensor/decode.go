@@ -21,7 +21,7 @@ type DecodeCache struct {
 	Scale               float32
 	DType               DType // of what is stored: Float32 or BFloat16
 	Tiles               bool
-	Head                int    // width of a head in what is given, up to Dim; without Tiles it is Dim
+	Head                int    // width of a head in what is given, up to Dim; the rest is zeros
 	PrefixK, PrefixV    Tensor // [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
 	PrefixRoom          int
 	SuffixK, SuffixV    Tensor // [slots, KVHeads, Dim, SuffixRoom], [slots, KVHeads, SuffixRoom, Dim]
@@ -60,45 +60,66 @@ func (c *DecodeCache) kernel() *C.popri_cache {
 	return layer
 }
 
-// check panics unless the cache is one for tiles and qkv is what it takes.
-func (c *DecodeCache) check(op string, qkv Tensor) {
-	if !c.Tiles || c.DType != BFloat16 || !MatrixUnit() || c.Dim%32 != 0 || c.PrefixRoom%32 != 0 || c.SuffixRoom%16 != 0 || c.Head > c.Dim ||
+// onTiles gives f, on several threads, shares of n items, each with scratch of its own, and returns what they fill: a
+// bfloat16 tensor of the given shape. It panics unless the cache is one for tiles and qkv is what it takes.
+func (c *DecodeCache) onTiles(s *Scope, op string, qkv Tensor, n int, shape []int64, f func(layer *C.popri_cache, from, to C.int, in *C.float, out *C.uint16_t, scratch unsafe.Pointer)) Tensor {
+	if c.DType != BFloat16 || !MatrixUnit() || c.Dim%32 != 0 || c.PrefixRoom%32 != 0 || c.SuffixRoom%16 != 0 || c.Head > c.Dim ||
 		qkv.Size(-1) != int64((c.Heads+2*c.KVHeads)*c.Head) {
 		panic(&Error{Op: op, Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("a cache of %v, %d heads and %d of keys, %d of %d wide, rooms %d and %d does not fit the matrix unit",
 			c.DType, c.Heads, c.KVHeads, c.Head, c.Dim, c.PrefixRoom, c.SuffixRoom)})
 	}
+	out := s.Empty(BFloat16, shape...)
+	in, layer := qkv.View32(), c.kernel()
+	defer C.free(unsafe.Pointer(layer))
+	s.parallel(n, func(from, to int) {
+		scratch := make([]float32, C.popri_attend_scratch(layer)/4)
+		f(layer, C.int(from), C.int(to), cfloats(in), (*C.uint16_t)(C.at_data_ptr(out.c)), unsafe.Pointer(&scratch[0]))
+	})
+	return out
 }
 
 // Prefill does the causal attention within prompts, with Tiles. qkv is float32 [B, T, (Heads+2·KVHeads)·Head], of which
 // lengths count in each row. The keys and values go to the prompts' places, and the result is bfloat16 [B, T, Heads·Head].
 func (c *DecodeCache) Prefill(s *Scope, qkv Tensor, places, lengths []int32) Tensor {
-	c.check("Prefill", qkv)
 	shape := qkv.Shape()
 	for i, n := range lengths {
-		if len(shape) != 3 || int(shape[0]) != len(lengths) || len(places) != len(lengths) || n < 1 || int64(n) > shape[1] || int(n) > c.PrefixRoom || int64(places[i]) >= c.PrefixK.Size(0) {
+		if !c.Tiles || len(shape) != 3 || int(shape[0]) != len(lengths) || len(places) != len(lengths) || n < 1 || int64(n) > shape[1] || int(n) > c.PrefixRoom || int64(places[i]) >= c.PrefixK.Size(0) {
 			panic(&Error{Op: "Prefill", Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("prompt %d of %d tokens for place %d does not fit", i, n, places[i])})
 		}
 	}
-	out := s.Empty(BFloat16, shape[0], shape[1], int64(c.Heads*c.Head))
-	in, layer := qkv.View32(), c.kernel()
-	defer C.free(unsafe.Pointer(layer))
-	s.parallel(len(lengths), func(from, to int) {
-		scratch := make([]float32, C.popri_attend_scratch(layer)/4)
-		C.popri_prefill_tiles(layer, C.int(from), C.int(to), C.int(shape[1]), cfloats(in), (*C.uint16_t)(C.at_data_ptr(out.c)), cints(places), cints(lengths), unsafe.Pointer(&scratch[0]))
-	})
-	return out
+	return c.onTiles(s, "Prefill", qkv, len(lengths), []int64{shape[0], shape[1], int64(c.Heads * c.Head)},
+		func(layer *C.popri_cache, from, to C.int, in *C.float, out *C.uint16_t, scratch unsafe.Pointer) {
+			C.popri_prefill_tiles(layer, from, to, C.int(shape[1]), in, out, cints(places), cints(lengths), scratch)
+		})
 }
 
 // Attend does one decoding step of attention. qkv is float32 [R, (Heads+2·KVHeads)·Head]: each row's query, key and value.
 // The key and value are stored at SuffixLen, and the result [R, Heads·Head] is the attention over the prompt's part, the
 // row's own part and the new token, float32 or, with Tiles, bfloat16.
 func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
+	n := len(rows.Slot)
 	if c.Tiles {
-		return c.attendTiles(s, qkv, rows)
+		return c.onTiles(s, "Attend", qkv, n, []int64{int64(n), int64(c.Heads * c.Head)},
+			func(layer *C.popri_cache, from, to C.int, in *C.float, out *C.uint16_t, scratch unsafe.Pointer) {
+				C.popri_attend_tiles(layer, from, to, in, out, cints(rows.Slot), cints(rows.SuffixLen), cints(rows.Prefix), cints(rows.PrefixLen), scratch)
+			})
 	}
-	if c.Dim%16 != 0 || c.PrefixRoom%16 != 0 || c.SuffixRoom%16 != 0 || (c.DType != Float32 && c.DType != BFloat16) {
-		panic(&Error{Op: "Attend", Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("head dimension %d and rooms %d and %d must be multiples of 16, %v not float32 or bfloat16", c.Dim, c.PrefixRoom, c.SuffixRoom, c.DType)})
+	if c.Dim%16 != 0 || c.PrefixRoom%16 != 0 || c.SuffixRoom%16 != 0 || (c.DType != Float32 && c.DType != BFloat16) || c.Head < 1 || c.Head > c.Dim {
+		panic(&Error{Op: "Attend", Shapes: []string{qkv.describe()}, Text: fmt.Sprintf("head dimension %d and rooms %d and %d must be multiples of 16, heads %d wide fit in, %v be float32 or bfloat16", c.Dim, c.PrefixRoom, c.SuffixRoom, c.Head, c.DType)})
 	}
+	if c.Head == c.Dim {
+		return c.attend(s, qkv, rows)
+	}
+	// Zeros fill the heads up, which changes no product.
+	head, dim, heads := int64(c.Head), int64(c.Dim), int64(c.Heads+2*c.KVHeads)
+	wide := s.View(qkv, -1, head)
+	wide = s.Cat(1, wide, s.Zeros(Float32, wide.Size(0), dim-head))
+	y := s.View(c.attend(s, s.View(wide, -1, heads*dim), rows), int64(n), int64(c.Heads), dim)
+	return s.Reshape(s.Narrow(y, 2, 0, head), int64(n), int64(c.Heads)*head)
+}
+
+// attend is Attend for heads as wide as they are stored, without Tiles.
+func (c *DecodeCache) attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	if !s.native("Attend", qkv, c.PrefixK, c.PrefixV, c.SuffixK, c.SuffixV) {
 		return c.portable(s, qkv, rows)
 	}
@@ -111,20 +132,6 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 		scratch := make([]float32, 5*(c.PrefixRoom+c.SuffixRoom+32))
 		C.popri_attend(layer, C.int(from), C.int(to), cfloats(in), cfloats(o), cints(rows.Slot), cints(rows.SuffixLen),
 			cints(rows.Prefix), cints(rows.PrefixLen), cfloats(scratch))
-	})
-	return out
-}
-
-func (c *DecodeCache) attendTiles(s *Scope, qkv Tensor, rows Rows) Tensor {
-	c.check("Attend", qkv)
-	n := len(rows.Slot)
-	out := s.Empty(BFloat16, int64(n), int64(c.Heads*c.Head))
-	in, layer := qkv.View32(), c.kernel()
-	defer C.free(unsafe.Pointer(layer))
-	s.parallel(n, func(from, to int) {
-		scratch := make([]float32, C.popri_attend_scratch(layer)/4)
-		C.popri_attend_tiles(layer, C.int(from), C.int(to), cfloats(in), (*C.uint16_t)(C.at_data_ptr(out.c)), cints(rows.Slot), cints(rows.SuffixLen),
-			cints(rows.Prefix), cints(rows.PrefixLen), unsafe.Pointer(&scratch[0]))
 	})
 	return out
 }

@@ -38,7 +38,7 @@ type Packed struct {
 func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	shape := w.Shape()
 	t := w.DType()
-	if !MatrixUnit() || len(shape) != 2 || (t != Float32 && t != BFloat16) || (d != Float32 && d != BFloat16) || C.at_device(w.c) >= 0 {
+	if !MatrixUnit() || len(shape) != 2 || (t != Float32 && t != BFloat16) || (d != Float32 && d != BFloat16) || w.at() != CPU {
 		panic(&Error{Op: "Pack", Shapes: []string{w.describe()}, Text: fmt.Sprintf("for products of %v it must be a matrix on a CPU with a matrix unit", d)})
 	}
 	w = s.Contiguous(w)
@@ -91,7 +91,7 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	if e.DType == 0 {
 		e.DType = t
 	}
-	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || (e.DType != Float32 && e.DType != BFloat16) || C.at_device(x.c) >= 0 {
+	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || (e.DType != Float32 && e.DType != BFloat16) || x.at() != CPU {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: fmt.Sprintf("the weight maps %d values to %d", p.In, p.Out)})
 	}
 	width := p.Out

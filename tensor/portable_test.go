@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/tensor/tensortest"
 )
 
 var infinity = float32(math.Inf(1))
@@ -88,7 +90,7 @@ func TestAttend(t *testing.T) {
 						}
 						return s.Clone(y)
 					}
-					c := &DecodeCache{Heads: h, KVHeads: kv, Dim: dim, Scale: float32(scale), DType: d, PrefixRoom: prefixRoom, SuffixRoom: suffixRoom,
+					c := &DecodeCache{Heads: h, KVHeads: kv, Dim: dim, Head: dim, Scale: float32(scale), DType: d, PrefixRoom: prefixRoom, SuffixRoom: suffixRoom,
 						PrefixK: cache(pk, prefixes, prefixRoom, true), PrefixV: cache(pv, prefixes, prefixRoom, false),
 						SuffixK: cache(sk, slots, suffixRoom, true), SuffixV: cache(sv, slots, suffixRoom, false)}
 					r.pk, r.pv = s.Float64s(s.Transpose(c.PrefixK, 2, 3)), s.Float64s(c.PrefixV)
@@ -220,7 +222,7 @@ func TestDraw(t *testing.T) {
 					}
 					continue
 				}
-				keep := sortedCut(row, d.TopK, d.TopP, d.Temperature)
+				keep := tensortest.SortedCut(row, d.TopK, d.TopP, d.Temperature)
 				total, below := 0.0, 0.0
 				for k, x := range row {
 					if p := math.Exp(float64(x-top) / d.Temperature); keep[k] {

@@ -3,38 +3,10 @@ package tensor
 import (
 	"math"
 	"math/rand/v2"
-	"sort"
 	"testing"
-)
 
-// sortedCut says which ids stay, by sorting all of them.
-func sortedCut(row []float32, k int, p, temperature float64) map[int]bool {
-	ids := make([]int, len(row))
-	for i := range ids {
-		ids[i] = i
-	}
-	sort.SliceStable(ids, func(a, b int) bool { return row[ids[a]] > row[ids[b]] })
-	if k > 0 && k < len(ids) {
-		ids = ids[:k]
-	}
-	if p > 0 && p < 1 {
-		total, sum := 0.0, 0.0
-		for _, i := range ids {
-			total += math.Exp((float64(row[i]) - float64(row[ids[0]])) / temperature)
-		}
-		for n, i := range ids {
-			if sum += math.Exp((float64(row[i]) - float64(row[ids[0]])) / temperature); sum >= p*total {
-				ids = ids[:n+1]
-				break
-			}
-		}
-	}
-	keep := map[int]bool{}
-	for _, i := range ids {
-		keep[i] = true
-	}
-	return keep
-}
+	"popri/tensor/tensortest"
+)
 
 func TestTruncation(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -58,7 +30,7 @@ func TestTruncation(t *testing.T) {
 		if trial%3 == 1 {
 			p = 1
 		}
-		want := sortedCut(row, k, p, temperature)
+		want := tensortest.SortedCut(row, k, p, temperature)
 		got := append([]float32{}, row...)
 		c.apply(got, k, p, temperature)
 		for i := range row {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -181,12 +182,7 @@ texts, and writes one Parquet file. An empty place in the list leaves its split 
 			if err != nil {
 				return usage(err)
 			}
-			if name != "" {
-				p.Name = name
-			}
-			if unit != "" {
-				p.Unit = unit
-			}
+			p.Name, p.Unit = cmp.Or(name, p.Name), cmp.Or(unit, p.Unit)
 			return a.writeClients("data import", out, p)
 		},
 	}
@@ -258,12 +254,7 @@ the embedded default is written out, and with --public the texts that its prompt
 					return usage(err)
 				}
 			}
-			if name != "" {
-				p.Name = name
-			}
-			if unit != "" {
-				p.Unit = unit
-			}
+			p.Name, p.Unit = cmp.Or(name, p.Name), cmp.Or(unit, p.Unit)
 			return a.writeClients("data build", out, p)
 		},
 	}

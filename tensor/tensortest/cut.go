@@ -1,0 +1,36 @@
+// Package tensortest holds what tests of sampling in several packages compare with.
+package tensortest
+
+import (
+	"math"
+	"sort"
+)
+
+// SortedCut says which ids top-k k and then top-p p leave of a row of logits, by sorting all of them.
+func SortedCut(row []float32, k int, p, temperature float64) map[int]bool {
+	ids := make([]int, len(row))
+	for i := range ids {
+		ids[i] = i
+	}
+	sort.SliceStable(ids, func(a, b int) bool { return row[ids[a]] > row[ids[b]] })
+	if k > 0 && k < len(ids) {
+		ids = ids[:k]
+	}
+	if p > 0 && p < 1 {
+		total, sum := 0.0, 0.0
+		for _, i := range ids {
+			total += math.Exp((float64(row[i]) - float64(row[ids[0]])) / temperature)
+		}
+		for n, i := range ids {
+			if sum += math.Exp((float64(row[i]) - float64(row[ids[0]])) / temperature); sum >= p*total {
+				ids = ids[:n+1]
+				break
+			}
+		}
+	}
+	keep := map[int]bool{}
+	for _, i := range ids {
+		keep[i] = true
+	}
+	return keep
+}
