@@ -1,7 +1,7 @@
 package accountant
 
-// Accountant bounds the privacy of a sequence of events, each of which may have been chosen after seeing the earlier
-// ones' outcomes as long as its noise, sampling and count were fixed beforehand.
+// Accountant bounds the privacy loss of a sequence of events. Each event may depend on the outcomes of earlier events,
+// but its noise, sampling and count must be fixed beforehand.
 type Accountant interface {
 	// Name is how reports call it: "exact", "rdp", "pld".
 	Name() string
@@ -14,14 +14,14 @@ type Accountant interface {
 	Delta(events []Event, epsilon float64) (float64, error)
 }
 
-// All returns every accountant that gives bounds for the relation, the tightest first. Those that do not cover some
-// event answer with [ErrNotApplicable].
+// All returns every accountant that gives bounds for the relation, the tightest first. An accountant that does not
+// cover some event answers with [ErrNotApplicable].
 func All(r Relation) []Accountant {
 	return []Accountant{Exact{Relation: r}, PLD{Relation: r}, RDP{Relation: r}}
 }
 
-// merge joins events that differ in their count alone, in the order in which they first occur, so that one list of
-// releases gives one sum whatever way it was put together. Events without releases go.
+// merge joins events that differ in their count alone, in the order of their first occurrence, so that equal releases
+// give equal sums however they were listed. Events without releases are dropped.
 func merge(events []Event) []Event {
 	var out []Event
 	at := map[Event]int{}

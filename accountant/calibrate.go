@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Plan is what is to be calibrated: releases of one kind, after those that were already made.
+// Plan says what to calibrate: releases of one kind, after releases that were already made.
 type Plan struct {
 	// Before are releases that have spent some of the budget already.
 	Before []Event
-	// Each says what every further release is like; the field asked for is ignored.
+	// Each describes every further release; the field that is computed is ignored.
 	Each Event
 }
 
@@ -20,12 +20,12 @@ func (p Plan) with(sigma float64, count int) []Event {
 	return append(append([]Event(nil), p.Before...), e)
 }
 
-// sigmaTolerance is how close calibration comes to the least noise, relatively.
+// sigmaTolerance is the relative distance to the least noise at which calibration stops.
 const sigmaTolerance = 1e-9
 
-// Sigma returns the least noise multiplier with which Each.Count releases stay within (ε, δ) by the accountant:
-// conservative, in that Epsilon of the result is at most epsilon, and within a relative 1e-9 of the least, or as close
-// as makes no difference of 1e-9 to ε. It returns 0 where no noise is needed (no releases, or ε = +Inf).
+// Sigma returns the least noise multiplier with which Each.Count releases stay within (ε, δ) by the accountant. The
+// result is conservative: its Epsilon is at most epsilon. It exceeds the least by a relative 1e-9 at most, or by so
+// little that ε changes by less than 1e-9. Sigma returns 0 where no noise is needed (no releases, or ε = +Inf).
 func (p Plan) Sigma(a Accountant, epsilon, delta float64) (float64, error) {
 	probe := p.Each
 	probe.Sigma = 1
@@ -44,7 +44,7 @@ func (p Plan) Sigma(a Accountant, epsilon, delta float64) (float64, error) {
 	}
 	spends := func(sigma float64) (float64, error) { return a.Epsilon(p.with(sigma, p.Each.Count), delta) }
 
-	// ok suffices, short does not: the first sigma to try decides which of the two moves out first.
+	// ok suffices and short does not; the first sigma that is tried decides which of the two moves first.
 	short, ok := 0.0, math.Sqrt(float64(p.Each.Count))*probe.hit()
 	over, under := math.Inf(1), 0.0 // ε at short and at ok
 	for {
@@ -71,7 +71,8 @@ func (p Plan) Sigma(a Accountant, epsilon, delta float64) (float64, error) {
 			return ok, nil
 		}
 	}
-	// Every third step halves the interval; the others follow ln ε as a line in ln σ, from both ends towards the root.
+	// Every third step halves the interval. The other steps interpolate ln ε linearly in ln σ, from both ends towards
+	// the root.
 	for step := 0; ok-short > sigmaTolerance*ok && !(under >= epsilon*(1-1e-10)); step++ {
 		middle := short + (ok-short)/2
 		if step%3 != 2 && under > 0 && !math.IsInf(over, 1) {

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// CLT is the central-limit approximation of many Poisson-sampled Gaussian releases (Bu, Dong, Long and Su 2020):
-// a Gaussian release with μ = q·√(T·(e^(1/σ²) − 1)). It is no bound, and lies below the truth where releases are few or
-// noise is small, so [All] leaves it out; it is here to compare with what others print.
+// CLT is the central-limit approximation of many Poisson-sampled Gaussian releases (Bu, Dong, Long and Su 2020): a
+// Gaussian release with μ = q·√(T·(e^(1/σ²) − 1)). It is not a bound: it is too low for few releases or little noise.
+// So [All] leaves it out; it serves to compare with figures that others print.
 type CLT struct{}
 
 // Name implements [Accountant].

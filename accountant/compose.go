@@ -13,10 +13,10 @@ type release struct {
 	count int
 }
 
-// total is the sum of independent losses, known where it decides about δ. It is computed under exponential tilting:
+// total is the sum of independent losses, computed where it decides about δ. The computation uses exponential tilting:
 // with K(λ) = ln E[e^(λL)] summed over all releases, each distribution is multiplied by e^(λ·loss), which moves the
-// bulk of the sum to the losses around ε that δ depends on. Rounding errors of the Fourier transform and what the
-// window cuts off are then small beside δ itself, however small it is, and the window need not be wide.
+// bulk of the sum to the losses around ε that δ depends on. The rounding errors of the Fourier transform and the mass
+// outside the window are then small compared with δ, however small δ is, and the window can be narrow.
 type total struct {
 	step     float64
 	lambda   float64
@@ -25,14 +25,14 @@ type total struct {
 	w        []float64 // tilted probabilities
 	missing  float64   // bound on the tilted probability beyond either end of the window
 	infinity float64   // probability of an infinite loss
-	slack    float64   // by how much the sum on the grid may exceed the true one, but with probability …
+	slack    float64   // by how much the grid's sum may exceed the true one, except with probability …
 	doubt    float64
 }
 
 // windowTail is the tilted probability that may lie outside the window.
 const windowTail = 1e-11
 
-// mostPoints bounds window and grid, and with them memory and time.
+// mostPoints bounds window and grid, and so memory and time.
 const mostPoints = 1 << 23
 
 // cumulant returns K(λ) for all releases; +Inf where it overflows.
@@ -46,7 +46,7 @@ func cumulant(releases []release, lambda float64) float64 {
 
 // logMoment returns ln E[e^(λL); L finite].
 func (l losses) logMoment(lambda float64) float64 {
-	// The largest exponent is at one of the ends of the grid; relative to the loss 0 they may overflow.
+	// The largest exponent is at one end of the grid. Powers are formed relative to the loss 0 and may overflow.
 	lead := math.Max(lambda*float64(l.first)*l.step, lambda*float64(l.first+len(l.f)-1)*l.step)
 	shift := 0.0
 	if lead > 650 {
@@ -67,8 +67,7 @@ func (l losses) logMoment(lambda float64) float64 {
 	return math.Log(sum+block) + shift
 }
 
-// powers returns e^(λ·step) and over how many points it may be multiplied up before rounding or range ask for a fresh
-// exponential.
+// powers returns e^(λ·step), and over how many points it may be multiplied up before a fresh exponential is needed.
 func (l losses) powers(lambda float64) (ratio float64, run int) {
 	if math.Abs(lambda)*l.step > 1 {
 		return 0, 1
@@ -76,8 +75,7 @@ func (l losses) powers(lambda float64) (ratio float64, run int) {
 	return math.Exp(lambda * l.step), 64
 }
 
-// compose convolves the releases under the tilt lambda ≥ 0. Doubt is the probability that the bound from below may
-// leave out.
+// compose convolves the releases under the tilt lambda ≥ 0. Doubt is the probability that the lower bound may neglect.
 func compose(releases []release, lambda, doubt float64) total {
 	step := releases[0].step
 	t := total{step: step, lambda: lambda, log: cumulant(releases, lambda), doubt: doubt}
@@ -142,10 +140,10 @@ func compose(releases []release, lambda, doubt float64) total {
 	return t
 }
 
-// window returns losses between which the tilted sum lies but for windowTail at each end, by Chernoff's bound.
+// window returns losses between which the tilted sum lies, except for windowTail at each end, by Chernoff's bound.
 func window(releases []release, lambda, log float64) (low, high float64) {
 	const nudge = 1e-4
-	// The variance under the tilt sets the scale at which to look for the best exponent.
+	// The variance under the tilt gives the scale of the search for the best exponent.
 	var mean, variance float64
 	for _, r := range releases {
 		m, v := r.tiltedMoments(lambda)
@@ -159,13 +157,13 @@ func window(releases []release, lambda, log float64) (low, high float64) {
 	for _, s := range tries {
 		high = math.Min(high, (cumulant(releases, lambda+s)-log+need)/s)
 	}
-	if lambda > 0 { // where the tilt presses everything to an end of the grid, less of it is the right scale
+	if lambda > 0 { // where the tilt presses everything to one end of the grid, a smaller tilt gives the scale
 		tries = append(tries, lambda/2, lambda)
 	}
 	for _, s := range tries {
 		low = math.Max(low, -(cumulant(releases, lambda-s)-log+need)/s)
 	}
-	// Nor can the sum leave the grids.
+	// The sum cannot leave the grids.
 	var least, most float64
 	for _, r := range releases {
 		least += float64(r.count) * float64(r.first) * r.step
@@ -219,7 +217,7 @@ func fastSize(n int) int {
 	return best
 }
 
-// transforms keeps the tables of sines for sizes that come again, as in calibration.
+// transforms keeps the tables of sines for sizes that occur again, as in calibration.
 var transforms = transformPool{pools: map[int]*sync.Pool{}}
 
 type transformPool struct {
@@ -272,20 +270,20 @@ func (t total) finite(epsilon float64) float64 {
 func (t total) epsilon(delta float64) (upper, lower float64, found bool) {
 	upper, found = t.solve(delta - t.infinity - t.beyond())
 	if !found || math.IsInf(upper, 1) {
-		return upper, 0, found // nothing is known of an ε beyond all losses but that it is large
+		return upper, 0, found // of an ε beyond all losses it is only known that it is large
 	}
 	allowed := delta + t.doubt + 2*t.missing*math.Exp(t.log-t.lambda*upper)
 	lower, _ = t.solve(allowed)
 	return upper, math.Max(0, lower-t.slack), true
 }
 
-// solve returns the ε ≥ 0 at which the finite part of δ is target. The finite part is Σ_{l>ε} p(l) − e^ε·Σ_{l>ε} q(l),
-// so going down from the top of the window, the point before which it passes the target gives ε in closed form.
+// solve returns the ε ≥ 0 at which the finite part of δ is target. The finite part is Σ_{l>ε} p(l) − e^ε·Σ_{l>ε} q(l).
+// Going down from the top of the window, the first point at which it exceeds the target gives ε in closed form.
 func (t total) solve(target float64) (float64, bool) {
 	if target <= 0 {
 		return math.Inf(1), true
 	}
-	// Sums relative to e^(K − λ·r) with r a loss at which the tilted sum has its bulk.
+	// The sums are relative to e^(K − λ·r), where r is a loss in the bulk of the tilted sum.
 	last := len(t.w) - 1
 	r := float64(t.first)*t.step + t.bulk()
 	goal := target * math.Exp(t.lambda*r-t.log)

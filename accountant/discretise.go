@@ -66,9 +66,9 @@ func (p pair) discretise(step, cut float64) (forward, backward losses) {
 	return forward, backward
 }
 
-// fold makes the loss of a pair of which it does not matter which is which: above 0 as it is, below 0 mirrored, the
-// rest at 0. Its curve is the larger one of the pair and its mirror image everywhere, which are each larger on one
-// side of ε = 0.
+// fold makes the loss of a pair whose order does not matter: losses above 0 stay, losses below 0 are mirrored, and the
+// rest of the mass is at 0. Its curve is everywhere the larger one of the pair's and its mirror image's: each of these
+// two is larger on one side of ε = 0.
 func (l losses) fold() losses {
 	last := l.first + len(l.f) - 1
 	out := losses{step: l.step, first: -last, f: make([]float64, 2*last+1), infinity: l.infinity, bottom: l.infinity}

@@ -21,30 +21,31 @@ const (
 type Event struct {
 	Mechanism Mechanism
 	// Sigma is the noise multiplier: the noise's standard deviation (Laplace: its scale) / the norm that no client's
-	// contribution exceeds. 0 means no noise: no privacy. Whatever the relation, it is that norm that counts: replacing
-	// a client moves the sum by up to twice as much, which is for the accountants to know.
+	// contribution exceeds. 0 means no noise and no privacy. Sigma refers to that norm under every relation: replacing
+	// a client moves the sum by up to twice the norm, which the accountants take into account.
 	Sigma float64
-	// SamplingRate is the chance with which each client takes part, independently (Poisson sampling). 0 and 1 mean
+	// SamplingRate is the probability with which each client takes part, independently (Poisson sampling). 0 and 1 mean
 	// that all take part.
 	SamplingRate float64
 	// Population and Cohort say that each release asks exactly Cohort of Population clients, drawn without replacement.
-	// Both 0 mean that it does not. It excludes SamplingRate.
+	// Both are 0 if it does not; SamplingRate must then be the only sampling.
 	Population, Cohort int
-	// Group is how many clients may belong to the one who is protected, each contributing up to the norm; 0 means 1.
+	// Group is the number of clients that belong to one protected person, each contributing up to the norm; 0 means 1.
 	Group int
 	// Count is the number of releases. 0 means none.
 	Count int
 }
 
-// Relation is which data sets count as neighbours.
+// Relation says which data sets count as neighbours.
 type Relation string
 
 // The relations.
 const (
 	// ZeroOut: all texts of one client are taken away, so that its vector is zero; the number of clients stays and is
 	// public. The sum moves by the norm bound, as under [AddOrRemove], and every bound for that relation holds for this
-	// one: a drawn client that contributes nothing leaves the sum as it is without that client. dp_accounting calls it
-	// REPLACE_SPECIAL. It is what runs state, for the number of clients stands in everything that they publish.
+	// one: a drawn client that contributes nothing leaves the sum as it would be without that client. dp_accounting
+	// calls it REPLACE_SPECIAL. Runs state this relation, because the number of clients appears in everything that they
+	// publish.
 	ZeroOut Relation = "zero_out"
 	// AddOrRemove: one client more or less, so that the number of clients is secret. The sum moves by the norm bound.
 	AddOrRemove Relation = "add_or_remove"
@@ -101,10 +102,10 @@ func (e Event) group() float64 { return float64(max(1, e.Group)) }
 
 func (e Event) continuous() bool { return e.Mechanism == "" || e.Mechanism == Gaussian }
 
-// plain reports whether the event is Gaussian noise on a sum over all clients, for which everything is exact.
+// plain reports whether the event is Gaussian noise on a sum over all clients, whose bounds are exact.
 func (e Event) plain() bool { return e.continuous() && !e.sampled() && !e.fixed() }
 
-// shift is how far neighbouring sums may lie apart, in units of the norm bound.
+// shift is the largest distance of neighbouring sums, in units of the norm bound.
 func (e Event) shift(r Relation) float64 {
 	if r == Replace {
 		return 2 * e.group()
@@ -112,7 +113,7 @@ func (e Event) shift(r Relation) float64 {
 	return e.group()
 }
 
-// hit is the chance that anybody of the group is drawn.
+// hit is the probability that any client of the group is drawn.
 func (e Event) hit() float64 {
 	g := int(e.group())
 	switch {
@@ -168,7 +169,7 @@ func validRelation(r Relation) (Relation, error) {
 	return r, nil
 }
 
-// covered returns ErrNotApplicable where neighbours by the relation cannot have the event in common.
+// covered returns ErrNotApplicable where the event cannot have neighbours by the relation.
 func (e Event) covered(r Relation) error {
 	if e.fixed() && r != Replace {
 		return fmt.Errorf("%w: a cohort of fixed size %d of %d is accounted under %q: "+

@@ -2,7 +2,7 @@ package accountant
 
 import "math"
 
-// largestExactOrder is up to which order the bound below uses forward differences.
+// largestExactOrder is the largest order for which the bound below uses forward differences.
 const largestExactOrder = 256
 
 // fixedDivergence bounds the Rényi divergence of one Gaussian release on a share rate of the clients, drawn without

@@ -135,7 +135,7 @@ func invert(f func(epsilon float64) float64, delta float64) float64 {
 	}
 }
 
-// gaussianEpsilon inverts gaussianLogDelta by bisection and returns the end that is within δ.
+// gaussianEpsilon inverts gaussianLogDelta by bisection and returns the end of the interval that keeps δ.
 func gaussianEpsilon(mu, delta float64) float64 {
 	target := math.Log(delta)
 	switch {
@@ -187,8 +187,8 @@ func gaussianLogDelta(mu, epsilon float64) float64 {
 
 func logDensity(x float64) float64 { return -0.5*x*x - 0.5*math.Log(2*math.Pi) }
 
-// fractionFrom is where the continued fraction of the Mills ratio takes over from the error function: from here on it
-// converges within 200 terms, and up to here the error function loses nothing.
+// fractionFrom is where the continued fraction of the Mills ratio replaces the error function: above it the fraction
+// converges within 200 terms, and below it the error function loses no digits.
 const fractionFrom = 2
 
 // mills returns (1 − Φ(x))/φ(x) for x ≥ −1.

@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// pair is a pair of distributions P, Q of a real number z that dominates a release: no two neighbouring data sets are
-// told apart better by it than P from Q. Both mix the same shifted copies of one noise, and the loss ln dP/dQ does not
-// fall with z.
+// pair is a pair of distributions P, Q of a real number z that dominates a release: an observer tells P from Q at least
+// as well as any two neighbouring data sets. Both mix the same shifted copies of one noise, and the loss ln dP/dQ does
+// not fall with z.
 type pair struct {
 	noise   noise
 	shifts  []float64
@@ -154,7 +154,7 @@ func sampledPair(q float64, k int, sigma float64) pair {
 	return out
 }
 
-// climb returns the z at which a rising function meets target, by bisection.
+// climb returns the z at which a rising function reaches target, by bisection.
 func climb(f func(float64) float64, target float64) float64 {
 	low, high := -1.0, 1.0
 	for f(low) > target && low > -1e300 {
@@ -248,7 +248,7 @@ func discretePair(sigma, shift float64) pair {
 		}}
 }
 
-// span returns losses beyond which P has, above, and Q, below, at most the given probability.
+// span returns losses above which P, and below which Q, has at most the given probability.
 func (p pair) span(cut float64) (least, most float64) {
 	z := p.noise.quantile(cut)
 	low, high := 0.0, 0.0

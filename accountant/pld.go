@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Direction is which one of two neighbours, under [ZeroOut] and [AddOrRemove], the observer is to be led to believe in.
+// Direction says which of two neighbours, under [ZeroOut] and [AddOrRemove], holds the client.
 type Direction string
 
-// The directions. The empty one is the worse of both.
+// The directions. "" takes the worse of both.
 const (
 	Remove Direction = "remove" // losses of the data set with the client's texts against the one without
 	Add    Direction = "add"    // the other way round
@@ -147,8 +147,8 @@ func (p PLD) split(events []Event) (r Relation, mu float64, rest []Event, err er
 	return r, mu, rest, err
 }
 
-// silent reports whether some release has no noise. Where clients are sampled δ would be finite, but there is no ε to
-// speak of, and libraries agree to answer so.
+// silent reports whether some release has no noise. Where clients are sampled, δ would be finite, but ε is not
+// meaningful, and libraries agree to answer +Inf.
 func silent(events []Event) bool {
 	for _, e := range events {
 		if e.Sigma == 0 && e.Count > 0 {
@@ -184,10 +184,10 @@ func (p PLD) losses(r Relation, mu float64, events []Event,
 	if accuracy == 0 {
 		accuracy = 1e-5
 	}
-	// The grid adds at most step²/4 to the variance of each loss, which moves ε by n·(λ+1)·step²/8 with λ = order − 1,
-	// and the bound from below lags by about step·√(10n), for which a thousandth of ε is aimed at. The first is a matter of
-	// sums of many losses, whose distribution is smooth: with few the second decides, and with many it would be wasteful
-	// to have it finer than some thousandths.
+	// The grid adds at most step²/4 to the variance of each loss, which moves ε by n·(λ+1)·step²/8 with λ = order − 1.
+	// The lower bound lags by about step·√(10n); the step aims at a lag of a thousandth of ε. With few losses the
+	// second condition decides. With many, the first one does, and the distribution of the sum is so smooth that a step
+	// of some thousandths is fine enough.
 	aim := math.Max(math.Min(epsilon, 1e3), 0.01)
 	step := math.Sqrt(8 * accuracy * aim / (n * order))
 	step = math.Min(step, 100*accuracy*math.Max(aim, math.Min(5, 0.1*math.Cbrt(n)))/math.Sqrt(10*n))
@@ -264,7 +264,7 @@ func bestTilt(releases []release, epsilon float64) float64 {
 }
 
 // leastOver returns about where a function of λ > 0 with one valley is least, by golden sections in ln λ. Tilts above
-// 1/step would tell neighbouring points of the grid apart, which nothing is gained by.
+// 1/step are not searched: they would only separate neighbouring points of the grid.
 func leastOver(step float64, f func(lambda float64) float64) float64 {
 	value := func(x float64) float64 {
 		v := f(math.Exp(x))
@@ -319,8 +319,8 @@ func (p PLD) guess(r Relation, mu float64, events []Event) guess {
 	return g
 }
 
-// spread is about the standard deviation of the sum of all losses: its square is μ² of a Gaussian release, whose
-// divergence of order 2 it is.
+// spread is about the standard deviation of the sum of all losses. Its square is the μ² of a Gaussian release with the
+// same divergence of order 2.
 func (g guess) spread() float64 { return math.Sqrt(g.divergences[0]) }
 
 func (g guess) forEpsilon(delta float64) (order, epsilon float64) {

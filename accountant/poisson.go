@@ -2,8 +2,8 @@ package accountant
 
 import "math"
 
-// largestSampledOrder bounds the orders tried where clients are sampled: a sum over the order's binomial coefficients
-// beyond it costs time, and only an ε near 0 would gain.
+// largestSampledOrder bounds the orders that are tried where clients are sampled: sums over the binomial coefficients
+// of larger orders take long and improve only an ε near 0.
 const largestSampledOrder = 1024
 
 // sampledDivergence returns the Rényi divergence of order a > 1 of one Gaussian release with noise multiplier sigma on
@@ -74,7 +74,7 @@ func logBernoulli(q, a, w float64) float64 {
 		return a * (math.Log(q) + w)
 	}
 	u := q * math.Expm1(w)
-	if math.Abs(u) < 1e-3/a { // the difference has lost its digits: its series has not
+	if math.Abs(u) < 1e-3/a { // the difference has lost its digits; its series has not
 		c := a * (a - 1) / 2 * u * u
 		return math.Log(c) + math.Log1p(u*(a-2)/3*(1+u*(a-3)/4*(1+u*(a-4)/5)))
 	}

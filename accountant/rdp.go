@@ -12,10 +12,11 @@ import (
 //
 // holds, and the least over the orders is returned. The zero value uses [DefaultOrders] and the bound below.
 type RDP struct {
-	// Orders are the α to try, each above 1; nil means [DefaultOrders]. More never hurt but in time.
+	// Orders are the α to try, each above 1; nil means [DefaultOrders]. More orders cost time and never loosen the
+	// bound.
 	Orders []float64
-	// NoKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)), which gives ε = 0 where noise is so large that every
-	// order's conversion leaves a floor. Some libraries do not use it.
+	// NoKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)). That bound gives ε = 0 for so much noise that every order's
+	// conversion stays above a positive floor. Some libraries do not use it.
 	NoKLBound bool
 	// Relation is which data sets are neighbours; the zero value is [AddOrRemove], which has the bounds of [ZeroOut].
 	Relation Relation
@@ -110,7 +111,7 @@ func (e Event) divergence(r Relation) (func(order float64) float64, error) {
 	case e.Mechanism == Laplace && !e.sampled() && !e.fixed():
 		return func(a float64) float64 { return laplaceDivergence(1/sigma, a) }, nil
 	case e.continuous() && e.sampled() && r != Replace:
-		// A group moves the sum by at most its size where any of it is drawn.
+		// A group moves the sum by at most its size whenever any of its clients is drawn.
 		q := e.hit()
 		return func(a float64) float64 { return sampledDivergence(q, sigma, a) }, nil
 	case e.continuous() && e.fixed() && e.group() == 1:
@@ -121,7 +122,7 @@ func (e Event) divergence(r Relation) (func(order float64) float64, error) {
 		ErrNotApplicable, e.Mechanism, e.SamplingRate, e.Cohort, e.Population, e.group(), r)
 }
 
-// leastOrder keeps the conversion away from α = 1, where it loses all digits and helps nobody.
+// leastOrder keeps the conversion away from α = 1, where it loses all digits and gives no useful bound.
 const leastOrder = 1.01
 
 // rdpEpsilon converts a curve; divergences may be +Inf.

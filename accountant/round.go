@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// RoundUp shows v with so many significant digits (1 to 15), and never less than v: an upper bound, such as ε, stays one
-// when it is printed.
+// RoundUp shows v with the given number of significant digits (1 to 15), and never less than v: an upper bound, such as
+// ε, stays one when it is printed.
 func RoundUp(v float64, digits int) string { return directed(v, digits, +1) }
 
-// RoundDown shows v with so many significant digits (1 to 15), and never more than v, for bounds from below.
+// RoundDown shows v with the given number of significant digits (1 to 15), and never more than v, for lower bounds.
 func RoundDown(v float64, digits int) string { return directed(v, digits, -1) }
 
-// directed rounds to nearest and, where that went the wrong way, moves the last digit by one.
+// directed rounds to nearest and, where that went in the wrong direction, moves the last digit by one.
 func directed(v float64, digits, direction int) string {
 	nearest := strconv.FormatFloat(v, 'e', digits-1, 64)
 	shown, err := strconv.ParseFloat(nearest, 64)
@@ -28,7 +28,7 @@ func directed(v float64, digits, direction int) string {
 			panic("accountant: strconv wrote " + nearest) // a bug
 		}
 		power -= digits - 1
-		if next := whole + direction; len(strconv.Itoa(max(next, -next))) < digits { // below a power of ten digits lie closer
+		if next := whole + direction; len(strconv.Itoa(max(next, -next))) < digits { // below a power of ten, numbers are closer together
 			whole, power = 10*whole, power-1
 		}
 		moved := strconv.Itoa(whole+direction) + "e" + strconv.Itoa(power)

@@ -6,23 +6,23 @@ import (
 	"math/bits"
 )
 
-// Tree is a binary tree over the steps of a training run, each node of which is released with noise: the sum of the
-// clipped updates of its leaves (Kairouz et al. 2021, DP-FTRL). A node is released once all of its leaves are there.
+// Tree is a binary tree over the steps of a training run. Each node is released with noise: the sum of the clipped
+// updates of its leaves (Kairouz et al. 2021, DP-FTRL). A node is released once, when all of its leaves are known.
 type Tree struct {
-	// Steps is the number of leaves, empty ones that complete the tree included.
+	// Steps is the number of leaves, with the empty ones that complete the tree.
 	Steps int
-	// RealSteps is how many of them, the first ones, clients contribute to; 0 means all. Fewer than Steps where the tree
-	// was completed with empty leaves for a less noisy last sum.
+	// RealSteps is the number of leaves that clients contribute to, from the first; 0 means all. It is less than Steps
+	// where empty leaves complete the tree for a less noisy last sum.
 	RealSteps int
-	// MaxParticipation is at how many leaves one client contributes at most.
+	// MaxParticipation is the largest number of leaves that one client contributes to.
 	MaxParticipation int
-	// MinSeparation is how many leaves lie between two contributions of one client at least.
+	// MinSeparation is the least number of leaves between two contributions of one client.
 	MinSeparation int
-	// Periodic says that they are exactly that far apart: the same order of clients in every epoch.
+	// Periodic says that contributions are exactly MinSeparation apart: every epoch asks the clients in the same order.
 	Periodic bool
 }
 
-// mostTreeWork bounds the loops of SumSquares, a minute of them.
+// mostTreeWork bounds the loops of SumSquares to about a minute.
 const mostTreeWork = 1 << 36
 
 // SumSquares returns the largest sum, over all nodes, of the square of one client's contributions to the node, when each
@@ -52,7 +52,7 @@ func (t Tree) SumSquares() (int, error) {
 			ErrNotApplicable, most, gap)
 	}
 	search := treeSearch{gap: gap, most: most, real: real, whole: map[int]placements{}}
-	// The leaves fall into complete trees, the largest first, as the binary digits of their number say.
+	// The leaves form complete trees, the largest first, as the binary digits of their number say.
 	all := search.none()
 	for start, rest := 0, t.Steps; rest > 0; {
 		size := 1 << (bits.Len(uint(rest)) - 1)
@@ -106,7 +106,7 @@ type treeSearch struct {
 	whole           map[int]placements // of complete trees that lie before the last real leaf, by size
 }
 
-// none is a range of some leaves without a contribution, and of no node that matters.
+// none is the value of some leaves without a contribution.
 func (s *treeSearch) none() placements {
 	return placements{[][]int{make([]int, (s.gap+1)*(s.gap+1))}}
 }
@@ -186,7 +186,7 @@ func (s *treeSearch) join(left placements, leftSize int, right placements, right
 	return out
 }
 
-// raise sets each of row to at least the value plus more. Sums with impossible stay below what is possible.
+// raise sets each element of row to at least the value plus more. Sums with impossible stay below every possible value.
 func raise(row, values []int, more int) {
 	values = values[:len(row)]
 	for i, v := range values {

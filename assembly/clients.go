@@ -40,7 +40,7 @@ func ValidationReference(p *clients.Population, encoder embedding.Encoder) (*met
 	return metrics.NewGaussian(m.Data, m.Dim)
 }
 
-// diagnostics compares the preference pairs that true and noised sums give, for experiments.
+// diagnostics compares the preference pairs from true and noised sums, for experiments.
 func diagnostics(c configs.Config, dir string) *fedsim.UnsafeDiagnostics {
 	perPrompt := c.Generate.Samples
 	compare := func(q query.Query, truth, noised []float64) (map[string]map[string]float64, error) {

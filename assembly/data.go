@@ -38,8 +38,8 @@ func LoadData(c configs.Config) (*Corpus, error) {
 	return &Corpus{public, private}, err
 }
 
-// LoadRun reads the data of a run and checks them: there are train clients, more than a cohort has, and the public half is
-// not the private one. What the user should know goes to warn, which may be nil.
+// LoadRun reads the data of a run and checks them: there are train clients, more than a cohort has, and the public half
+// is not the private one. Warnings for the user go to warn, which may be nil.
 func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	corpus, err := LoadData(c)
 	if err != nil {
@@ -55,7 +55,7 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	return corpus, checkPublic(c, corpus, warn)
 }
 
-// LoadPrivate reads what data.private names.
+// LoadPrivate reads the data that data.private names.
 func LoadPrivate(c configs.Config) (*clients.Population, error) {
 	if c.Data.Private == embedded {
 		g, err := Embedded()
@@ -68,7 +68,7 @@ func LoadPrivate(c configs.Config) (*clients.Population, error) {
 	return p, fault.User(err)
 }
 
-// LoadPublic reads what data.public names, and nothing of the clients.
+// LoadPublic reads the data that data.public names, and nothing of the clients.
 func LoadPublic(c configs.Config) (datasets.Public, error) {
 	if c.Data.Public == embedded {
 		g, err := Embedded()
@@ -81,8 +81,8 @@ func LoadPublic(c configs.Config) (datasets.Public, error) {
 	return datasets.Public{Name: c.Data.Public, Prompts: texts, Generator: texts}, fault.User(err)
 }
 
-// checkPublic refuses public texts that are the clients' texts: prompts quote public text word for word, and nothing of
-// that is covered by ε.
+// checkPublic refuses public texts that are clients' texts: prompts quote public text word for word, and ε does not
+// cover that.
 func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 	var problem error
 	overlap := corpus.Private.Overlap(datasets.Strings(corpus.Public.Prompts), leastOverlapWords)
@@ -110,7 +110,7 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 	return nil
 }
 
-// leastOverlapWords is the length from which a text that is both public and a client's is no coincidence.
+// leastOverlapWords is the length in words from which an equal public and private text is no coincidence.
 const leastOverlapWords = 8
 
 func sameFile(a, b string) bool {
@@ -119,7 +119,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
-// clientColumn returns the name of a column that only a file of clients has, or "".
+// clientColumn returns the name of a column that only files of clients have, or "".
 func clientColumn(path string) (string, error) {
 	var has func(string) bool
 	switch {

@@ -15,7 +15,7 @@ import (
 	"popri/tokenizer"
 )
 
-// ModelDir resolves a model's path: "embedded" is the one of that name which comes with the program.
+// ModelDir resolves a model's path: "embedded" is the model of the given name that comes with the program.
 func ModelDir(path, name string) (string, error) {
 	if path == "embedded" {
 		return models.Dir(name)
@@ -26,7 +26,7 @@ func ModelDir(path, name string) (string, error) {
 	return path, nil
 }
 
-// SetDevice makes tensors on the device that model.device names from now on.
+// SetDevice makes new tensors on the device that model.device names.
 func SetDevice(c configs.Config) error {
 	if err := tensor.SetDevice(c.Model.Device); err != nil {
 		return fault.Userf("model.device: %w", err)
@@ -42,7 +42,7 @@ func ComputeType(name string) tensor.DType {
 	return tensor.Float32
 }
 
-// Generator is the model that writes, with its tokenizer.
+// Generator is the model that writes the samples, with its tokenizer.
 type Generator struct {
 	Model     *lm.Model
 	Tokenizer *tokenizer.Tokenizer
@@ -69,7 +69,7 @@ func LoadGenerator(c configs.Config) (Generator, error) {
 	return Generator{m, tok}, nil
 }
 
-// FreeEncoder releases the memory that an encoder holds outside of the garbage collector's reach.
+// FreeEncoder releases the encoder's memory that the garbage collector does not manage.
 func FreeEncoder(e embedding.Encoder) {
 	if e, ok := e.(*bert.Encoder); ok {
 		e.Free()

@@ -52,7 +52,7 @@ func peakBytes() (int64, error) {
 	return usage.Maxrss << 10, nil // Linux counts in KiB
 }
 
-// readJSON reads one of the work's files.
+// readJSON reads one of the benchmark's input files.
 func readJSON(dir, name string, into any) error {
 	path := filepath.Join(dir, name)
 	raw, err := os.ReadFile(path)

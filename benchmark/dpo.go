@@ -13,8 +13,8 @@ import (
 	"popri/tensor"
 )
 
-// DPOOptions are the counts of the work. The rest is what the peer's script gives TRL: LoRA of rank 4 on all projections,
-// β 0.01, updates of 24 pairs.
+// DPOOptions are the size of the benchmark. The other settings are those of the peer's script for TRL: LoRA of rank 4
+// on all projections, β 0.01, updates of 24 pairs.
 type DPOOptions struct {
 	Model     string       // folder with the model and pairs.json
 	K         int          // pairs, from the first
@@ -81,8 +81,8 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A forward pass, a second one for the reference, and the gradients of activations, which alone need the frozen
-	// weights: three products a weight and token, with the prompt counted once.
+	// Three products a weight and token: the forward pass, the forward pass of the reference, and the gradients of the
+	// activations, which are the only gradients that need the frozen weights. The prompt counts once.
 	projections, head := inProducts(m)
 	for _, p := range pairs {
 		completions := len(p.Chosen) + len(p.Rejected)

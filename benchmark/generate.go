@@ -10,7 +10,7 @@ import (
 	"popri/tensor"
 )
 
-// GenerateOptions are the counts of the work.
+// GenerateOptions are the size of the benchmark.
 type GenerateOptions struct {
 	Model string       // folder with the model and prompts.json
 	K     int          // prompts, from the first

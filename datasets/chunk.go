@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// CountWords counts words as separated by white space.
+// CountWords counts words, separated by white space.
 func CountWords(text string) int { return len(strings.Fields(text)) }
 
-// Chunk cuts text into successive spans that count measures at max or less, each as long as it can be made by whole
-// words, without regard to sentences. count is usually a tokenizer's number of tokens; it must not shrink when words
-// are added. A single word above max stays a span of its own, since cutting inside a word would invent text. The
-// spans joined by single spaces give the text's words again; blank text gives none. It panics if max < 1.
+// Chunk cuts text into successive spans that count measures at max or less. Each span has as many whole words as fit,
+// without regard to sentences. count is usually a tokenizer's number of tokens; it must not fall when words are added.
+// A single word above max is a span of its own, because cutting inside a word would invent text. The spans joined by
+// single spaces have the text's words; blank text gives no span. Chunk panics if max < 1.
 func Chunk(text string, count func(string) int, max int) []string {
 	if max < 1 {
 		panic(fmt.Sprintf("datasets: chunks of at most %d tokens", max))

@@ -131,7 +131,8 @@ func clean(text, source string) (Text, error) {
 	return Text{Text: text, Source: source}, nil
 }
 
-// FirstKeys returns the keys of the first object of a JSON lines file, sorted; none where its first line is no object.
+// FirstKeys returns the keys of the first object of a JSON lines file, sorted, or none if its first line is not an
+// object.
 func FirstKeys(path string) ([]string, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -13,11 +13,11 @@ type Text struct {
 	Source string // where it comes from, such as "net/http/server.go"; may be empty
 }
 
-// Public is what everybody may see. Its parts may share texts.
+// Public is the text that everybody may see. Its parts may share texts.
 type Public struct {
 	Name      string
-	Prompts   []Text // Ω: what prompts quote, and what the small model knows before any private data
-	Generator []Text // W: all that the generator was trained on, in source order, neighbours belonging together
+	Prompts   []Text // Ω: the texts that prompts quote, and that the small model knows before any private data
+	Generator []Text // W: all texts that the generator was trained on, in source order, related texts side by side
 	InDomain  []Text // a public sample of the clients' domain, for comparison; may be empty
 }
 
@@ -45,7 +45,7 @@ func Words(texts []Text) int {
 	return n
 }
 
-// Strings returns the bare texts.
+// Strings returns the texts without their sources.
 func Strings(texts []Text) []string {
 	out := make([]string, len(texts))
 	for i, t := range texts {

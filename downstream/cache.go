@@ -15,16 +15,16 @@ import (
 	"popri/internal/atomicfile"
 )
 
-// kept is a fine-tuning as the cache holds it: what does not depend on the other sources of a suite.
+// kept is a fine-tuning in the cache: the parts that do not depend on the other sources of a suite.
 type kept struct {
 	BestStep int     `json:"best_step"`
 	Curve    []Point `json:"curve,omitempty"`
 	Scores   []Score `json:"scores"`
 }
 
-// cached returns what an earlier suite with the same model, texts, population and options got for the source, or does
-// the work and keeps it. The file's name is an HMAC, under the secret CacheKey, of all that the result depends on but
-// the program itself: a plain hash would let others test guesses about private text.
+// cached returns the result of an earlier suite with the same model, texts, population and options, or does the
+// fine-tuning and keeps its result. The file's name is an HMAC, under the secret CacheKey, of everything that the
+// result depends on except the program itself: a plain hash would let others test guesses about private text.
 func (u Suite) cached(src Source, work func() (Result, error)) (Result, error) {
 	if u.Cache == "" {
 		return work()

@@ -19,7 +19,7 @@ type Score struct {
 	Loss    float64 `json:"loss"`    // summed, nats
 }
 
-// Set is clients' text made ready for evaluation.
+// Set is clients' text prepared for evaluation.
 type Set struct {
 	Rows   []lm.Row
 	client []int // of each row
@@ -78,14 +78,15 @@ func Perplexity(scores []Score) float64 {
 	return math.Exp(loss / float64(tokens))
 }
 
-// GapClosed is the share of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy makes.
+// GapClosed is the share of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy covers.
 func GapClosed(scores, zero, infinite []Score) float64 {
 	a, b, c := Accuracy(zero), Accuracy(scores), Accuracy(infinite)
 	return (b - a) / (c - a)
 }
 
 // Bootstrap returns the 95 % percentile interval of a statistic over clients drawn with replacement (Efron 1979). Every
-// list holds the same clients in the same order and is drawn alike, so that differences are compared client by client.
+// list holds the same clients in the same order and gets the same draws, so that differences are compared client by
+// client.
 func Bootstrap(draws int, seed uint64, statistic func(lists ...[]Score) float64, lists ...[]Score) (Interval, error) {
 	n := len(lists[0])
 	for _, l := range lists {

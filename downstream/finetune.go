@@ -14,7 +14,7 @@ import (
 	"popri/tokenizer"
 )
 
-// Options are the fine-tuning's.
+// Options are the settings of a fine-tuning.
 type Options struct {
 	Steps        int
 	Batch        int     // texts in a step
@@ -25,19 +25,19 @@ type Options struct {
 	EvalEvery    int // steps between measurements on the validation clients
 	Seed         uint64
 	Compute      tensor.DType
-	// Progress, where not nil, is told of every measurement.
+	// Progress, if not nil, is called with every measurement.
 	Progress func(Point)
 }
 
-// Point is one measurement on the way.
+// Point is one measurement during a fine-tuning.
 type Point struct {
 	Step     int     `json:"step"`
 	Loss     float64 `json:"loss"`     // on the validation clients, nats a token
 	Accuracy float64 `json:"accuracy"` // on the validation clients
 }
 
-// Encode turns texts into rows: the separator, the text and a line's end, cut to length tokens, which is the form that
-// the models are trained in.
+// Encode turns texts into rows: the separator, the text and a line's end, cut to length tokens. The models were trained
+// on rows of this form.
 func Encode(tok *tokenizer.Tokenizer, separator int32, texts []string, length int) []lm.Row {
 	end := tok.Encode("\n")
 	rows := make([]lm.Row, 0, len(texts))
@@ -55,8 +55,8 @@ func Encode(tok *tokenizer.Tokenizer, separator int32, texts []string, length in
 // Batches of evaluation hold this many padded tokens.
 const evalTokens = 8192
 
-// FineTune trains m, whose weights are float32, on rows in random order, epoch after epoch, and leaves in it the weights
-// of the step that did best on validation.
+// FineTune trains m, whose weights are float32, on rows in random order, epoch after epoch, and leaves the weights of
+// the step with the least validation loss in it.
 func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validation []lm.Row,
 	o Options) (best Point, curve []Point, err error) {
 	if len(rows) == 0 || len(validation) == 0 {

@@ -24,7 +24,7 @@ type Source struct {
 	Texts []string
 }
 
-// Result is what fine-tuning on a source gave on the test clients.
+// Result is the result of fine-tuning on a source, measured on the test clients.
 type Result struct {
 	Key          string    `json:"key"`
 	Name         string    `json:"name"`
@@ -35,7 +35,7 @@ type Result struct {
 	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"` // intervals are nil where the bootstrap is left out
 	Perplexity   float64   `json:"perplexity"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
-	// GapClosed is nil without the ε = ∞ point and where ε = 0 and ε = ∞ are equally good.
+	// GapClosed is nil without the ε = ∞ point, and if ε = 0 and ε = ∞ are equally good.
 	GapClosed   *float64  `json:"gap_closed,omitempty"`
 	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
 	scores      []Score
@@ -59,7 +59,7 @@ type Suite struct {
 }
 
 // Run fine-tunes on every source and, with ReferencePrivate, on the private training text. It returns the results in
-// this order: ε = 0, the sources, ε = ∞.
+// the order ε = 0, the sources, ε = ∞.
 func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 	tok, err := tokenizer.Load(u.ModelDir)
 	if err != nil {
@@ -130,7 +130,7 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, tok *tokeni
 	return r, nil
 }
 
-// compare fills in the figures and their intervals.
+// compare computes the figures and their intervals.
 func (u Suite) compare(results []Result) error {
 	var infinite []Score // nil without the ε = ∞ point
 	zero := results[0].scores
@@ -167,7 +167,7 @@ func (u Suite) compare(results []Result) error {
 	return nil
 }
 
-// interval is nil where there is none: no draws, or a statistic that is not finite in any.
+// interval returns nil if there is no interval: without draws, or if the statistic is not finite in any draw.
 func (u Suite) interval(statistic func(...[]Score) float64, lists ...[]Score) (*Interval, error) {
 	if u.Draws == 0 {
 		return nil, nil

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Evaluation is one measurement in the course of a training, under TRL's names. Figures of held-out pairs are means over
-// them and are zero where none are held out.
+// Evaluation is one measurement during a training, under TRL's names. Figures of held-out pairs are means over them,
+// and zero if none are held out.
 type Evaluation struct {
 	Step            int      `json:"step"` // updates of this training, from 1
 	Epoch           float64  `json:"epoch"`
@@ -19,12 +19,12 @@ type Evaluation struct {
 	LogpsChosen     float64  `json:"eval_logps/chosen"`
 	LogpsRejected   float64  `json:"eval_logps/rejected"`
 	NonFinite       int      `json:"eval_non_finite,omitempty"` // held-out pairs left out of the means
-	FID             *float64 `json:"eval_fid,omitempty"`        // where the training is judged by it
-	Best            bool     `json:"best,omitempty"`            // none before was as good
+	FID             *float64 `json:"eval_fid,omitempty"`        // set if the training is judged by it
+	Best            bool     `json:"best,omitempty"`            // no earlier one was as good
 }
 
-// Evaluate measures the current adapters on pairs, whose reference log-probabilities must be there. Pairs without a finite
-// loss give a [*NonFinite], or are left out and counted if skip is set.
+// Evaluate measures the current adapters on pairs, which must have their reference log-probabilities. Pairs without a
+// finite loss give a [*NonFinite], or are left out and counted if skip is set.
 func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluation, error) {
 	lp := make([][2]float64, len(pairs))
 	if err := t.LogProbs(ctx, pairs,

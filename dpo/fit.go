@@ -60,7 +60,7 @@ func (f *Fit) Total() int { return f.Epochs * f.perEpoch() }
 
 func (f *Fit) perEpoch() int { return (len(f.Pairs) + f.Tuner.BatchPairs - 1) / f.Tuner.BatchPairs }
 
-// Run trains, or resumes from the checkpoint. After an error the adapters are those of the last complete update.
+// Run trains, or resumes from the checkpoint. After an error, the adapters are those of the last complete update.
 func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 	if len(f.Pairs) == 0 || f.Epochs < 1 {
 		return nil, fmt.Errorf("dpo: %d pairs for %d epochs: nothing to train on", len(f.Pairs), f.Epochs)

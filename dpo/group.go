@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// grouped is a step's pairs in the order in which they are computed, cut into forward passes.
+// grouped is a step's pairs in the order in which they are computed, divided into forward passes.
 type grouped struct {
 	pairs []Pair
 	order []int // where each stood in the step
@@ -19,7 +19,7 @@ func (g grouped) bounds(i int) (from, to int) {
 	return from, g.ends[i]
 }
 
-// original turns the places of a [*NonFinite] into those in the step.
+// original converts the indices of a [*NonFinite] into those in the step.
 func (g grouped) original(err error) error {
 	if n, ok := errors.AsType[*NonFinite](err); ok && !n.original {
 		for i, p := range n.Pairs {
@@ -33,10 +33,10 @@ func (g grouped) original(err error) error {
 // length is the tokens of a pair's row: the prompt once, and both completions.
 func (p Pair) length() int { return len(p.Prompt) + len(p.Chosen) + len(p.Rejected) }
 
-// group cuts pairs into passes of at most MicroPairs, times a factor. With a budget of tokens, pairs are first ordered by
-// length, so that rows of a pass need little padding, and a pass also ends before its rows, padded to the longest, would
-// exceed the budget. The grouping does not change the weight of a pair in the step, so it changes the update only by
-// rounding.
+// group divides pairs into passes of at most MicroPairs, times a factor. With a budget of tokens, pairs are first
+// ordered by length, so that the rows of a pass need little padding, and a pass also ends before its rows, padded to
+// the longest, would exceed the budget. The grouping does not change the weight of a pair in the step, so it changes
+// the update only by rounding.
 func (t *Tuner) group(pairs []Pair, factor int) grouped {
 	g := grouped{pairs: pairs, order: make([]int, len(pairs))}
 	for i := range g.order {

@@ -16,11 +16,12 @@ import (
 )
 
 // ReadJSONL reads pairs in the form of TRL's preference data sets: JSON lines with the texts "prompt", "chosen" and
-// "rejected"; other fields are passed over. Texts become tokens as TRL makes them: the prompt with the tokenizer's
-// prefix, the completions by themselves with an end of text. A prompt that leaves no room in the context loses its
-// beginning. A prompt may be empty, and so may one of the completions, which then is the end of text alone. Errors, which
-// name file and line: a completion that alone fills the context, completions that are equal, for they prefer nothing, text
-// that is not UTF-8, a name that stands twice, and anything that is no such line.
+// "rejected"; other fields are ignored. Texts become tokens as in TRL: the prompt with the tokenizer's prefix, and the
+// completions by themselves with an end of text. A prompt that leaves no room in the context loses its beginning. A
+// prompt may be empty, and so may one of the completions, which then is the end of text alone.
+//
+// Errors name file and line: a completion that alone fills the context, completions that are equal and so express no
+// preference, text that is not UTF-8, a duplicate field, and any line of another form.
 func ReadJSONL(path string, tok *tokenizer.Tokenizer, context int) ([]Pair, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -41,7 +42,7 @@ func parseJSONL(r io.Reader, tok *tokenizer.Tokenizer, context int) ([]Pair, err
 	}
 	reader := bufio.NewReader(r)
 	if mark, _ := reader.Peek(3); len(bom.Trim(mark)) < len(mark) {
-		_, _ = reader.Discard(len(mark)) // what was peeked is there
+		_, _ = reader.Discard(len(mark)) // the peeked byte is there
 	}
 	var pairs []Pair
 	for number := 1; ; number++ {
@@ -67,7 +68,7 @@ func parseJSONL(r io.Reader, tok *tokenizer.Tokenizer, context int) ([]Pair, err
 	return pairs, nil
 }
 
-// preference are the names of TRL's fields.
+// preference has the names of TRL's fields.
 var preference = [3]string{"prompt", "chosen", "rejected"}
 
 func parsePair(line []byte, enc texts) (Pair, error) {

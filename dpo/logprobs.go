@@ -37,7 +37,7 @@ func rows(pairs []Pair, context int) []lm.Row {
 }
 
 // sums returns the summed log-probability of pair i's chosen completion at 2i and of its rejected one at 2i+1. Equal
-// completions get equal sums; computed in one row, they would differ by rounding and one of them would win.
+// completions get equal sums; computed in one row, they would differ by rounding.
 func sums(sc *lm.Scored, pairs []Pair) []float64 {
 	out := make([]float64, 2*len(pairs))
 	for i, lp := range sc.LogProbs {
@@ -73,7 +73,7 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
 	if err := t.Check(pairs); err != nil {
 		return err
 	}
-	g := t.group(pairs, 2) // there are no activations to keep
+	g := t.group(pairs, 2) // no activations are kept
 	return tensor.Parallel(len(g.ends), func(i int, s *tensor.Scope) error {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Example is what a loss sees of one pair: log-probabilities in nats, summed over the completion's tokens.
+// Example is one pair as a loss sees it: log-probabilities in nats, summed over the completion's tokens.
 type Example struct {
 	PolicyChosen, PolicyRejected float64
 	RefChosen, RefRejected       float64
-	ChosenLen, RejectedLen       int     // completion tokens, the end-of-text token counted
+	ChosenLen, RejectedLen       int     // completion tokens, including the end-of-text token
 	MeanChosenLen                float64 // mean of ChosenLen over the pairs of the update
 }
 
@@ -27,7 +27,7 @@ type Loss interface {
 
 // Params are the losses' parameters, under TRL's names.
 type Params struct {
-	Beta           float64 // strength of the pull towards the reference; larger stays closer
+	Beta           float64 // strength of the pull towards the reference; a larger β stays closer
 	LabelSmoothing float64 // assumed share of flipped labels (cdpo, robust)
 	SFT            float64 // weight of the chosen completions' own likelihood beside the loss (TRL's rpo_alpha)
 }

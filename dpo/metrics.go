@@ -16,7 +16,7 @@ type Metrics struct {
 	GradNorm        float64 `json:"grad_norm"` // before clipping
 	LearningRate    float64 `json:"learning_rate"`
 	NumTokens       int64   `json:"num_tokens"` // read so far: each completion with its prompt, as TRL counts them
-	Epoch           float64 `json:"epoch"`      // gone through of the round's pairs after the step
+	Epoch           float64 `json:"epoch"`      // share of the round's pairs that were used up to the step
 	Pairs           int     `json:"pairs"`
 	NonFinite       int     `json:"non_finite,omitempty"` // pairs left out, whose loss or gradient was no finite number
 }

@@ -9,12 +9,12 @@ import (
 	"popri/tensor"
 )
 
-// NonFinite says that pairs have a loss or a gradient that is no finite number. Nothing was trained on the step.
+// NonFinite says that pairs have a loss or a gradient that is not finite. Nothing was trained on the step.
 type NonFinite struct {
-	Pairs []int    // places in the step
-	Why   []string // what was met, for each
+	Pairs []int    // indices in the step
+	Why   []string // the value of each
 
-	original bool // Pairs are in the step's order rather than in the one of computing
+	original bool // Pairs are in the order of the step, not in the order of computing
 }
 
 func (e *NonFinite) add(pair int, why string) {

@@ -10,9 +10,9 @@ import (
 	"popri/internal/atomicfile"
 )
 
-// Pair is one preference: two completions of a prompt, with where they come from.
+// Pair is one preference: two completions of a prompt, with their origin.
 type Pair struct {
-	Prompt, Chosen, Rejected []int32 // token ids; completions hold their end token where they ended by themselves
+	Prompt, Chosen, Rejected []int32 // token ids; completions include their end token if they ended by themselves
 	PromptText               string
 	ChosenText, RejectedText string
 	PromptIndex              int     // among the round's prompts
@@ -22,7 +22,7 @@ type Pair struct {
 	RejectedScore            float64 //
 	// among the prompt's samples, from 2; the chosen one has 1. 0 where nothing was ranked
 	RejectedRank int
-	Round        int // that the samples are of, from 1; 0 outside of runs
+	Round        int // round of the samples, from 1; 0 outside of runs
 	Reference    [2]float64
 	HasReference bool // Reference holds the log-probabilities of chosen and rejected with the adapters off
 }

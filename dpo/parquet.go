@@ -9,9 +9,9 @@ import (
 	"popri/tokenizer"
 )
 
-// ReadParquet reads pairs from Parquet: what [WritePairs] wrote, with its token ids, or anybody's preference data in TRL's
-// form, the texts "prompt", "chosen" and "rejected", which become tokens and are refused as in [ReadJSONL]. Errors name
-// file, column and row (from 1).
+// ReadParquet reads pairs from Parquet: the output of [WritePairs], with its token ids, or preference data in TRL's
+// form. The latter has the texts "prompt", "chosen" and "rejected", which become tokens and are checked as in
+// [ReadJSONL]. Errors name file, column and row (from 1).
 func ReadParquet(path string, tok *tokenizer.Tokenizer, context int) ([]Pair, error) {
 	pairs, err := readParquet(path, tok, context)
 	if err != nil {

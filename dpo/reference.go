@@ -18,20 +18,20 @@ import (
 	"popri/tensor"
 )
 
-// referenceForm is part of every key: it changes with what a file of reference log-probabilities holds and with how they
-// are computed.
+// referenceForm is part of every key: it changes when the content of a file of reference log-probabilities changes, or
+// the way in which they are computed.
 const referenceForm = "popri reference 1"
 
 // Cached says where reference log-probabilities came from.
 type Cached struct {
 	Read  bool  // from the file
-	Stale error // why a file that was there is not used: damaged, or of other pairs, another model, another type
+	Stale error // why an existing file is not used: it is damaged, or of other pairs, another model or another type
 }
 
-// ReferenceFrom is [Tuner.Reference] with a file that keeps the result. It is read back only if its key, a hash of all
-// that the result depends on (the model's configuration and weights, the type of its arithmetic, the tokens of the pairs
-// and how they are computed together), is this one's and its content is whole; else the log-probabilities are computed and
-// the file is written anew. current takes the adapters as they are for the reference instead of none.
+// ReferenceFrom is [Tuner.Reference] with a file that keeps the result. It uses the file only if its content is whole
+// and its key is the expected one: a hash of everything that the result depends on (the model's configuration and
+// weights, the type of its arithmetic, the tokens of the pairs and how they are grouped). Otherwise it computes the
+// log-probabilities and replaces the file. current uses the current adapters as the reference instead of none.
 func (t *Tuner) ReferenceFrom(ctx context.Context, pairs []Pair, path string, current bool) (Cached, error) {
 	key, err := t.referenceKey(pairs, current)
 	if err != nil {
@@ -61,7 +61,7 @@ func (t *Tuner) ReferenceFrom(ctx context.Context, pairs []Pair, path string, cu
 			map[string]string{"key": key, "sha256": hashValues(values)})
 }
 
-// readReference fills pairs from a file, if it holds what the key asks for.
+// readReference fills pairs from a file, if the file has the key.
 func readReference(path, key string, pairs []Pair) error {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -98,8 +98,8 @@ func hashValues(values []float64) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Key hashes what the training on lists of pairs begins with: the model, the type of its arithmetic, how pairs are computed
-// together, and the pairs' tokens.
+// Key hashes what the training on lists of pairs begins with: the model, the type of its arithmetic, how pairs are
+// grouped, and the pairs' tokens.
 func (t *Tuner) Key(lists ...[]Pair) (string, error) {
 	h := sha256.New()
 	for _, pairs := range lists {
@@ -130,7 +130,7 @@ func (t *Tuner) referenceKey(pairs []Pair, current bool) (string, error) {
 	}
 	for _, p := range pairs {
 		for _, ids := range [][]int32{p.Prompt, p.Chosen, p.Rejected} {
-			// The length first, so that no two lists of pairs look alike.
+			// The length is written first, so that no two lists of pairs have the same bytes.
 			b := binary.LittleEndian.AppendUint64(nil, uint64(len(ids)))
 			for _, id := range ids {
 				b = binary.LittleEndian.AppendUint32(b, uint32(id))

@@ -1,7 +1,7 @@
 package dpo
 
 // withSFT adds weight times the [sft] loss (the term of RPO, arXiv 2404.19733, equation 2). It keeps the chosen texts
-// likely where the preference alone would be content to make the rejected ones less likely still.
+// likely, where the preference alone could be met by making the rejected texts even less likely.
 type withSFT struct {
 	Loss
 	weight float64

@@ -1,7 +1,7 @@
 package dpo
 
 // sigmoidNorm is the sigmoid loss on log-ratios averaged over the completion's tokens: −ln σ(β·(c/|c| − r/|r|)). Long
-// completions then weigh no more than short ones.
+// completions then have no more weight than short ones.
 type sigmoidNorm struct{ beta float64 }
 
 func (l sigmoidNorm) Eval(e Example) (loss, gradChosen, gradRejected float64) {

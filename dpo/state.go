@@ -10,7 +10,7 @@ import (
 	"popri/safetensors"
 )
 
-// moments are what an update changes: the parameters of the adapters and AdamW's state.
+// moments are the values that an update changes: the parameters of the adapters and AdamW's state.
 type moments struct {
 	params, m, v [][]float32
 	steps        int // AdamW's, for its bias correction
@@ -61,7 +61,7 @@ func (x moments) tensors(prefix string, params bool) (list []safetensors.Tensor)
 	return list
 }
 
-// readTensors fills the slices of x, whose sizes the file must match.
+// readTensors fills the slices of x; the file must have their sizes.
 func (x moments) readTensors(f *safetensors.File, prefix string, params bool) error {
 	for kind, into := range map[string][][]float32{"m": x.m, "v": x.v, "p": x.params} {
 		if kind == "p" && !params {
@@ -127,12 +127,12 @@ func (t *Tuner) readCounters(f *safetensors.File) error {
 	return nil
 }
 
-// Save writes the optimizer's state: what is counted, and both moments.
+// Save writes the optimizer's state: the counters and both moments.
 func (t *Tuner) Save(path string) error {
 	return safetensors.Write(path, t.live().tensors("", false), t.counters())
 }
 
-// Restore reads what [Tuner.Save] wrote. The adapter must be the one saved with it.
+// Restore reads the output of [Tuner.Save]. The adapter must be the one that was saved with it.
 func (t *Tuner) Restore(path string) error {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *Tuner) Restore(path string) error {
 	return t.readCounters(f)
 }
 
-// ResetOptimizer forgets AdamW's moments.
+// ResetOptimizer clears AdamW's moments.
 func (t *Tuner) ResetOptimizer() {
 	for i := range t.opt.Adam.M {
 		clear(t.opt.Adam.M[i])

@@ -7,8 +7,8 @@ import (
 	"popri/tensor"
 )
 
-// Step does one update on the mean loss of pairs, whose reference log-probabilities must be there. A loss or gradient that
-// is not finite changes nothing and is a [*NonFinite], which names the pairs.
+// Step does one update on the mean loss of pairs, which must have their reference log-probabilities. A loss or gradient
+// that is not finite changes nothing and is a [*NonFinite], which names the pairs.
 func (t *Tuner) Step(pairs []Pair) (Metrics, error) {
 	if err := t.Check(pairs); err != nil {
 		return Metrics{}, err
@@ -24,7 +24,7 @@ func (t *Tuner) Step(pairs []Pair) (Metrics, error) {
 			}
 		}
 	}()
-	// The parts are computed side by side and added in their order, so that the bits do not depend on the threads.
+	// The parts are computed in parallel and added in their order, so that the bits do not depend on the threads.
 	err := tensor.Parallel(len(parts), func(i int, s *tensor.Scope) error {
 		from, to := g.bounds(i)
 		return t.part(s, &parts[i], g.pairs[from:to], from, pairs)
@@ -56,7 +56,7 @@ func (t *Tuner) Step(pairs []Pair) (Metrics, error) {
 	return m, nil
 }
 
-// part is what one forward and backward pass gives: its share of the step's metrics and gradients.
+// part is the result of one forward and backward pass: its share of the step's metrics and gradients.
 type part struct {
 	metrics Metrics
 	grads   []tensor.Tensor // kept

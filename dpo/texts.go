@@ -8,7 +8,7 @@ import (
 	"popri/tokenizer"
 )
 
-// Fields of TRL's other data sets that this package does not read, with what to do about them.
+// Fields of TRL's other data sets that this package does not read, with advice about them.
 const (
 	conversational = "lists of messages are not supported: apply the model's chat template first, as TRL's " +
 		"maybe_apply_chat_template does"
@@ -32,7 +32,7 @@ func newTexts(tok *tokenizer.Tokenizer, context int) (texts, error) {
 	}
 	prefix, _ := tok.Template()
 	if len(prefix) == 0 {
-		prefix = []int32{eos} // the first token of an empty prompt needs something before it
+		prefix = []int32{eos} // the first token of an empty prompt needs a token before it
 	}
 	return texts{tok, prefix, eos, context}, nil
 }

@@ -17,11 +17,11 @@ type Options struct {
 	Schedule optim.Schedule // learning rates by update
 	// BatchPairs is the pairs of one update, 1 or more.
 	BatchPairs int
-	// MicroPairs is the most pairs of one forward pass, 1 or more; above BatchPairs it counts as BatchPairs. Smaller passes
-	// need less memory, and give the same update up to rounding.
+	// MicroPairs is the largest number of pairs of one forward pass, 1 or more; above BatchPairs it counts as
+	// BatchPairs. Smaller passes need less memory and give the same update up to rounding.
 	MicroPairs int
-	// MicroTokens bounds the tokens of one forward pass, padding included, and pairs are then put together by length. 0
-	// takes MicroPairs at a time in the order given.
+	// MicroTokens bounds the tokens of one forward pass, padding included; pairs are then grouped by length. 0 takes
+	// MicroPairs at a time in the given order.
 	MicroTokens int
 	Optimizer   lm.OptimizerOptions
 }
@@ -31,12 +31,12 @@ type Tuner struct {
 	Options
 	Model   *lm.Model
 	Adapter *lora.Adapter
-	// WeightsHash is [HashWeights] of Model; "" means that it is computed where it is needed.
+	// WeightsHash is [HashWeights] of Model; "" computes it when it is needed.
 	WeightsHash string
 	opt         *lm.Optimizer
 	done        int   // updates done, over all rounds
 	position    int   // in the schedule
-	tokens      int64 // read so far
+	tokens      int64 // tokens so far
 }
 
 // NewTuner prepares the training of a model's adapter.

@@ -33,13 +33,13 @@ type Encoder interface {
 	Name() string
 	// Dim is the length of the vectors.
 	Dim() int
-	// Encode returns one row for each text: of unit length, or all zeros where the encoder finds nothing in the text
-	// (as Hashing does in a blank one), which then is unlike everything. A row depends on its text alone, not on the
-	// rest of the batch.
+	// Encode returns one row for each text. The row has unit length, or is all zeros if the encoder finds nothing in
+	// the text (as Hashing in a blank one); its cosine with everything is then 0. A row depends on its text alone, not
+	// on the rest of the batch.
 	Encode(texts []string) (Matrix, error)
 }
 
-// Key identifies an encoder with its weights and settings, for cache keys: its Hash where it has one.
+// Key identifies an encoder with its weights and settings, for cache keys: its Hash if it has one.
 func Key(e Encoder) string {
 	if h, ok := e.(interface{ Hash() string }); ok {
 		return e.Name() + "-" + h.Hash()

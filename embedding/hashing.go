@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	bucketBits = 18 // document frequencies: 2^18 buckets, 1 MB; twice as many change no ranking that was looked at
-	gramMin    = 3  // shortest and longest character n-gram, in bytes, markers of the word's ends included
+	bucketBits = 18 // document frequencies: 2^18 buckets, 1 MB; twice as many changed no ranking that was tried
+	gramMin    = 3  // shortest and longest character n-gram, in bytes, with markers of the word's ends
 	gramMax    = 5
 	sparsity   = 8 // entries of a feature's projection: 4 is faster and noisier, 16 slower and hardly better
 )
 
-// HashingConfig sets a [Hashing] encoder up. The zero value means the defaults.
+// HashingConfig has the settings of [Hashing]. The zero value means the defaults.
 type HashingConfig struct {
-	// Dim is the length of the vectors; default 256. The random projection disturbs a cosine by about 1/√Dim, so
-	// fewer blur what is alike; more cost time and, in private scoring, keep more of the noise.
+	// Dim is the length of the vectors; default 256. The random projection disturbs a cosine by about 1/√Dim, so a
+	// smaller Dim separates texts less. A larger one costs time and, in private scoring, keeps more of the noise.
 	Dim int
-	// GramWeight scales character n-grams against whole words (weight 1) and pairs of words; default 1, and 0 means
-	// the default. On the embedded default, telling the clients' domain from the rest got better up to 1 and hardly
-	// beyond. A negative value leaves n-grams out, which is faster and much worse.
+	// GramWeight is the weight of character n-grams relative to whole words (weight 1) and pairs of words; default 1,
+	// and 0 means the default. On the embedded default, separating the clients' domain from other text improved up to 1
+	// and hardly beyond. A negative value leaves n-grams out, which is faster and much worse.
 	GramWeight float32
-	// Uncentered keeps vectors as they are. By default the mean of the public texts is taken off, since what all texts
-	// share tells nothing.
+	// Uncentered keeps vectors as they are. By default, the mean of the public texts is subtracted, because what all
+	// texts share separates none.
 	Uncentered bool
 	// Seed chooses the projection; default 0.
 	Seed uint64
@@ -46,8 +46,8 @@ type Hashing struct {
 	pool   sync.Pool // *scratch
 }
 
-// FitHashing counts in public texts how common each feature is, and takes their mean. It must never see private
-// text, since the result is public.
+// FitHashing counts how common each feature is in public texts, and computes their mean. It must never see private
+// text, because the result is public.
 func FitHashing(public []string, config HashingConfig) (*Hashing, error) {
 	if config.Dim == 0 {
 		config.Dim = 256
@@ -121,7 +121,7 @@ func (h *Hashing) countDocuments(texts []string) {
 	}
 }
 
-// publicMean adds in fixed blocks, so that the result does not depend on how work falls to threads.
+// publicMean adds in fixed blocks, so that the result does not depend on the distribution of work over threads.
 func (h *Hashing) publicMean(texts []string) ([]float32, error) {
 	const block = 512
 	plain := &Hashing{config: h.config, idf: h.idf}
@@ -167,7 +167,8 @@ func (h *Hashing) raw(text string, s *scratch, row []float32) bool {
 			x = mix(x + 0x9e3779b97f4a7c15)
 			for r, k := x, 0; k < 4; r, k = r>>16, k+1 {
 				at := (r & 0x7fff) * dim >> 15
-				// The sign bit of the entry is moved onto the weight, sparing a branch that no processor could foresee.
+				// The sign bit of the entry is moved onto the weight, which avoids a branch that the processor cannot
+				// predict.
 				row[at] += math.Float32frombits(math.Float32bits(weight) ^ uint32(r>>15&1)<<31)
 			}
 		}
@@ -182,7 +183,7 @@ func logCount(n uint32) float32 {
 	return 1 + float32(math.Log(float64(n)))
 }
 
-// normalize scales v to unit length; a vector of zeros stays and gives false.
+// normalize scales v to unit length; a vector of zeros stays and returns false.
 func normalize(v []float32) bool {
 	var sum float64
 	for _, x := range v {
@@ -207,14 +208,14 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// feature is something found in a text, and how often.
+// feature is a feature of a text and its count.
 type feature struct {
 	hash   uint64
 	count  uint32
 	weight float32
 }
 
-// scratch collects a text's features in a small open-addressing table that is emptied by counting up its epoch.
+// scratch collects a text's features in a small open-addressing table; incrementing the epoch empties it.
 type scratch struct {
 	found []feature
 	table []slot

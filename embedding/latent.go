@@ -18,27 +18,28 @@ import (
 )
 
 const (
-	// oversampling is how many directions more than asked for the randomised decomposition follows, and iterations how
-	// often it goes over the texts again, so that the last directions come out right too. On the embedded default one
+	// oversampling is the number of additional directions that the randomised decomposition follows, and iterations the
+	// number of its passes over the texts, so that the last directions are accurate too. On the embedded default, one
 	// iteration helped and a second did not.
 	oversampling = 16
 	iterations   = 1
-	// whitening is the power of a direction's variance that it is divided by. 0 lets the few strongest directions
-	// decide, 1/2 makes all equal, noise included; in between is best, by a little.
+	// whitening is the power of a direction's variance that the direction is divided by. With 0 the few strongest
+	// directions decide; with 1/2 all directions are equal, noise included. A value in between is slightly better than
+	// both.
 	whitening = 0.25
 )
 
-// LatentConfig sets a [Latent] encoder up. The zero value means the defaults.
+// LatentConfig has the settings of [Latent]. The zero value means the defaults.
 type LatentConfig struct {
-	// Dim is the length of the vectors; default 256. More tell texts apart better, cost time, and in private scoring
-	// keep more of the noise.
+	// Dim is the length of the vectors; default 256. A larger one separates texts better, costs time and, in private
+	// scoring, keeps more of the noise.
 	Dim int
-	// Terms is how many features count, the most common first; default 32768. They take Terms·Dim·4 bytes.
+	// Terms is the number of features that count, the most common ones; default 32768. They take Terms·Dim·4 bytes.
 	Terms int
-	// Texts is how many of the public texts, evenly spread, the directions are fitted to; default 8192. More take
-	// proportionally longer to fit and change little.
+	// Texts is the number of public texts, evenly spread, that the directions are fitted to; default 8192. More take
+	// proportionally longer and change little.
 	Texts int
-	// Seed starts the randomised decomposition; default 0. It hardly matters.
+	// Seed starts the randomised decomposition; default 0. It hardly changes the result.
 	Seed uint64
 }
 
@@ -60,7 +61,7 @@ type Latent struct {
 	pool   sync.Pool // *scratch
 }
 
-// FitLatent fits the encoder to public texts. It must never see private text, since the result is public. The result
+// FitLatent fits the encoder to public texts. It must never see private text, because the result is public. The result
 // depends on the texts, their order and the config, not on the number of processors.
 func FitLatent(public []string, config LatentConfig) (*Latent, error) {
 	for _, option := range []struct {
@@ -113,7 +114,7 @@ func (l *Latent) Dim() int { return l.config.Dim }
 // Hash identifies settings and fitted weights: hex, 32 digits.
 func (l *Latent) Hash() string { return l.hash }
 
-// Encode implements [Encoder]. A text without any feature that the public texts have gives zeros.
+// Encode implements [Encoder]. A text without any feature of the public texts gives zeros.
 func (l *Latent) Encode(texts []string) (Matrix, error) {
 	m := NewMatrix(len(texts), l.config.Dim)
 	parallel(len(texts), func(from, to int) {
@@ -142,7 +143,7 @@ func (l *Latent) direction(term int32) []float32 {
 }
 
 // chooseTerms takes the features that occur in the most public texts, and in at least two: a feature of a single text
-// does not say which texts are alike.
+// does not relate texts to each other.
 func (l *Latent) chooseTerms(public []string) {
 	counts := make([]atomic.Uint32, 1<<bucketBits)
 	parallel(len(public), func(from, to int) {
@@ -222,7 +223,7 @@ func (l *Latent) decompose(x *sparse) error {
 		mean[t] += x.value[i] / float32(x.rows())
 	}
 	width := min(dim+oversampling, terms, x.rows())
-	// Rows of z are terms, rows of q texts; z starts at random and turns towards the leading eigenvectors.
+	// Rows of z are terms, rows of q are texts; z starts at random and turns towards the leading eigenvectors.
 	z := make([]float32, terms*width)
 	random := rng.New(l.config.Seed, "latent")
 	for i := range z {
@@ -245,7 +246,7 @@ func (l *Latent) decompose(x *sparse) error {
 	for k := range dim {
 		λ := values[k]
 		if !(λ > 1e-9*values[0]) {
-			break // the texts have no more directions: what is left stays zero
+			break // the texts have no more directions; the rest stays zero
 		}
 		scale := math.Pow(λ/values[0], -whitening) / math.Sqrt(λ)
 		for i := range width {
@@ -315,8 +316,8 @@ func (x *sparse) transpose(terms int) *sparse {
 	return out
 }
 
-// orthonormalize replaces the columns of q by an orthonormal basis of their span, with columns of zeros where that has
-// fewer dimensions. The second pass takes out what rounding in the first left.
+// orthonormalize replaces the columns of q by an orthonormal basis of their span, with columns of zeros if the span has
+// fewer dimensions. The second pass removes the rounding errors of the first.
 func orthonormalize(q []float32, width int) error {
 	for range 2 {
 		values, vectors, err := eigen(q, width)

@@ -19,35 +19,35 @@ import (
 	"popri/trainer"
 )
 
-// AblationFile is where an ablation keeps its figures.
+// AblationFile is the file of an ablation's figures.
 const AblationFile = "ablation.json"
 
-// evaluations holds the fine-tunings that cells have in common.
+// evaluations is the folder of fine-tunings that several cells share.
 const evaluations = "evaluations"
 
-// Ablation is what an ablation found.
+// Ablation is the result of an ablation.
 type Ablation struct {
 	Axes  []Axis        `json:"axes"`
 	Seeds []uint64      `json:"seeds"`
 	Rows  []AblationRow `json:"rows"`
-	// Composed is what all runs spend together, for each private data set: the price of choosing among them.
+	// Composed is the total that all runs spend, for each private data set: the price of choosing among them.
 	Composed []ledger.Composed `json:"composed"`
 }
 
-// AblateOptions say where an ablation lies and who is told of its course.
+// AblateOptions say where an ablation is stored and who follows its progress.
 type AblateOptions struct {
 	Dir string
-	// Begin is told of each cell; done says that it was finished before.
+	// Begin is called for each cell; done says that an earlier call finished it.
 	Begin func(i, n int, c Cell, done bool)
 	// Listen makes a listener to the runs, as in [Options].
 	Listen func([]series.Series) trainer.Events
-	// Progress makes the listener of an evaluation's course, for a number of small models.
+	// Progress makes the listener to an evaluation, for a number of small models.
 	Progress func(c Cell, models int) EvalProgress
 }
 
-// Ablate does the runs of cells, each in a folder of its own under o.Dir, and returns the figures, which are written to
-// ablation.json and report.html too. Cells that are done are read back, one that was interrupted goes on. A cell is
-// judged by ε = 0, its own text and ε = ∞ alone; what cells have in common of that is computed once.
+// Ablate does the runs of cells, each in its own folder under o.Dir. It returns the figures and writes them to
+// ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is evaluated by ε
+// = 0, its own text and ε = ∞ only; figures that cells share are computed once.
 func Ablate(ctx context.Context, base configs.Config, axes []Axis, cells []Cell, o AblateOptions) (*Ablation, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, mistake("the ablation's folder cannot be made: %w", err)
@@ -70,7 +70,7 @@ func Ablate(ctx context.Context, base configs.Config, axes []Axis, cells []Cell,
 			a.Seeds = append(a.Seeds, c.Seed)
 		}
 	}
-	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination stand together
+	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination are side by side
 		row, err := newRow(base, axes, cells[from:from+len(a.Seeds)], results[from:from+len(a.Seeds)], o.Dir)
 		if err != nil {
 			return nil, err
@@ -141,7 +141,7 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, 
 	return e, err
 }
 
-// compose adds up what the runs of all rows spent.
+// compose computes what the runs of all rows spent together.
 func (a *Ablation) compose() (err error) {
 	var runs []string
 	for _, row := range a.Rows {

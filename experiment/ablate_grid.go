@@ -12,7 +12,7 @@ import (
 	"popri/configs"
 )
 
-// Axis is a key of the configuration and the values that it takes, as --set spells them.
+// Axis is a key of the configuration and its values, as --set spells them.
 type Axis struct {
 	Key    string   `json:"key"`
 	Values []string `json:"values"`
@@ -50,8 +50,8 @@ type Cell struct {
 	Config configs.Config
 }
 
-// Grid lays out the runs: every combination of the axes' values with the base's seed and those after it. All impossible
-// values are told of in one [configs.Invalid].
+// Grid lists the runs: every combination of the axes' values, with the base's seed and the seeds after it. All
+// impossible values are reported in one [configs.Invalid].
 func Grid(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 	if len(axes) == 0 {
 		return nil, mistake("an ablation needs a key to vary (--over)")
@@ -117,7 +117,8 @@ func Grid(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._=,+-]`)
 
-// folder makes a name that any file system takes. One that had to be changed or cut gets its hash, to stay apart from others.
+// folder makes a name that any file system accepts. A name that had to be changed or cut gets its hash, so that names
+// stay different.
 func folder(label string) string {
 	name := unfit.ReplaceAllString(label, "_")
 	if name == label && len(name) <= 200 {

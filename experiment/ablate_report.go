@@ -9,7 +9,7 @@ import (
 	"popri/report"
 )
 
-// composedNote says what all runs spend together.
+// composedNote states what all runs spend together.
 func (a *Ablation) composedNote() string {
 	var sentences []string
 	for _, c := range a.Composed {
@@ -18,7 +18,8 @@ func (a *Ablation) composedNote() string {
 	return strings.Join(sentences, " ")
 }
 
-// writeReport puts table and plot on a page, with the guarantee of the first run and what differs from it in words.
+// writeReport writes the page with table and plot, the guarantee of the first run, and the differences of the other
+// runs' guarantees in words.
 func (a *Ablation) writeReport(dir string) error {
 	first, err := Report(a.Rows[0].Runs[0])
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"popri/tensor"
 )
 
-// begin makes the folder of a new run with its inputs and its configuration. The configuration comes last and decides
-// whether the folder holds a run: of two processes that begin a run in one folder, one wins.
+// begin makes the folder of a new run with its inputs and its configuration. The configuration is written last and
+// makes the folder a run's: of two processes that begin a run in one folder, one succeeds.
 func (s *Session) begin(inputs Inputs, o Options) error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return mistake("the run's folder cannot be made: %w", err)
@@ -41,7 +41,7 @@ func (s *Session) begin(inputs Inputs, o Options) error {
 	return err
 }
 
-// describe adds to the configuration the versions of program and libraries, and where model and data come from.
+// describe adds the versions of program and libraries, and the origin of model and data, to the configuration.
 func (s *Session) describe(inputs Inputs, o Options) error {
 	c := &s.Config
 	c.Provenance = map[string]string{
@@ -65,7 +65,7 @@ func (s *Session) describe(inputs Inputs, o Options) error {
 		}
 	}
 	if c.Model.Path == "embedded" && c.Data.Private == "godoc" {
-		// Which file is private is decided by the Go release that is read: the weights must be from the same one.
+		// The Go release decides which file is private: the weights must be from the same release.
 		p, err := models.ReadProvenance(models.Generator)
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func (s *Session) describe(inputs Inputs, o Options) error {
 	return nil
 }
 
-// removeTemporary clears a run's folder of the unfinished files that a killed process leaves. The caller holds the lock.
+// removeTemporary removes the unfinished files of a killed process from a run's folder. The caller holds the lock.
 func removeTemporary(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir) // a walk does not follow its root
 	if err != nil {

@@ -21,14 +21,14 @@ type Other struct {
 	Result  downstream.Result `json:"result"`  // of the small model trained on its text
 }
 
-// Comparison is what runs of other methods gave.
+// Comparison is the result of runs of other methods.
 type Comparison struct {
 	Others []Other `json:"others"`
 	// Composed is what the run and the others spend together, for each private data set.
 	Composed []ledger.Composed `json:"composed"`
 }
 
-// Results adds the others' results to those of the run, before the one of the clients' own text.
+// Results inserts the others' results into those of the run, before the row of the clients' own text.
 func (c *Comparison) Results(e *Evaluation) *Evaluation {
 	all := *e
 	all.Results = slices.Clone(e.Results)
@@ -43,7 +43,7 @@ func (c *Comparison) Results(e *Evaluation) *Evaluation {
 	return &all
 }
 
-// OtherMethods checks that names are methods, none of them twice and none that of the configuration itself.
+// OtherMethods checks that names are methods, without duplicates and without the configuration's own.
 func OtherMethods(c configs.Config, names []string) error {
 	known := configs.Choices("method")
 	for i, name := range names {
@@ -60,8 +60,8 @@ func OtherMethods(c configs.Config, names []string) error {
 // OtherRun is the folder of another method's run beside the run in dir.
 func OtherRun(dir, method string) string { return filepath.Join(dir, "with", method) }
 
-// Beside does runs of other methods with the configuration of the run in o.Dir, which is done, each in a folder of its own
-// with its own ledger. Runs that are done are read back, one that was interrupted goes on.
+// Beside runs other methods with the configuration of the finished run in o.Dir, each in its own folder with its own
+// ledger. Finished runs are read, and an interrupted one is resumed.
 func Beside(ctx context.Context, c configs.Config, names []string, o AblateOptions) (*Comparison, error) {
 	run := o.Dir
 	o.Dir = OtherRun(run, "")

@@ -17,15 +17,15 @@ import (
 	"popri/scoring"
 )
 
-// EncoderQuality says how well an encoder serves on the embedded default, whose private half is no secret.
+// EncoderQuality says how good an encoder is on the embedded default, whose private half is no secret.
 type EncoderQuality struct {
 	Encoder string `json:"encoder"`
-	// of telling validation and test clients' texts from Ω by their cosine with the train clients
+	// AUC of separating validation and test clients' texts from Ω by their cosine with the train clients
 	AUC   float64       `json:"auc"`
 	Pairs []PairQuality `json:"pairs"`
 }
 
-// PairQuality is the share of prompts for which noise of multiplier Sigma leaves things as they are without noise, as
+// PairQuality is the share of prompts whose result is the same with noise of multiplier Sigma as without noise, as
 // released and after the projection.
 type PairQuality struct {
 	Sigma  float64    `json:"noise_multiplier"`
@@ -135,7 +135,7 @@ func likeness(texts embedding.Matrix, means query.Means) []float64 {
 	return out
 }
 
-// auc is the chance that a draw from high is above one from low, ties counted half.
+// auc is the probability that a value from high exceeds one from low; ties count half.
 func auc(high, low []float64) float64 {
 	sorted := append([]float64(nil), low...)
 	sort.Float64s(sorted)

@@ -20,22 +20,23 @@ import (
 	"popri/rundir"
 )
 
-// InputsFile is where a run keeps what it began with.
+// InputsFile is the file of the inputs that a run began with.
 const InputsFile = rundir.Inputs
 
-// Inputs are what a run's results depend on, private text excepted, which the ledger has a tag of.
+// Inputs are everything that a run's results depend on, except private text, which the ledger identifies by a tag.
 type Inputs struct {
-	// Settings are the keys of the configuration with their values, but for those that change no result and those that
-	// say where something lies.
+	// Settings are the keys of the configuration with their values, except keys that change no result and keys that are
+	// paths.
 	Settings map[string]string `json:"settings"`
-	// Content has the hash or the name of what was read: the models' files, public text, the encoder, the compute type.
+	// Content has a hash or name of each input that was read: the models' files, public text, the encoder, the compute
+	// type.
 	Content map[string]string `json:"content"`
-	// Changes says what was changed later on, where the user accepted it.
+	// Changes lists later changes that the user accepted.
 	Changes []string `json:"changes,omitempty"`
 }
 
-// passing are the keys that a run may go on with other values of: they change no result, they say where something lies
-// whose content is compared, or (model.dtype) they are compared as they work out on the machine.
+// passing are the keys that may change when a run is resumed: they change no result, they are paths whose content is
+// compared, or (model.dtype) their effect on the machine is compared.
 var passing = []string{"model.threads", "model.device", "model.dtype", "model.path", "data.private", "data.public",
 	"generate.batch_tokens", "scoring.encoder", "downstream.model", "privacy.continues", "eval.reference_private"}
 
@@ -61,7 +62,7 @@ func (s *Session) inputs() (Inputs, error) {
 		dir, err := assembly.ModelDir(m.path, m.name)
 		if err != nil {
 			if m.key == "downstream.model" {
-				continue // training does not need it; the evaluation will ask for it
+				continue // training does not need it; the evaluation will report it
 			}
 			return in, err
 		}
@@ -72,7 +73,7 @@ func (s *Session) inputs() (Inputs, error) {
 	return in, nil
 }
 
-// addModel notes the files of a model folder that decide what the model computes.
+// addModel notes the files of a model folder that determine the model's computation.
 func (in Inputs) addModel(key, dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -117,7 +118,7 @@ func ReadInputs(dir string) (Inputs, error) {
 	return in, nil
 }
 
-// compareInputs refuses to go on with a run whose inputs are not those that it began with.
+// compareInputs refuses to resume a run whose inputs changed.
 func (s *Session) compareInputs(now Inputs, o Options) error {
 	began, err := ReadInputs(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,7 +141,7 @@ func (s *Session) compareInputs(now Inputs, o Options) error {
 	return now.write(s.Dir)
 }
 
-// since lists in words how in differs from what a run began with.
+// since lists in words how in differs from a run's first inputs.
 func (in Inputs) since(began Inputs) []string {
 	var changes []string
 	for _, key := range union(began.Settings, in.Settings) {

@@ -14,8 +14,8 @@ import (
 // KeyText is the key of the text that [Judge] is given.
 const KeyText = "text"
 
-// Judge trains the small model of the configuration on any texts, and tests it on the test clients of data.private beside
-// ε = 0 and ε = ∞. File holds the texts as Parquet, JSON lines or plain lines.
+// Judge trains the small model of the configuration on any texts, and tests it on the test clients of data.private
+// beside ε = 0 and ε = ∞. File holds the texts as Parquet, JSON lines or plain lines.
 func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*Evaluation, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

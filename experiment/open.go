@@ -26,28 +26,28 @@ import (
 	"popri/trainer"
 )
 
-// ConfigFile is where a run keeps its configuration.
+// ConfigFile is the file of a run's configuration.
 const ConfigFile = rundir.Config
 
-// mistake is an error that the user can correct: a folder in use, a missing file, a value that does not fit the data.
+// mistake makes an error that the user can correct: a folder in use, a missing file, a value that does not fit the
+// data.
 func mistake(format string, args ...any) error { return fault.Userf(format, args...) }
 
 // Options say what to run and where.
 type Options struct {
 	Config configs.Config
 	Dir    string
-	Resume bool // Dir holds a run that goes on; Config is then read from it
+	Resume bool // Dir holds a run to resume; Config is then read from it
 	Events trainer.Events
-	// Listen, where not nil, makes a further listener, which is given the figures that the method's rounds have.
+	// Listen, if not nil, makes a further listener. Its argument has the figures of the method's rounds.
 	Listen func([]series.Series) trainer.Events
-	// Title and Command are what the report is headed with and what to type for the same run; "" takes the folder and
-	// popri run.
+	// Title is the report's title, and Command the command for the same run; "" takes the folder and popri run.
 	Title, Command string
-	// Device, where not "", stands in for the configuration's, a resumed run's own too.
+	// Device, if not "", replaces the configuration's device, also for a resumed run.
 	Device string
-	// AcceptChanges lets a run go on with other inputs than it began with. What changed is recorded.
+	// AcceptChanges resumes a run with changed inputs. The changes are recorded.
 	AcceptChanges bool
-	// Warn is told what the user should know before the run begins; nil tells nobody.
+	// Warn is called with warnings before the run begins; it may be nil.
 	Warn func(text string)
 }
 
@@ -71,8 +71,8 @@ type Session struct {
 // Exists reports whether dir holds a run.
 func Exists(dir string) bool { return rundir.Exists(dir) }
 
-// Open reads the data and the models, fits the encoder and gets the trainer ready. Only then it makes the folder of a
-// new run, with its configuration, and the ledger: a process that ends before leaves nothing behind. A run that goes on
+// Open reads the data and the models, fits the encoder and prepares the trainer. Only then does it make the folder of a
+// new run, with its configuration, and the ledger: a process that ends earlier leaves nothing behind. A resumed run
 // must have the inputs that it began with. Open stops between two steps when ctx ends.
 func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if err := o.configuration(); err != nil {
@@ -84,7 +84,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, err
 	}
 	s = &Session{Config: c, Dir: o.Dir}
-	defer func(opened *Session) { // a return of an error has set s to nil
+	defer func(opened *Session) { // returning an error has set s to nil
 		if err != nil {
 			opened.Close()
 		}
@@ -107,7 +107,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			if !o.Resume {
 				return nil
 			}
-			return s.openLedger() // takes the folder's lock
+			return s.openLedger() // acquires the folder's lock
 		},
 		func() (err error) { s.generator, err = assembly.LoadGenerator(c); return err },
 		func() (err error) { s.encoder, err = assembly.NewEncoder(c, s.Public); return err },
@@ -138,7 +138,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 					return err
 				}
 			}
-			return removeTemporary(o.Dir) // the lock is held: they are of a process that was killed
+			return removeTemporary(o.Dir) // with the lock held, they belong to a process that was killed
 		},
 	} {
 		if err := cmp.Or(step(), ctx.Err()); err != nil {
@@ -161,7 +161,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	return s, nil
 }
 
-// configuration reads the configuration of a run that goes on, and checks that of a new one.
+// configuration reads the configuration of a run to resume, or checks that of a new run.
 func (o *Options) configuration() error {
 	switch {
 	case o.Resume && !Exists(o.Dir):
@@ -179,7 +179,7 @@ func (o *Options) configuration() error {
 	return o.Config.Validate()
 }
 
-// openLedger opens the run's ledger, which takes the folder's lock, and settles the noise.
+// openLedger opens the run's ledger, which locks the folder, and fixes the noise.
 func (s *Session) openLedger() (err error) {
 	if s.ledger, err = assembly.OpenLedger(s.Config, s.Dir, s.budget); err != nil {
 		return err

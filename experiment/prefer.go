@@ -41,27 +41,27 @@ const (
 	LastGood = "last-good"
 )
 
-// PreferOptions say what to train on which pairs.
+// PreferOptions are the inputs and the output of a preference training.
 type PreferOptions struct {
-	Config    configs.Config // model.path, lora, dpo and seed are what counts
+	Config    configs.Config // model.path, lora, dpo and seed are used
 	Pairs     string         // JSON lines or Parquet of TRL's form, or a run's pairs.parquet
-	EvalPairs string         // the same of pairs to measure on; "" holds out dpo.eval_share of Pairs
+	EvalPairs string         // pairs to measure on, in the same form; "" holds out dpo.eval_share of Pairs
 	Reference string         // file that keeps the reference log-probabilities; "" is one beside the adapter
 	Out       string         // folder of the adapter, in PEFT's format
-	Resume    bool           // Out holds a training that goes on; Config and the files' names are then read from it
-	Device    string         // where not "", stands in for model.device
+	Resume    bool           // Out holds a training to resume; Config and the files' names are then read from it
+	Device    string         // if not "", replaces model.device
 	Step      func(m dpo.Metrics, done, total int)
 	Eval      func(dpo.Evaluation)
-	Prepared  func(p Prepared) // called when everything is read
+	Prepared  func(p Prepared) // called when everything has been read
 }
 
-// Prepared is what a preference training is about to do.
+// Prepared describes a preference training that is about to begin.
 type Prepared struct {
 	Pairs, Held, Steps int
 	Resumed            bool
 }
 
-// Preferred is what a preference training gave.
+// Preferred is the result of a preference training.
 type Preferred struct {
 	Pairs int `json:"pairs"` // trained on
 	Held  int `json:"eval_pairs"`
@@ -72,7 +72,7 @@ type Preferred struct {
 	Last      dpo.Metrics     `json:"last"`
 	Eval      *dpo.Evaluation `json:"eval,omitempty"` // the measurement of the adapter that was written
 	Stopped   bool            `json:"stopped"`        // early, by dpo.patience
-	NonFinite int             `json:"non_finite"`     // times that a pair was left out of a step
+	NonFinite int             `json:"non_finite"`     // number of times that a pair was left out of a step
 	Cached    bool            `json:"reference_read"` // reference log-probabilities came from the file
 	Stale     string          `json:"reference_stale,omitempty"`
 	Out       string          `json:"out"`
@@ -85,8 +85,8 @@ const (
 	referenceKey = "reference"
 )
 
-// Prefer trains an adapter on preference pairs, against the model without it, and writes it to a folder that holds none.
-// An interrupted training goes on where it was, to the same bytes.
+// Prefer trains an adapter on preference pairs, with the model without adapter as the reference, and writes it to a
+// folder that holds none. An interrupted training is resumed and gives the same bytes.
 func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	adapterFile, settings := filepath.Join(o.Out, "adapter_config.json"), filepath.Join(o.Out, SettingsFile)
 	if o.Resume {
@@ -137,7 +137,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		return nil, mistake("%w", err)
 	}
 	defer lock.Release()
-	if err := finished(); err != nil { // by another process, between the question and the lock
+	if err := finished(); err != nil { // by another process, between the check and the lock
 		return nil, err
 	}
 	if !o.Resume && (exists(checkpoint) || exists(settings)) {
@@ -282,13 +282,13 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	return out, os.Remove(filepath.Join(o.Out, trainingLock))
 }
 
-// trainingKey hashes all that the course of a training depends on: the settings, the model and the pairs.
+// trainingKey hashes everything that the course of a training depends on: the settings, the model and the pairs.
 func trainingKey(c configs.Config, t *dpo.Tuner, train, held []dpo.Pair) (string, error) {
 	pairs, err := t.Key(train, held)
 	if err != nil {
 		return "", err
 	}
-	// Weights and arithmetic are in the pairs' key.
+	// The pairs' key includes weights and arithmetic.
 	c.Provenance, c.Model.Threads, c.Model.Device, c.Model.Path = nil, 0, "", ""
 	h := sha256.New()
 	h.Write(c.YAML())
@@ -296,7 +296,7 @@ func trainingKey(c configs.Config, t *dpo.Tuner, train, held []dpo.Pair) (string
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// absolute makes a path that stays right when the training is resumed from elsewhere.
+// absolute makes a path that stays valid when the training is resumed from another folder.
 func absolute(path string) string {
 	if a, err := filepath.Abs(path); err == nil {
 		return a

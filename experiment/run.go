@@ -37,8 +37,8 @@ const (
 	ReportFile  = rundir.Report
 )
 
-// Train runs the rounds that are left and writes the synthetic set. Where the budget ends before the last round, the
-// rounds that there are write it, and the error is that of the budget.
+// Train does the remaining rounds and writes the synthetic set. If the budget ends before the last round, the set comes
+// from the completed rounds, and Train returns the budget's error.
 func (s *Session) Train(ctx context.Context) error {
 	s.tellPublicTexts()
 	ended := s.trainer.Train(ctx)
@@ -58,7 +58,7 @@ func (s *Session) tellPublicTexts() {
 	}
 }
 
-// untuned writes the text of the model as it came, from the prompts and seeds of the synthetic set, and returns it.
+// untuned writes the text of the untuned model, from the prompts and seeds of the synthetic set, and returns it.
 func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) {
 	file := filepath.Join(s.Dir, rundir.Untuned)
 	if exists(file) {
@@ -86,11 +86,11 @@ type Evaluation struct {
 	Clients int                 `json:"test_clients"`
 	Seed    uint64              `json:"seed"`
 	Steps   int                 `json:"steps"`
-	// OutsideEpsilon says what of the figures the guarantee does not cover; "" where that is nothing of the train clients.
+	// OutsideEpsilon says which figures the guarantee does not cover; "" if none depends on the train clients.
 	OutsideEpsilon string `json:"outside_epsilon,omitempty"`
 }
 
-// HasReference reports whether the train clients' own text was trained on.
+// HasReference reports whether a model was trained on the train clients' own text.
 func (e *Evaluation) HasReference() bool { return e.Result(downstream.Private) != nil }
 
 // Result returns the result with the given key, or nil.
@@ -103,32 +103,32 @@ func (e *Evaluation) Result(key string) *downstream.Result {
 	return nil
 }
 
-// The keys of the comparators beside ε = 0 and ε = ∞.
+// The keys of the comparators besides ε = 0 and ε = ∞.
 const (
 	KeyUntuned   = "untuned"
 	KeyPublicAll = "public_all"
 	KeyInDomain  = "public_domain"
 )
 
-// EvalProgress is told what is being trained and measured, from several goroutines; nil functions are left out.
+// EvalProgress receives the progress of an evaluation, from several goroutines; nil functions are not called.
 type EvalProgress struct {
 	Begin    func(name string, texts int)
 	Measured func(name string, p downstream.Point)
 	End      func(r downstream.Result)
-	Done     func() // all are measured, or the evaluation failed
+	Done     func() // all models are measured, or the evaluation failed
 }
 
 // EvalOptions say what an evaluation compares.
 type EvalOptions struct {
 	Progress EvalProgress
-	// Sources are the keys of the texts to train on beside ε = 0 and, where it is allowed, ε = ∞; nil is all.
+	// Sources are the keys of the training texts besides ε = 0 and, if allowed, ε = ∞; nil is all.
 	Sources []string
-	// Cache is a folder in which fine-tunings that several runs have in common are kept; "" does each anew.
+	// Cache is a folder of fine-tunings that several runs share; "" does each again.
 	Cache string
 }
 
-// Evaluate trains the small model on the synthetic set and on what it is compared with, and writes eval.json. One that
-// is there and holds what is asked for is read back.
+// Evaluate trains the small model on the synthetic set and on its comparators, and writes eval.json. An existing
+// eval.json with all wanted rows is read instead.
 func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	wants := func(key string) bool { return o.Sources == nil || slices.Contains(o.Sources, key) }
 	d := methods.Of(s.Config)

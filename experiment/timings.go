@@ -14,7 +14,7 @@ import (
 // EventsFile holds every event of a run, one object a line.
 const EventsFile = rundir.Events
 
-// timings writes the run's events, from which the report takes the stages' times: those of a resumed run add up.
+// timings writes the run's events. The report computes the stages' times from them and adds up those of a resumed run.
 type timings struct{ file *report.Events }
 
 func openTimings(dir string) (*timings, error) {
@@ -31,7 +31,7 @@ func (t *timings) close() {
 	}
 }
 
-// Event files are a convenience beside the stages' own files: a line that cannot be written must not end a run.
+// The log is secondary to the stages' own files: a line that cannot be written must not end a run.
 func (t *timings) write(event string, fields map[string]any) { _ = t.file.Write(event, fields) }
 
 func (t *timings) events() trainer.Events {
@@ -44,7 +44,7 @@ func (t *timings) events() trainer.Events {
 	}
 }
 
-// fields are the names and values that v has as JSON, with the round.
+// fields are the names and values of v as JSON, and the round.
 func fields(round int, v any) map[string]any {
 	f := map[string]any{}
 	if b, err := json.Marshal(v); err == nil {
@@ -54,7 +54,7 @@ func fields(round int, v any) map[string]any {
 	return f
 }
 
-// stage times f as the trainer's stages are timed.
+// stage reports f like a stage of the trainer.
 func (t *timings) stage(name string, f func() error) error {
 	begun := time.Now()
 	if err := f(); err != nil {

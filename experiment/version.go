@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// LibtorchVersion is the version of the libtorch that the process has loaded, as the folder that it lies in tells.
+// LibtorchVersion is the version of the loaded libtorch, as the name of its folder states it.
 func LibtorchVersion() string {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {

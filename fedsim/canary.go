@@ -16,12 +16,12 @@ import (
 	"popri/query"
 )
 
-// Game tries to find out from noised sums whether one client, the canary, took part: on the path that scores real
-// clients, with made-up ones, whose values an attacker knows but for whether the canary is among them. How well the best
-// test does bounds the privacy of the mechanism as it runs from below, whatever the formulas say.
+// Game tries to find out from noised sums whether one client, the canary, took part. It uses the code that scores real
+// clients, with made-up clients that the attacker knows, except whether the canary is among them. The success of the
+// best test gives a lower bound on the privacy loss of the mechanism as it runs, independent of the formulas.
 type Game struct {
-	// Ask makes the question about samples (unit vectors), with loose times its norm bound: 1, or far more where clipping
-	// is to be left out. Required.
+	// Ask makes the query about samples (unit vectors), with loose times its norm bound: 1, or far more to leave
+	// clipping out. Required.
 	Ask    func(samples embedding.Matrix, loose float64) (query.Query, error)
 	Path   Path // default [Aggregate]
 	Sigma  float64
@@ -30,37 +30,37 @@ type Game struct {
 	// Trials is how often the game is played with the canary, and as often without: a quarter of them choose the
 	// threshold that the others are judged by.
 	Trials int
-	// Confidence is the chance with which the bound holds; 0 means 0.95.
+	// Confidence is the probability with which the bound holds; 0 means 0.95.
 	Confidence float64
-	// NoiseFactor and SkipClip break the mechanism, to see whether the game finds it: 0.5 halves the noise.
+	// NoiseFactor and SkipClip break the mechanism, to check that the game detects it: 0.5 halves the noise.
 	NoiseFactor float64 // 0 means 1
 	SkipClip    bool
 }
 
-// Outcome is what a game shows.
+// Outcome is the result of a game.
 type Outcome struct {
 	Trials        int     `json:"trials"` // that were judged, with the canary and as many without
 	TruePositive  int     `json:"true_positive"`
 	FalsePositive int     `json:"false_positive"`
 	Confidence    float64 `json:"confidence"`
 	Delta         float64 `json:"delta"`
-	// Claimed is the ε that the accountant states for the noise that the mechanism is said to have.
+	// Claimed is the ε that the accountant states for the planned noise.
 	Claimed float64 `json:"claimed"`
-	// GaussianBound is a lower bound on ε for Gaussian noise: the ε of the Gaussian release that just allows a test as good
-	// as the one that was made (Nasr et al. 2023).
+	// GaussianBound is a lower bound on ε for Gaussian noise: the ε of the Gaussian release whose best test is as good
+	// as the measured one (Nasr et al. 2023).
 	GaussianBound float64 `json:"gaussian_bound"`
-	// DistributionFreeBound is a lower bound on ε that assumes nothing about the noise: ln((TPR − δ)/FPR), or the same of
-	// the other side.
+	// DistributionFreeBound is a lower bound on ε that assumes nothing about the noise: ln((TPR − δ)/FPR), or the same
+	// for the other error.
 	DistributionFreeBound float64 `json:"distribution_free_bound"`
 }
 
-// Holds reports whether the claim survived.
+// Holds reports whether no lower bound exceeds the claim.
 func (o Outcome) Holds() bool { return o.LowerBound() <= o.Claimed }
 
 // LowerBound is the larger of both lower bounds on ε.
 func (o Outcome) LowerBound() float64 { return max(o.GaussianBound, o.DistributionFreeBound) }
 
-// The made-up world: as many samples and clients as show the mechanism whole and are played with quickly.
+// The made-up world: enough samples and clients to exercise the whole mechanism, and few enough to be fast.
 const (
 	gameSamples = 60
 	gameDim     = 12
@@ -101,7 +101,7 @@ func (g Game) Play() (Outcome, error) {
 		}
 	}
 	with := world()
-	without := with.Select(everyone(gameClients)) // the canary is the last one
+	without := with.Select(everyone(gameClients)) // the canary is the last client
 	canary, err := asked.Vector(with, gameClients)
 	if err != nil {
 		return Outcome{}, err
@@ -110,8 +110,8 @@ func (g Game) Play() (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	// The sum along the canary's vector is all that tells the two apart: for Gaussian noise the likelihood ratio grows
-	// with it.
+	// The sum's component along the canary's vector is all that distinguishes the two cases: for Gaussian noise, the
+	// likelihood ratio grows with it.
 	play := func(clients query.Clients) (float64, error) {
 		var statistic float64
 		for range g.Rounds {
@@ -174,8 +174,8 @@ func (g Game) validate() error {
 	return errors.Join(faults...)
 }
 
-// midpoint is the threshold at which a test of two Gaussian values of equal spread errs as often on both sides, and the
-// one that tells their distance with the fewest trials.
+// midpoint is the threshold at which a test of two Gaussian values of equal spread has equal error rates. It measures
+// their distance with the fewest trials.
 func midpoint(in, out []float64) float64 { return (stat.Mean(in, nil) + stat.Mean(out, nil)) / 2 }
 
 func above(values []float64, threshold float64) int {
@@ -188,7 +188,7 @@ func above(values []float64, threshold float64) int {
 	return n
 }
 
-// separation is the μ of the Gaussian release whose best test has at least these rates, with the confidence asked for:
+// separation is the μ of the Gaussian release whose best test has at least these rates, with the given confidence:
 // Φ⁻¹(TPR) − Φ⁻¹(FPR), of the lower and the upper Clopper-Pearson bound.
 func (g Game) separation(truePositive, falsePositive, trials int) float64 {
 	miss := (1 - g.Confidence) / 2
@@ -217,8 +217,8 @@ func (g Game) bound(truePositive, falsePositive, trials int) (gaussian, free flo
 	return gaussian, free, nil
 }
 
-// atLeast and atMost are the exact (Clopper-Pearson) bounds on a probability of which k of n trials were hits; each is
-// wrong with probability miss at most.
+// atLeast and atMost are the exact (Clopper-Pearson) bounds on a probability with k hits in n trials; each is wrong
+// with probability miss at most.
 func atLeast(k, n int, miss float64) float64 {
 	if k == 0 {
 		return 0
@@ -258,7 +258,7 @@ func everyone(n int) []int {
 	return all
 }
 
-// unitRows are fixed random directions: nobody's data.
+// unitRows are fixed random directions. They come from no data.
 func unitRows(name string, n int) embedding.Matrix {
 	random := rng.New(1, "canary", name)
 	m := embedding.NewMatrix(n, gameDim)

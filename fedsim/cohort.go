@@ -5,7 +5,7 @@ import (
 	"popri/noise"
 )
 
-// cohort draws who is asked in a round, in ascending order.
+// cohort draws the clients of a round, in ascending order.
 func (c Config) cohort(source noise.Source, train int) []int {
 	var drawn []int
 	switch c.Sampling {
@@ -17,7 +17,7 @@ func (c Config) cohort(source noise.Source, train int) []int {
 			}
 		}
 	case ledger.Fixed:
-		// Selection sampling (Knuth, algorithm S): each of those left is taken with chance wanted/left.
+		// Selection sampling (Knuth, algorithm S): each remaining client is taken with probability wanted/left.
 		wanted := c.Cohort
 		for i := range train {
 			if noise.Below(source, uint64(train-i)) < uint64(wanted) {
@@ -33,7 +33,7 @@ func (c Config) cohort(source noise.Source, train int) []int {
 	return drawn
 }
 
-// answering leaves out those that do not answer.
+// answering leaves out the clients that do not answer.
 func (c Config) answering(source noise.Source, asked []int) []int {
 	if c.Dropout == 0 {
 		return asked

@@ -13,15 +13,15 @@ import (
 	"popri/rundir"
 )
 
-// UnsafeFolder is the name of the folder that un-noised figures go to.
+// UnsafeFolder is the name of the folder for figures without noise.
 const UnsafeFolder = rundir.Unsafe
 
-// UnsafeDiagnostics writes what noise is there to hide: the true sums, and figures that compare them with the noised ones.
-// It breaks the privacy guarantee of the run.
+// UnsafeDiagnostics writes what the noise hides: the true sums, and figures that compare them with the noised ones. It
+// breaks the privacy guarantee of the run.
 type UnsafeDiagnostics struct {
 	// Dir is where the folder unsafe_diagnostics is made.
 	Dir string
-	// Compare returns figures by name for a true and a noised sum; nil for none. Each kind is an object in the file.
+	// Compare returns figures by name for a true and a noised sum; nil for none. The file has an object for each kind.
 	Compare func(q query.Query, truth, noised []float64) (map[string]map[string]float64, error)
 }
 
@@ -30,18 +30,18 @@ type Diagnosis struct {
 	Warning string    `json:"warning"`
 	Round   int       `json:"round"`
 	TrueSum []float64 `json:"true_sum"`
-	// Figures are what [UnsafeDiagnostics.Compare] gave.
+	// Figures are the results of [UnsafeDiagnostics.Compare].
 	Figures map[string]map[string]float64 `json:"figures,omitempty"`
 }
 
-// DiagnosisPath names a round's file.
+// DiagnosisPath is the path of a round's file.
 func (u *UnsafeDiagnostics) DiagnosisPath(round int) string {
 	return filepath.Join(u.Dir, UnsafeFolder, fmt.Sprintf("round-%04d.json", round))
 }
 
 func (f *Federation) diagnose(q query.Query, answer *release.Release) error {
 	u := f.config.UnsafeDiagnostics
-	sum, err := q.Sum(f.clients) // over all clients, not only the cohort: this is what the release estimates
+	sum, err := q.Sum(f.clients) // over all clients, not only the cohort: the release estimates this
 	if err != nil {
 		return err
 	}

@@ -13,40 +13,41 @@ import (
 	"popri/query"
 )
 
-// Path is how the sum over clients is computed. Both give the same distribution.
+// Path is how the sum over clients is computed. All values give the same distribution.
 type Path string
 
 const (
 	// Aggregate computes the sum at once and adds noise to it: fast, for simulation. It is the default.
 	Aggregate Path = "aggregate"
 	// PerClient builds each client's vector with its own share N(0, σ²C²/L) of the noise, as clients of a secure
-	// aggregation would, and adds them up. It is what the fast path is tested against.
+	// aggregation would, and adds them up. Tests compare the fast path with it.
 	PerClient Path = "per_client"
 )
 
-// Config sets a federation up.
+// Config has the settings of a federation.
 type Config struct {
-	// Ledger pays for each release. Required. Its budget must be for as many clients as the population has for training.
+	// Ledger is charged for each release. Required. Its budget must be for as many clients as the population has for
+	// training.
 	Ledger *ledger.Ledger
 	// Sigma is the noise multiplier: standard deviation of the noise / the norm bound of the query. 0 adds no noise,
-	// which only a ledger without a bound on ε pays for.
+	// which only a ledger without a bound on ε accepts.
 	Sigma float64
-	// Sampling is who is asked in a round; default [ledger.Full]. Cohorts are drawn anew in every round, and in secret:
-	// who was asked must not be known for the sampling to protect anybody.
+	// Sampling says how the clients of a round are drawn; default [ledger.Full]. Cohorts are drawn anew in every round,
+	// and in secret: sampling protects only if nobody knows who was asked.
 	Sampling ledger.Sampling
-	// Cohort is the number of clients of a round: as many are drawn under [ledger.Fixed], and expected under
-	// [ledger.Poisson]. 0 under [ledger.Full].
+	// Cohort is the number of clients of a round: exact under [ledger.Fixed], expected under [ledger.Poisson]. 0 under
+	// [ledger.Full].
 	Cohort int
-	// Dropout is the probability that an asked client does not answer, after the shares of the noise were fixed. The charge
-	// states the noise that remains. For simulations; 0 to below 1, and 0 under [ledger.Poisson], where the size of the
-	// cohort would show.
+	// Dropout is the probability that an asked client does not answer, after the shares of the noise were fixed. The
+	// charge states the noise that remains. For simulations; 0 to below 1, and 0 under [ledger.Poisson], where it would
+	// reveal the size of the cohort.
 	Dropout float64
 	// Path is how sums are computed; default [Aggregate].
 	Path Path
 	// InsecureSeed takes the noise from this seed instead of the system's entropy: anybody who knows the seed
 	// can subtract the noise. For tests. The ledger's budget must say so too.
 	InsecureSeed *uint64
-	// UnsafeDiagnostics, if set, writes figures without noise to disk. For experiments on public data.
+	// UnsafeDiagnostics, if not nil, writes figures without noise to disk. For experiments on public data.
 	UnsafeDiagnostics *UnsafeDiagnostics
 }
 
@@ -119,8 +120,9 @@ func (c Config) validate(train int) error {
 	return errors.Join(faults...)
 }
 
-// Embed encodes the clients' texts, once, in blocks of whole clients. With texts, each text's embedding is kept; else only
-// the clients' means stay in memory. The result is private data. Embed stops between two blocks when ctx ends.
+// Embed encodes the clients' texts, once, in blocks of whole clients. With texts, it keeps each text's embedding;
+// otherwise only the clients' means stay in memory. The result is private data. Embed stops between two blocks when ctx
+// ends.
 func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encoder, texts bool) (query.Clients, error) {
 	const block = 4096 // texts
 	n, dim := len(train), encoder.Dim()
@@ -168,7 +170,7 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 // Clients is the number of train clients.
 func (f *Federation) Clients() int { return f.clients.Clients }
 
-// charge is what a round in which everybody answers costs, but for its number and hash.
+// charge is the cost of a round in which everybody answers, without its number and hash.
 func (c Config) charge(train int) ledger.Entry {
 	e := ledger.Entry{Sigma: c.Sigma, Sampling: c.Sampling, Cohort: train}
 	switch c.Sampling {

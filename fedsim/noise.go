@@ -8,8 +8,8 @@ import (
 	"popri/query"
 )
 
-// aggregator is one way to a noised sum, in steps of a grid. asked is for how many clients the noise was planned to be
-// shared among, of whom the given clients answered.
+// aggregator computes a noised sum, in steps of a grid. The noise was planned to be shared among asked clients, of whom
+// the given clients answered.
 type aggregator func(q query.Query, clients query.Clients, asked int, grid noise.Grid,
 	source noise.Source) ([]int64, error)
 
@@ -33,7 +33,7 @@ func aggregate(q query.Query, clients query.Clients, asked int, grid noise.Grid,
 }
 
 // perClient lets every client round its own vector, add its share of the noise and send whole numbers, which add up
-// without error. Where nobody was drawn, the server adds the noise, so that this does not show.
+// without error. If nobody was drawn, the server adds the noise, so that the release does not reveal this.
 func perClient(q query.Query, clients query.Clients, asked int, grid noise.Grid, source noise.Source) ([]int64, error) {
 	sum := make([]int64, q.Len())
 	if asked == 0 {
@@ -68,7 +68,7 @@ func addNoise(sum []int64, units uint64, source noise.Source) error {
 	return nil
 }
 
-// source is where the randomness of a round comes from: the system's entropy or, insecurely, a seed.
+// source is the source of a round's random numbers: the system's entropy or, insecurely, a seed.
 func source(seed *uint64, purpose string, round int) noise.Source {
 	if seed != nil {
 		return rng.New(*seed, purpose, fmt.Sprint(round))

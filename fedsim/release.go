@@ -15,10 +15,10 @@ import (
 	"popri/release"
 )
 
-// Collect asks the clients about samples, charges the ledger and returns the noised sum. Called again for a round that
-// is on disk, it returns the same release and charges nothing; see the package's comment for what happens between.
+// Collect asks the clients, charges the ledger and returns the noised sum. Called again for a round that is on disk, it
+// returns the same release and charges nothing; the package's comment describes the states between.
 //
-// Errors: ledger.ErrBudget where the budget does not cover the round (nothing was released), [release.ErrUncharged],
+// Errors: ledger.ErrBudget if the budget does not cover the round (nothing was released), [release.ErrUncharged],
 // [release.ErrOtherSamples], and failures of the disk.
 func (f *Federation) Collect(r release.Request) (*release.Release, error) {
 	if err := f.validate(r); err != nil {
@@ -76,7 +76,7 @@ func (f *Federation) release(r release.Request) (*release.Release, error) {
 		return found, nil
 	}
 
-	// A pending file is used again rather than drawn anew, so that no round ever has two noises on disk.
+	// A pending file is used again, so that no round ever has two noises on disk.
 	found, err = f.load(pending, r)
 	switch {
 	case err == nil && charged[found.Hash]:
@@ -86,9 +86,9 @@ func (f *Federation) release(r release.Request) (*release.Release, error) {
 		return f.pay(found, pending, final)
 	case errors.Is(err, fs.ErrNotExist):
 	case found != nil && charged[found.Hash]:
-		return nil, err // paid for, but not by this request
+		return nil, err // charged, but for another request
 	case errors.Is(err, release.ErrOtherSamples), errors.Is(err, release.ErrMalformed):
-		// It was never charged under this content, so it was never released: away with it.
+		// It was never charged with this content, so it was never released and is removed.
 		if err := os.Remove(pending); err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func (f *Federation) release(r release.Request) (*release.Release, error) {
 		return nil, err
 	}
 
-	// Without cover there must be no draw at all: a sum must not lie on disk that nobody may see.
+	// Nothing is drawn without cover: no sum may be on disk that nobody may see.
 	if err := f.config.Ledger.Check(); err != nil {
 		return nil, err
 	}
@@ -118,16 +118,16 @@ func (f *Federation) release(r release.Request) (*release.Release, error) {
 	if err := f.at("pending"); err != nil {
 		return nil, err
 	}
-	if charged[fresh.Hash] { // seeded noise repeats itself: this is the very release that was charged and lost
+	if charged[fresh.Hash] { // seeded noise repeats itself: this is the release that was charged and lost
 		return fresh, f.publish(pending, final)
 	}
 	return f.pay(fresh, pending, final)
 }
 
-// affordable asks the ledger before anything is drawn; lost charges of this round are only told about.
+// affordable asks the ledger before anything is drawn. It only reports lost charges of this round.
 func (f *Federation) affordable(lost int) error {
 	if f.config.InsecureSeed != nil {
-		return nil // the draw decides: it may repeat what was charged
+		return nil // the draw decides: it may repeat the charged release
 	}
 	budget := f.config.Ledger.Budget()
 	after, err := f.config.Ledger.After(f.config.charge(f.clients.Clients), 1)
@@ -150,7 +150,7 @@ func (f *Federation) affordable(lost int) error {
 	return refused
 }
 
-// pay charges a pending release and publishes it. Where the ledger refuses, the pending file goes.
+// pay charges a pending release and publishes it. If the ledger refuses, the pending file is removed.
 func (f *Federation) pay(fresh *release.Release, pending, final string) (*release.Release, error) {
 	charge := f.config.charge(f.clients.Clients)
 	charge.Round, charge.Sigma, charge.Sensitivity = fresh.Round, fresh.Sigma, fresh.Sensitivity
@@ -185,7 +185,7 @@ func (f *Federation) at(stage string) error {
 	return f.crash(stage)
 }
 
-// draw draws a cohort and computes a new noised sum of those that answer.
+// draw draws a cohort and computes a new noised sum of the clients that answer.
 func (f *Federation) draw(r release.Request) (*release.Release, error) {
 	c := f.config
 	answer, grid, err := f.planned(r)
@@ -210,7 +210,7 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 	return answer, nil
 }
 
-// planned is the release as it will be if all answer, without the sum, and its grid.
+// planned is the release if all clients answer, without the sum, and its grid.
 func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, error) {
 	c := f.config
 	charge := c.charge(f.clients.Clients)
@@ -224,8 +224,8 @@ func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, e
 		Sensitivity: grid.Sensitivity, Seeded: c.InsecureSeed != nil, Key: r.Query.Key()}, grid, nil
 }
 
-// load reads a release that must be the answer to this very request under this very config. Where it is not, the error
-// is [release.ErrOtherSamples] and the release comes with it.
+// load reads a release that must be the answer to this request under this config. If it is not, the error is
+// [release.ErrOtherSamples], and load returns the release with it.
 func (f *Federation) load(path string, r release.Request) (*release.Release, error) {
 	found, err := release.Read(path)
 	if err != nil {

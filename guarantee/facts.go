@@ -14,7 +14,7 @@ import (
 	"popri/rundir"
 )
 
-// Use is what the validation clients' texts were used for. They are read without noise.
+// Use says what the validation clients' texts were used for. They are read without noise.
 type Use string
 
 // The uses.
@@ -24,7 +24,7 @@ const (
 	Selection  Use = "selection"  // the adapters, and so the product, depend on them (dpo.best=fid)
 )
 
-// ValidationUse is what a run with this configuration does with validation clients.
+// ValidationUse is the use of validation clients in a run with this configuration.
 func ValidationUse(c configs.Config, validationClients int) Use {
 	switch {
 	case c.DPO.Best == "fid":
@@ -35,25 +35,25 @@ func ValidationUse(c configs.Config, validationClients int) Use {
 	return NotUsed
 }
 
-// The provenance keys of a configuration that are read here.
+// The provenance keys of a configuration that this package reads.
 const (
 	ValidationKey = "validation_clients" // a Use
 	CorpusKey     = "warning"            // a sentence about weights and data that do not belong together
 )
 
-// Facts decide what can be said.
+// Facts decide the sentences of the guarantee.
 type Facts struct {
 	Record ledger.Record
 	Spent  float64 // ε, at the budget's δ
 	// Validation is what validation clients are used for.
 	Validation Use
-	// Evaluated tells that small models were measured on test clients, and chosen on validation clients.
+	// Evaluated says that small models were measured on test clients, and chosen on validation clients.
 	Evaluated bool
-	// Reference tells that the evaluation holds the ε = ∞ row, which was trained on the train clients' texts.
+	// Reference says that the evaluation has the ε = ∞ row, which was trained on the train clients' texts.
 	Reference bool
-	// UnsafeDiagnostics tells that un-noised figures were asked for, whether they are still there or not.
+	// UnsafeDiagnostics says that the user asked for figures without noise, whether their files still exist or not.
 	UnsafeDiagnostics bool
-	// AllowOverlap tells that the public text may hold clients' texts.
+	// AllowOverlap says that the public text may hold clients' texts.
 	AllowOverlap bool
 	// Changes are inputs that were changed while the run was interrupted.
 	Changes []string
@@ -61,16 +61,16 @@ type Facts struct {
 	Corpus string
 }
 
-// Read gathers the facts about the run in dir. A ledger that is damaged is an error that is ledger.ErrDamaged.
+// Read collects the facts about the run in dir. A damaged ledger is an error that is ledger.ErrDamaged.
 func Read(dir string) (Facts, error) {
 	record, err := ledger.Inspect(filepath.Join(dir, rundir.Ledger))
 	if err != nil {
 		return Facts{}, err
 	}
-	f := Facts{Record: record, Validation: Evaluation} // as far as anybody knows
+	f := Facts{Record: record, Validation: Evaluation} // if nothing else is known
 	var invalid *configs.Invalid
 	switch c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)}); {
-	case errors.Is(err, fs.ErrNotExist), errors.As(err, &invalid): // a ledger alone says less
+	case errors.Is(err, fs.ErrNotExist), errors.As(err, &invalid): // without a configuration, the ledger alone is read
 	case err != nil:
 		return Facts{}, err
 	default:
@@ -111,7 +111,7 @@ func Read(dir string) (Facts, error) {
 	return f, nil
 }
 
-// readJSON reads a file that need not be there.
+// readJSON reads an optional file.
 func readJSON(path string, into any) error {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,11 +10,11 @@ import (
 	"popri/accountant/ledger"
 )
 
-// Reference is what must be said wherever the ε = ∞ row is shown.
+// Reference is the sentence that must stand wherever the ε = ∞ row is shown.
 const Reference = "The row ε = ∞, its curve, its counts and every share of the gap closed are computed from the " +
 	"train clients' texts without noise. They are outside of ε."
 
-// who names those who are protected together.
+// who names the clients that are protected together.
 func (f Facts) who() string {
 	if g := f.Record.Budget.Group; g > 1 {
 		return fmt.Sprintf("up to %d clients together, who may be one person", g)
@@ -40,7 +40,7 @@ func (f Facts) neighbours() string {
 		"of clients is public. A sum moves by at most %s.", whose, norm)
 }
 
-// Bound is "(ε, δ)-differentially private with ε = … and δ = …" in the run's figures.
+// Bound is "(ε, δ)-differentially private with ε = … and δ = …" with the run's figures.
 func (f Facts) Bound() string {
 	return fmt.Sprintf("(ε, δ)-differentially private with ε = %s and δ = %g", accountant.RoundUp(f.Spent, 4),
 		f.Record.Budget.Delta)
@@ -84,7 +84,7 @@ func (f Facts) Statement() []string {
 	return append(out, f.sampling()...)
 }
 
-// validation says what becomes of those who are not train clients.
+// validation says how validation and test clients are treated.
 func (f Facts) validation() string {
 	switch {
 	case f.Validation == Selection:
@@ -116,7 +116,7 @@ func (f Facts) noise() string {
 		"rounding included", strings.Join(sigmas, " or "))
 }
 
-// sampling says who was asked.
+// sampling says which clients were asked.
 func (f Facts) sampling() []string {
 	kinds := map[string]int{}
 	var order []string
@@ -144,7 +144,7 @@ func (f Facts) sampling() []string {
 	return out
 }
 
-// Warnings say what takes somebody or something out of the guarantee.
+// Warnings name who or what is outside of the guarantee.
 func (f Facts) Warnings() []string {
 	b := f.Record.Budget
 	var out []string

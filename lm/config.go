@@ -15,7 +15,7 @@ import (
 	"popri/internal/quote"
 )
 
-// Config is what of a checkpoint's config.json the decoders use, under common names.
+// Config has the fields of a checkpoint's config.json that the decoders use, under common names.
 type Config struct {
 	Type      string  // model_type
 	Vocab     int     // vocab_size
@@ -46,7 +46,7 @@ func (c Config) HeadDim() int {
 	return c.Hidden / c.Heads
 }
 
-// complete fills in what a zero value stands for.
+// complete replaces zero values by what they mean.
 func (c Config) complete() Config {
 	if c.KVHeads == 0 {
 		c.KVHeads = c.Heads
@@ -57,8 +57,8 @@ func (c Config) complete() Config {
 	return c
 }
 
-// readConfig reads dir/config.json and refuses by name what the decoders would otherwise silently ignore. The tokens that
-// end a sequence are those of generation_config.json, where that file names any.
+// readConfig reads dir/config.json and refuses by name every field that the decoders would otherwise ignore silently.
+// The tokens that end a sequence are those of generation_config.json, if that file names any.
 func readConfig(dir string) (Config, error) {
 	path := filepath.Join(dir, "config.json")
 	raw, err := os.ReadFile(path)

@@ -2,16 +2,16 @@ package lm
 
 import "popri/tensor"
 
-// decode runs the decoder over the tokens of in without gradients or an adapter, for sampling, and returns the final norm's
-// output [B, T, H]. It is [Model.Hidden] with every operation in the form that is fastest, which may round differently,
-// and with the blocks' attention left to attend: queries, keys and values side by side, float32
-// [B, T, (N + 2·KV)·D], turned by their positions, to [B, T, N·D].
+// decode runs the decoder over the tokens of in without gradients or an adapter, for sampling, and returns the final
+// norm's output [B, T, H]. It is [Model.Hidden] with every operation in its fastest form, which may round differently.
+// The argument attend computes the blocks' attention: from queries, keys and values side by side, float32 [B, T, (N +
+// 2·KV)·D], rotated by their positions, to [B, T, N·D].
 func (m *Model) decode(s *tensor.Scope, in Input,
 	attend func(layer int, qkv tensor.Tensor) tensor.Tensor) tensor.Tensor {
 	x := m.embed(s, in)
 	r := m.rotation(s, in, tensor.Float32)
 	if m.packed() {
-		x = s.To(x, tensor.Float32) // products round their inputs; nothing else needs to
+		x = s.To(x, tensor.Float32) // products round their inputs; other operations need not
 	}
 	for i, b := range m.blocks {
 		x = s.Nest(func() tensor.Tensor {
@@ -23,13 +23,14 @@ func (m *Model) decode(s *tensor.Scope, in Input,
 	return m.norm.decode(s, x)
 }
 
-// lanes is what the decoding kernel wants head dimensions and rooms to be multiples of, tileLanes the matrix unit's one.
+// The decoding kernel needs head dimensions and rooms that are multiples of lanes; the matrix unit needs multiples of
+// tileLanes.
 const lanes, tileLanes = 16, 32
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-// cacheShape says how wide and long a layer's keys and values are stored, for prompts of up to prompt tokens and samples of
-// up to own ones.
+// cacheShape returns the stored width and length of a layer's keys and values, for prompts of up to prompt tokens and
+// samples of up to own tokens.
 func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
 	c := m.Config
 	shape := tensor.DecodeCache{Heads: c.Heads, KVHeads: c.KVHeads, Head: c.HeadDim(), Scale: float32(m.scale()),
@@ -43,7 +44,7 @@ func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
 	return shape
 }
 
-// slotBytes is the memory that one sample's own keys and values take in all layers.
+// slotBytes is the memory of one sample's own keys and values in all layers.
 func (m *Model) slotBytes(shape tensor.DecodeCache) int64 {
 	return int64(m.Config.Layers) * 2 * int64(shape.KVHeads*shape.Dim) * int64(shape.SuffixRoom) * int64(
 		shape.DType.Size())
@@ -53,7 +54,7 @@ func (m *Model) slotBytes(shape tensor.DecodeCache) int64 {
 func newCache(s *tensor.Scope, c tensor.DecodeCache, places, slots int) *tensor.DecodeCache {
 	room := func(shape ...int64) tensor.Tensor {
 		if c.Dim > c.Head {
-			return s.Zeros(c.DType, shape...) // the padding of heads takes part in products
+			return s.Zeros(c.DType, shape...) // products read the padding of heads
 		}
 		return s.Empty(c.DType, shape...)
 	}
@@ -63,8 +64,8 @@ func newCache(s *tensor.Scope, c tensor.DecodeCache, places, slots int) *tensor.
 	return &c
 }
 
-// prefillAttention is the causal attention within the prompts of in, padded rows of the given ones. Their keys and values
-// go to places of the caches.
+// prefillAttention is the causal attention within the prompts of in, padded rows of the given lengths. It stores their
+// keys and values in the given places of the caches.
 func (m *Model) prefillAttention(s *tensor.Scope, caches []*tensor.DecodeCache, in Input, places []int32,
 	prompts [][]int32) func(layer int, qkv tensor.Tensor) tensor.Tensor {
 	if caches[0].Tiles {

@@ -8,7 +8,7 @@ import (
 )
 
 // Evaluate returns the mean negative log-likelihood of the counted tokens (nats) and the share of them that are the
-// likeliest token, in batches of at most the given number of padded tokens.
+// likeliest token. Batches have at most the given number of padded tokens.
 func (m *Model) Evaluate(s *tensor.Scope, rows []Row, batchTokens int) (loss, accuracy float64, err error) {
 	each, err := m.EvaluateRows(s, rows, batchTokens)
 	if err != nil {

@@ -14,7 +14,7 @@ type Input struct {
 	Mask      tensor.Tensor // bool [B, 1, T, T] or [1, 1, T, T], true where a row may look at a column; none means causal
 }
 
-// hidden as a masked score. Minus infinity would turn rows of pure padding into NaN.
+// hidden as a masked score. Minus infinity would turn rows of padding alone into NaN.
 const blocked = -1e30
 
 // Hidden runs the decoder and returns the final norm's output [B, T, H] in the model's compute type.
@@ -28,7 +28,7 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 	return m.norm.apply(s, x)
 }
 
-// attentionInputs are what the attention of every block needs to know of a batch.
+// attentionInputs are the inputs of every block's attention for a batch.
 type attentionInputs struct {
 	rotation rotation
 	mask     tensor.Tensor // added to the scores
@@ -39,7 +39,8 @@ func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
 	return attentionInputs{m.rotation(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale()}
 }
 
-// apply runs the block. What it needs no more goes at its end: without gradients that is all but the result.
+// apply runs the block. Tensors that are not needed further are freed at the end: without gradients, all but the
+// result.
 func (b block) apply(s *tensor.Scope, x tensor.Tensor, c attentionInputs, adapter Adapter) tensor.Tensor {
 	return s.Nest(func() tensor.Tensor {
 		y := s.Nest(func() tensor.Tensor {
@@ -109,7 +110,7 @@ func (m *Model) CheckTokens(ids []int32) error {
 	return nil
 }
 
-// CheckVocabulary returns an error where a tokenizer of the given size has ids that the model does not.
+// CheckVocabulary returns an error if a tokenizer of the given size has ids that the model lacks.
 func (m *Model) CheckVocabulary(size int) error {
 	if size > m.Config.Vocab {
 		return fmt.Errorf("lm: the tokenizer has ids up to %d, the model's vocabulary is %d: they do not belong "+
@@ -118,8 +119,8 @@ func (m *Model) CheckVocabulary(size int) error {
 	return nil
 }
 
-// PaddedInput lays sequences out as right-padded rows. A row's padding comes after its tokens, so the causal mask hides it.
-// The width is rounded up within the context, since each new size of a product costs the library a kernel.
+// PaddedInput lays sequences out as right-padded rows. A row's padding comes after its tokens, so the causal mask hides
+// it. The width is rounded up within the context, because the library compiles a kernel for each new size of a product.
 func PaddedInput(s *tensor.Scope, rows [][]int32, context int) Input {
 	width := 1
 	for _, r := range rows {

@@ -13,15 +13,15 @@ type projection interface {
 type matrix struct {
 	weight, bias tensor.Tensor  // [out, in] or, where InOut, [in, out]; [out] or none
 	InOut        bool           // as GPT-2 stores it
-	gates        bool           // the first half of the outputs gates the second one
-	packed       *tensor.Packed // the weight for the matrix unit, where [Model.Pack] made it
+	gates        bool           // the first half of the outputs gates the second half
+	packed       *tensor.Packed // the weight for the matrix unit, if [Model.Pack] made it
 }
 
 func (w *matrix) product() *matrix { return w }
 
 // apply returns x·weight + bias.
 func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	// What goes through the matrix unit does not lead back.
+	// Products on the matrix unit record no gradient.
 	if w.packed != nil && !w.packed.Gated && w.packed.DType == x.DType() && !s.Recording() {
 		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.bias})
 	}
@@ -40,8 +40,8 @@ func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	return s.View(y, append(shape[:len(shape)-1], weight.Size(1))...)
 }
 
-// finish computes the projection of x, of any floating-point type, without an adapter and without gradients, and what
-// follows it, as o says.
+// finish computes the projection of x, of any floating-point type, without an adapter and without gradients, and the
+// operations of o after it.
 func finish(s *tensor.Scope, p projection, x tensor.Tensor, compute tensor.DType, o tensor.Epilogue) tensor.Tensor {
 	if w := p.product(); w.packed != nil {
 		o.Bias = w.bias
@@ -80,8 +80,8 @@ func (l *Linear) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 	return y
 }
 
-// joined is several projections of one input as one product: the weights of its parts are rows of one tensor. Its output
-// is theirs side by side.
+// joined is several projections of one input as one product: the weights of its parts are rows of one tensor. Its
+// output has theirs side by side.
 type joined struct {
 	parts  []*Linear
 	matrix // all rows; the parts' parameters are views of it
@@ -91,7 +91,7 @@ func (j *joined) linears() []*Linear { return j.parts }
 
 func (j *joined) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
 	out := make([]tensor.Tensor, len(j.parts))
-	// Gradients belong to the parts, which the joined tensor does not lead back to.
+	// Gradients belong to the parts; the joined tensor does not propagate them.
 	if j.parts[0].Weight().RequiresGrad() {
 		for i, l := range j.parts {
 			out[i] = l.apply(s, x, adapter)

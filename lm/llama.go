@@ -15,7 +15,7 @@ var llama = architecture{config: llamaConfig, fields: llamaFields("LlamaForCausa
 
 var llamaResidual = []string{"o_proj", "down_proj"}
 
-// llamaLike is what the config.json of LLaMA and of its descendants has in common.
+// llamaLike has the common fields of the config.json of LLaMA and of its descendants.
 type llamaLike struct {
 	Vocab   int      `json:"vocab_size"`
 	Context int      `json:"max_position_embeddings"`
@@ -30,17 +30,17 @@ type llamaLike struct {
 	Tied    bool     `json:"tie_word_embeddings"`
 	EOS     tokenIDs `json:"eos_token_id"`
 	rotaryFields
-	// Attention over the last Window tokens only. Within a window's length it is full attention.
+	// Attention over the last Window tokens only. Up to a length of Window, it is full attention.
 	Window    *int  `json:"sliding_window"`
 	UseWindow *bool `json:"use_sliding_window"`
-	// LLaMA's switches.
+	// Fields that only LLaMA's config.json has.
 	AttnBias    bool     `json:"attention_bias"`
 	MLPBias     bool     `json:"mlp_bias"`
 	Parallelism int      `json:"pretraining_tp"`
 	LayerTypes  []string `json:"layer_types"`
 }
 
-// config reads the fields of one architecture. windowed says what a missing use_sliding_window means.
+// config reads the fields of one architecture. windowed is the value of a missing use_sliding_window.
 func (f llamaLike) config(raw []byte, windowed bool, harmless ...string) (Config, error) {
 	if err := hfconfig.Decode(raw, &f, harmless...); err != nil {
 		return Config{}, err

@@ -16,15 +16,15 @@ import (
 // Options say how a checkpoint is loaded.
 type Options struct {
 	Weights tensor.DType // type the weights are kept in; 0 means float32
-	Compute tensor.DType // type of activations; 0 means that of the weights
+	Compute tensor.DType // type of activations; 0 means the type of the weights
 	// Sampling is for a model that will only [Model.Generate]: on a CPU with a matrix unit, projections are kept as that
 	// takes them and in no other form.
 	Sampling bool
 }
 
 // Load reads a model from a Hugging Face directory: config.json and safetensors, single or sharded. Every tensor that
-// the architecture needs must be there with the shape that config.json says, finite, and none may be left over. The files
-// are mapped, and each tensor goes straight to its place.
+// the architecture needs must exist, be finite and have the shape that config.json states, and no other tensor may
+// exist. The files are mapped, and each tensor is read straight into its place.
 func Load(dir string, o Options) (*Model, error) {
 	config, err := readConfig(dir)
 	if err != nil {
@@ -115,7 +115,7 @@ func New(config Config, o Options, normal func() float64) (*Model, error) {
 // headName is the output projection's name in every architecture.
 const headName = "lm_head.weight"
 
-// A source gives the tensor of a name and shape. It is copied before the scope ends.
+// A source gives the tensor of a name and shape. The caller copies it before the scope ends.
 type source func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error)
 
 // builder puts a model together.
@@ -168,7 +168,7 @@ func assemble(config Config, o Options, get source) (*Model, error) {
 	return m, nil
 }
 
-// Errors about a checkpoint's tensors that are reported together; all the others are mostly the same.
+// Errors about a checkpoint's tensors that are reported together; further ones are mostly repetitions.
 const mostErrors = 5
 
 // fill copies the tensor of that name into dst.

@@ -6,14 +6,14 @@ import "popri/tensor"
 type mlp interface {
 	apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor
 	projections() []projection
-	// decode is residual plus what apply gives without an adapter.
+	// decode is residual plus the result of apply without an adapter.
 	decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor
 }
 
 // geluMLP is down(gelu(up(x))).
 type geluMLP struct {
 	up, down *Linear
-	exact    bool // the error function, not the tanh approximation
+	exact    bool // the exact error function instead of the tanh approximation
 }
 
 func (m *geluMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {

@@ -18,11 +18,11 @@ type Adapter interface {
 // Free releases it.
 type Model struct {
 	Config Config
-	// Compute is the type that activations and products have. Weights of another type are converted as they are used,
-	// so float32 weights with Compute bfloat16 are trained in mixed precision.
+	// Compute is the type of activations and products. Weights of another type are converted as they are used, so
+	// float32 weights with Compute bfloat16 are trained in mixed precision.
 	Compute tensor.DType
-	// Recompute keeps only each block's input in a training pass and computes the rest again on the way back (Chen et al.
-	// 2016, gradient checkpointing): memory that hardly grows with the layers, for a third more work.
+	// Recompute keeps only each block's input in a training pass and computes the rest again in the backward pass (Chen
+	// et al. 2016, gradient checkpointing): memory that hardly grows with the layers, for a third more work.
 	Recompute bool
 
 	params      map[string]tensor.Tensor
@@ -50,7 +50,7 @@ func (b block) projections() []projection {
 // An architecture is one family of checkpoints: how its config.json reads and which parts a block has.
 type architecture struct {
 	config func(raw []byte) (Config, error)
-	fields func(c Config) map[string]any // what [Model.Save] writes into config.json besides the common fields
+	fields func(c Config) map[string]any // the fields that [Model.Save] writes into config.json besides the common ones
 	build  func(m *Model, b *builder)
 	rename func(name string) string // a checkpoint's tensor name to the one with the prefix that adapters use; "" drops it
 	// residual lists the ends of the names of projections onto the residual stream, which start smaller.
@@ -100,8 +100,8 @@ func (m *Model) Parameters() int64 {
 // Linears returns the projections by name.
 func (m *Model) Linears() map[string]*Linear { return m.linears }
 
-// Copy returns a model of its own with the same weights as type o.Weights. change, where not nil, is called with every
-// projection's name and float32 weight and returns the weight to take instead, or the zero Tensor for the same.
+// Copy returns a separate model with the same weights as type o.Weights. change, if not nil, is called with every
+// projection's name and float32 weight and returns the weight to use instead, or the zero Tensor for the same.
 func (m *Model) Copy(o Options, change func(s *tensor.Scope, l *Linear,
 	w tensor.Tensor) tensor.Tensor) (*Model, error) {
 	m.whole("Copy")

@@ -11,7 +11,7 @@ import (
 type OptimizerOptions struct {
 	Beta1, Beta2 float64 // decay of the first and second moment by update, from 0 up to 1
 	Epsilon      float64 // added to the root of the second moment, against division by 0
-	WeightDecay  float64 // decoupled: a weight loses learning rate · WeightDecay of itself by update; 0 for none
+	WeightDecay  float64 // decoupled: each update reduces a weight by learning rate · WeightDecay of itself; 0 for none
 	MaxNorm      float64 // gradients are clipped to this global L2 norm; 0 does not clip
 }
 
@@ -35,7 +35,7 @@ func NewOptimizer(params []tensor.Tensor, o OptimizerOptions) *Optimizer {
 
 // Trainable marks all weights of the model as parameters and returns them in the order of [Model.Names].
 func (m *Model) Trainable() ([]tensor.Tensor, error) {
-	m.unpack() // the copies would not follow
+	m.unpack() // the copies would not follow the training
 	var params []tensor.Tensor
 	err := tensor.Run(func(s *tensor.Scope) error {
 		for _, name := range m.Names() {
@@ -84,8 +84,8 @@ func (t *Optimizer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
 	return loss, norm, finite(loss, err)
 }
 
-// StepParts is [Optimizer.Step] with the rows cut into parts, which are computed in parallel, one a thread. Another number
-// of parts gives another rounding; the same number gives the same bits on any number of threads.
+// StepParts is [Optimizer.Step] with the rows divided into parts, which are computed in parallel, one a thread. Another
+// number of parts gives another rounding; the same number gives the same bits on any number of threads.
 func (t *Optimizer) StepParts(m *Model, adapter Adapter, rows []Row, parts int,
 	lr float64) (loss, norm float64, err error) {
 	total := counted(rows)

@@ -7,8 +7,8 @@ import (
 )
 
 // Pack lays the weights out for the CPU's matrix unit, beside the originals, in the type of m.Compute: passes without
-// gradients are faster afterwards. It does nothing where there is no such unit, or where the weights are being trained.
-// It must not be called while other goroutines use m.
+// gradients are faster afterwards. It does nothing without such a unit, or while the weights are trained. It must not
+// be called while other goroutines use m.
 func (m *Model) Pack() error {
 	if !tensor.MatrixUnit() || m.packed() || m.tok.RequiresGrad() {
 		return nil
@@ -31,7 +31,7 @@ func (m *Model) pack(done func(p projection)) error {
 	})
 }
 
-// packOnly is Pack with the originals released, but for the embeddings.
+// packOnly is Pack with the originals released, except the embeddings.
 func (m *Model) packOnly() error {
 	if !tensor.MatrixUnit() {
 		return nil
@@ -67,7 +67,7 @@ func (m *Model) whole(op string) {
 	}
 }
 
-// unpack releases what Pack made.
+// unpack releases the memory of Pack.
 func (m *Model) unpack() {
 	for _, w := range m.products() {
 		w.packed.Free()

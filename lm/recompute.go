@@ -2,7 +2,7 @@ package lm
 
 import "popri/tensor"
 
-// replay is a forward pass of which only the inputs of the blocks were kept.
+// replay is a forward pass that kept only the inputs of the blocks.
 type replay struct {
 	in        Input
 	at        tensor.Tensor // positions whose hidden states are scored
@@ -28,8 +28,8 @@ func (p *replay) last(s *tensor.Scope, m *Model, x tensor.Tensor) tensor.Tensor 
 	return s.IndexSelect(s.Reshape(m.norm.apply(s, x), -1, int64(m.Config.Hidden)), 0, p.at)
 }
 
-// backward computes block after block again, the last one first, each with a graph of its own. root makes a scalar of the
-// hidden states.
+// backward computes the blocks again, the last one first, each with its own graph. root makes a scalar of the hidden
+// states.
 func (p *replay) backward(s *tensor.Scope, m *Model, root func(hidden tensor.Tensor) tensor.Tensor,
 	params []tensor.Tensor) []tensor.Tensor {
 	sums := make([]tensor.Tensor, len(params))
@@ -38,7 +38,8 @@ func (p *replay) backward(s *tensor.Scope, m *Model, root func(hidden tensor.Ten
 			s.Own(t)
 		}
 	}()
-	// section returns the gradient of f at x, the scalar of a graph from x, and adds those of the parameters up.
+	// section returns the gradient of f at x, the scalar of a graph from x, and adds the gradients of the parameters to
+	// the sums.
 	section := func(x tensor.Tensor, f func(x tensor.Tensor) tensor.Tensor) (dx tensor.Tensor) {
 		return s.Nest(func() tensor.Tensor {
 			wanted := params
@@ -57,7 +58,7 @@ func (p *replay) backward(s *tensor.Scope, m *Model, root func(hidden tensor.Ten
 				case sums[i].Defined():
 					s.NoGrad(func() { s.Add_(sums[i], g) })
 				default:
-					// A gradient may share memory with another one; the sum is written to.
+					// A gradient may share memory with another one, and the sum is written to.
 					sums[i] = s.Keep(s.Clone(g))
 				}
 			}

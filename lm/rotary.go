@@ -10,8 +10,8 @@ import (
 	"popri/tensor"
 )
 
-// Rotary says how positions turn queries and keys (Su et al. 2021): dimension i of a head's first half and dimension i of
-// its second half are a plane, which position p turns by the angle p·f(i), f(i) = Theta^(-2i/D) before scaling.
+// Rotary says how positions rotate queries and keys (Su et al. 2021): dimension i of a head's first half and dimension
+// i of its second half form a plane, which position p rotates by the angle p·f(i), f(i) = Theta^(-2i/D) before scaling.
 // The zero value means no rotary positions.
 type Rotary struct {
 	Theta float64 // base of the frequencies

@@ -5,11 +5,11 @@ import "popri/tensor"
 // Ignore marks a position whose token is not part of the loss.
 const Ignore = int32(-100)
 
-// Row is one training sequence. Labels[t] is Tokens[t] where the token counts in the loss, or [Ignore]; nil counts all.
+// Row is one training sequence. Labels[t] is Tokens[t] if the token counts in the loss, or [Ignore]; nil counts all.
 // The first token is never predicted.
 type Row struct {
 	Tokens, Labels []int32
-	// Second, where above Shared, makes the row two sequences with a common beginning: Tokens[:Second], and
+	// Second, if above Shared, makes the row two sequences with a common beginning: Tokens[:Second], and
 	// Tokens[:Shared] followed by Tokens[Second:], which does not see Tokens[Shared:Second].
 	Shared, Second int
 }

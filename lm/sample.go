@@ -20,15 +20,15 @@ type SampleOptions struct {
 	TopP         float64 // keep the likeliest tokens that hold this share of the probability; 0 or 1 keeps all
 	TopK         int     // keep this many likeliest tokens; 0 keeps all
 	MaxNewTokens int     // most tokens of a sample; 0 means 1
-	MinNewTokens int     // tokens before which no stop token is drawn
+	MinNewTokens int     // number of tokens before which no stop token is drawn
 	StopTokens   []int32 // tokens that end a sample besides the model's end of text; they are not part of it
 	IgnoreEOS    bool    // do not end at the model's end of text
 	// Stop, where not nil, is asked after each token whether the sample is complete. It must be a pure function.
 	Stop func(ids []int32) bool
-	// Seed and the sample's place (prompt, index) determine the random numbers of a sample, whatever the batch is. In float32,
-	// and in bfloat16 where the CPU has a matrix unit, the samples are the same for every batch, cache and number of threads.
-	// In bfloat16 elsewhere they are the same for every number of threads; another batch may round a prompt's keys
-	// differently, and a near tie then falls the other way. On a GPU that is so in float32 too.
+	// Seed and the sample's place (prompt, index) determine the random numbers of a sample, whatever the batch is. In
+	// float32, and in bfloat16 if the CPU has a matrix unit, the samples are the same for every batch, cache and number
+	// of threads. In bfloat16 elsewhere they are the same for every number of threads; another batch may round a
+	// prompt's keys differently, which can decide a near tie differently. On a GPU this also holds for float32.
 	Seed uint64
 	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 1 GB. The batch size follows from it.
 	CacheBytes int64
@@ -42,8 +42,8 @@ type Sample struct {
 	Finish string  // "stop" or "length"
 }
 
-// Generate draws J samples for each prompt; result [prompt][sample]. The J samples share the keys and values of their
-// prompt, and a sample that ends makes room for the next one. Prompts must not be empty and must leave room for
+// Generate draws J samples for each prompt; the result is [prompt][sample]. The J samples share the keys and values of
+// their prompt, and a sample that ends makes room for the next one. Prompts must not be empty and must leave room for
 // MaxNewTokens in the context.
 func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o SampleOptions) ([][]Sample, error) {
 	o.MaxNewTokens = max(1, o.MaxNewTokens)
@@ -82,13 +82,14 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	for i := range out {
 		out[i] = make([]Sample, samples)
 	}
-	// Prompts of like length go together, so that prefill pads little. The cut into tasks depends on the work alone.
+	// Prompts of similar length go together, so that prefill pads little. The division into tasks depends on the work
+	// alone.
 	order := make([]int, len(prompts))
 	for i := range order {
 		order[i] = i
 	}
 	sort.SliceStable(order, func(a, b int) bool { return len(prompts[order[a]]) > len(prompts[order[b]]) })
-	// An even number of equal tasks keeps two threads busy to the end.
+	// An even number of equal tasks keeps two threads busy until the end.
 	tasks := min(len(order), 2*((len(order)*samples+2*taskSequences-1)/(2*taskSequences)))
 	var done atomic.Int64
 	err := tensor.Parallel(tasks, func(i int, s *tensor.Scope) error {
@@ -97,7 +98,7 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 		return g.run(ctx, s)
 	})
 	if err != nil {
-		return nil, err // what is there is no whole
+		return nil, err // the result is incomplete
 	}
 	return out, nil
 }
@@ -106,11 +107,11 @@ const (
 	defaultCacheBytes = 1 << 30
 	prefillTokens     = 4096 // padded tokens of one prefill batch
 	maxSlots          = 512
-	// most samples that one task draws, about: enough rows for fast products, few enough for every thread to get some
+	// Most samples that one task draws, about: enough rows for fast products, few enough for every thread to get some.
 	taskSequences = 320
 )
 
-// generation is one call of Generate under way.
+// generation is the state of one call of Generate.
 type generation struct {
 	m       *Model
 	o       SampleOptions
@@ -195,8 +196,8 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	return nil
 }
 
-// admit fills the free slots with samples that have not begun, prefilling prompts as they are needed. A sample's first
-// token comes from its prompt's logits.
+// admit fills the free slots with samples that have not begun, and prefills prompts as they are needed. A sample's
+// first token comes from its prompt's logits.
 func (g *generation) admit(s *tensor.Scope, perBatch int) error {
 	for len(g.slots) > 0 {
 		if len(g.ready) == 0 {
@@ -262,10 +263,10 @@ func (g *generation) prefill(s *tensor.Scope, which []int) error {
 	return nil
 }
 
-// step feeds the last token of every live sequence and draws the next.
+// step feeds the last token of every unfinished sequence and draws the next.
 func (g *generation) step(s *tensor.Scope) error {
 	n := int64(len(g.live))
-	// Rows are rounded up, and the surplus ignored: each new size of a product costs the library a kernel.
+	// Rows are rounded up, and the surplus is ignored: the library compiles a kernel for each new size of a product.
 	full := int64(len(g.live))
 	if !g.m.packed() {
 		full = int64(roundUp(len(g.live), 16))
@@ -296,8 +297,8 @@ func (g *generation) step(s *tensor.Scope) error {
 	return nil
 }
 
-// draw takes one token for each sequence from its row of logits. A sequence that ends gives its slot back and has no
-// prompt any more.
+// draw takes one token for each sequence from its row of logits. A sequence that ends frees its slot and has no prompt
+// any more.
 func (g *generation) draw(s *tensor.Scope, logits tensor.Tensor, seqs []*sequence) error {
 	u, ban := make([]float64, len(seqs)), make([]bool, len(seqs))
 	for i, q := range seqs {

@@ -50,7 +50,7 @@ func (c Config) fields() map[string]any {
 	case 0:
 	case 1:
 		config["eos_token_id"] = c.EOS[0]
-		if c.Type == "gpt2" { // which begins and ends texts with the same token
+		if c.Type == "gpt2" { // the same token begins and ends texts
 			config["bos_token_id"] = c.EOS[0]
 		}
 	default:

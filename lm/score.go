@@ -6,7 +6,7 @@ import "popri/tensor"
 // the backward pass needs.
 type Scored struct {
 	LogProbs []float32 // nats
-	Best     []int32   // the likeliest token at each, where asked for
+	Best     []int32   // the likeliest token at each position, if asked for
 	Entropy  []float32 // of the next-token distribution at each, nats
 	Row      []int     // the sequence that each belongs to: the row, where rows hold one
 	hidden   tensor.Tensor
@@ -15,7 +15,7 @@ type Scored struct {
 	replay   *replay // set if the backward pass computes the blocks again
 }
 
-// The vocabulary pass runs over this many positions at a time, so that its memory does not grow with the batch.
+// The vocabulary is processed for this many positions at a time, so that its memory does not grow with the batch.
 const vocabRows = 512
 
 // Score runs the forward pass. Logits are computed only at positions that predict a counted token, for a few positions at a
@@ -86,9 +86,9 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 	return out
 }
 
-// Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it, and
-// frees the graph. The vocabulary's share is computed chunk by chunk and joined to the graph of the hidden states through
-// their product with it.
+// Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it,
+// and frees the graph. The vocabulary's share is computed chunk by chunk and joined to the graph of the hidden states
+// by its product with them.
 func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
 	m := sc.m
 	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)

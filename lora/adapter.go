@@ -21,7 +21,7 @@ type Config struct {
 	RankPattern, AlphaPattern Patterns
 
 	ranks, alphas []compiled
-	targets       *regexp.Regexp // where target_modules is a string: it must match the whole name
+	targets       *regexp.Regexp // set if target_modules is a string, which must match the whole name
 	base          string         // base_model_name_or_path of an imported adapter
 }
 

@@ -13,13 +13,13 @@ import (
 	"popri/lm"
 )
 
-// Pattern gives projections whose name ends, after a dot, in Key a value of their own. Key is a regular expression.
+// Pattern gives a value to projections whose name ends, after a dot, in Key. Key is a regular expression.
 type Pattern struct {
 	Key   string
 	Value float64
 }
 
-// Patterns are tried in their order; the first that matches counts. In JSON they are an object, as in PEFT.
+// Patterns are tried in their order; the first match counts. In JSON they are an object, as in PEFT.
 type Patterns []Pattern
 
 // UnmarshalJSON keeps the order of the object's keys.
@@ -67,7 +67,7 @@ func (p Patterns) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// compiled is a pattern with its regular expression as PEFT writes it.
+// compiled is a pattern with its regular expression as PEFT builds it.
 type compiled struct {
 	re    *regexp.Regexp
 	value float64
@@ -94,7 +94,7 @@ func lookup(list []compiled, name string, or float64) float64 {
 	return or
 }
 
-// check compiles what the configuration says and refuses what is no rank or scale.
+// check compiles the patterns and refuses an invalid rank or scale.
 func (c *Config) check() error {
 	if c.Rank < 1 {
 		return fmt.Errorf("rank %d", c.Rank)
@@ -123,7 +123,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// match returns the names of the projections that the configuration targets. A target that names none is an error.
+// match returns the names of the projections that the configuration targets. A target that matches none is an error.
 func (c Config) match(m *lm.Model) ([]string, error) {
 	var names, all []string
 	for name := range m.Linears() {

@@ -25,7 +25,7 @@ const (
 	namePrefix  = "base_model.model."
 )
 
-// peftConfig is the part of adapter_config.json that is represented, and the part that must be off.
+// peftConfig has the fields of adapter_config.json that are represented here, and those that must be off.
 type peftConfig struct {
 	Type         string          `json:"peft_type"`
 	Task         string          `json:"task_type"`
@@ -43,17 +43,17 @@ type peftConfig struct {
 	Init         any             `json:"init_lora_weights"`
 }
 
-// Settings of PEFT without an effect on what an adapter computes once it is trained. Any other that is not represented
-// here is refused unless it is off.
+// Settings of PEFT without an effect on a trained adapter's computation. Any other that is not represented here is
+// refused unless it is off.
 var harmlessSettings = []string{"auto_mapping", "revision", "peft_version", "megatron_config", "megatron_core",
 	"layers_pattern", "qalora_group_size",
 	"eva_config", "ensure_weight_tying", "runtime_config"}
 
-// Ways to initialise an adapter that leave the model's weights alone; the others (pissa, olora, corda, loftq, …) subtract
-// the first adapter from them, so that the adapter belongs to other weights.
+// Ways to initialise an adapter that leave the model's weights unchanged. Others (pissa, olora, corda, loftq, …)
+// subtract the first adapter from the weights, so that the adapter belongs to other weights.
 var plainInits = []any{nil, true, false, "gaussian", "eva", "orthogonal"}
 
-// Load reads an adapter for m from a folder in PEFT's format. What cannot be represented is refused by name.
+// Load reads an adapter for m from a folder in PEFT's format. Settings that cannot be represented are refused by name.
 func Load(dir string, m *lm.Model) (*Adapter, error) {
 	path := filepath.Join(dir, configFile)
 	raw, err := os.ReadFile(path)

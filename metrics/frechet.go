@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Gaussian is what the Fréchet distance needs to know of a cloud: its mean and a factor of its covariance. It can be
+// Gaussian is the mean of a cloud of points and a factor of its covariance, which the Fréchet distance needs. It can be
 // compared with many others.
 type Gaussian struct {
 	mean []float64
@@ -18,7 +18,7 @@ type Gaussian struct {
 	trace  float64
 }
 
-// NewGaussian takes the mean and covariance of points of dim values each, at least two.
+// NewGaussian computes mean and covariance of points of dim values each, at least two.
 func NewGaussian(points []float32, dim int) (*Gaussian, error) {
 	n, err := rows(points, dim)
 	if err != nil {
@@ -90,7 +90,7 @@ func Frechet(x, y []float32, dim int) (float64, error) {
 	return gx.Distance(gy)
 }
 
-// rows returns the number of points, or an error where they do not fill rows or a value is not finite.
+// rows returns the number of points, or an error if they do not fill rows or a value is not finite.
 func rows(points []float32, dim int) (int, error) {
 	if dim < 1 || len(points)%dim != 0 {
 		return 0, fmt.Errorf("metrics: %d values are no points of %d dimensions", len(points), dim)

@@ -58,7 +58,7 @@ func radii(points []float32, dim, k int) []float64 {
 	return out
 }
 
-// shareInside returns the share of queries within a ball around a reference point of the squared radius given.
+// shareInside returns the share of queries that lie in a ball around a reference point with the given squared radius.
 func shareInside(reference []float32, radii []float64, queries []float32, dim int) float64 {
 	n := len(queries) / dim
 	var inside atomic.Int64
@@ -74,10 +74,10 @@ func shareInside(reference []float32, radii []float64, queries []float32, dim in
 	return float64(inside.Load()) / float64(n)
 }
 
-// squaredDistance subtracts before it squares: through products of the points, two equal points would not be at
-// distance 0. It is exactly symmetric. Once the sum is past limit it stops, and what it returns is past limit too.
+// squaredDistance subtracts before it squares: with products of the points, two equal points would not be at distance
+// 0. It is exactly symmetric. Once the sum exceeds limit it stops, and returns a value above limit.
 func squaredDistance(a, b []float32, limit float64) float64 {
-	const stretch = 32 // between two looks at the limit
+	const stretch = 32 // between two comparisons with the limit
 	var s0, s1, s2, s3 float64
 	for len(a) >= stretch {
 		p, q := (*[stretch]float32)(a), (*[stretch]float32)(b)

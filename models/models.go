@@ -25,7 +25,7 @@ const (
 	Device    = "device"
 )
 
-// Provenance is what a model's provenance.json says of the data that it was trained on.
+// Provenance is the part of a model's provenance.json about its training data.
 type Provenance struct {
 	Command    string `json:"command"`
 	Commit     string `json:"program_commit"` // of the program that ran the command
@@ -44,7 +44,7 @@ func ReadProvenance(name string) (Provenance, error) {
 }
 
 // Dir unpacks a model into the user's cache folder ($POPRI_CACHE, else the system's + /popri), where weights can be
-// mapped into memory, and returns its folder. What is there already, with the same content, is used again.
+// mapped into memory, and returns its folder. An unpacked copy with the same content is used again.
 func Dir(name string) (string, error) {
 	root := "godoc/" + name
 	entries, err := fs.ReadDir(files, root)

@@ -16,8 +16,8 @@ type Gaussian struct {
 	divisor uint64 // 2σ²
 }
 
-// NewGaussian returns a sampler with parameter sigma, from 1 to [MaxSigma], which is its standard deviation but for
-// parts in e^(−2π²σ²).
+// NewGaussian returns a sampler with parameter sigma, from 1 to [MaxSigma]. Its standard deviation differs from sigma
+// by parts in e^(−2π²σ²).
 func NewGaussian(source Source, sigma uint64) (*Gaussian, error) {
 	if sigma < 1 || sigma > MaxSigma {
 		return nil, fmt.Errorf("noise: a discrete Gaussian of parameter %d, want 1 to %d", sigma, uint64(MaxSigma))
@@ -58,7 +58,7 @@ func (g *Gaussian) laplace() (y uint64, negative bool) {
 		}
 		y = u + g.sigma*v
 		if negative = g.source.Uint64()>>63 == 1; negative && y == 0 {
-			continue // or 0 would come twice as often
+			continue // else 0 would occur twice as often
 		}
 		return y, negative
 	}
@@ -74,8 +74,8 @@ func (g *Gaussian) all(n uint64) bool {
 	return true
 }
 
-// decays is true with probability e^(−a/b), for a < b (algorithm 1): how many of a row of coins with chances γ, γ/2,
-// γ/3, … fall before the first that does not is even with that probability.
+// decays is true with probability e^(−a/b), for a < b (algorithm 1): in a row of coins with probabilities γ, γ/2, γ/3,
+// …, the number of heads before the first tail is even with that probability.
 func (g *Gaussian) decays(a, b uint64) bool {
 	if a == 0 {
 		return true

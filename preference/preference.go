@@ -53,8 +53,8 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 			WeightDecay: d.WeightDecay, MaxNorm: d.MaxGradNorm}})
 }
 
-// CheckMeasures returns an error where dpo.best or dpo.patience asks for a measurement that nothing gives: held says that
-// there are held-out pairs, distance that there are validation texts to measure a Fréchet distance to.
+// CheckMeasures returns an error if dpo.best or dpo.patience needs a measurement that is not available: held says that
+// there are held-out pairs, distance that there are validation texts for a Fréchet distance.
 func CheckMeasures(d configs.DPO, held, distance bool) error {
 	switch {
 	case d.Best == "pairs" && !held:
@@ -68,7 +68,7 @@ func CheckMeasures(d configs.DPO, held, distance bool) error {
 	return nil
 }
 
-// NewFit lays out the training on pairs as the configuration's dpo section says. held are pairs that were held out.
+// NewFit prepares the training on pairs as the configuration's dpo section says. held are the held-out pairs.
 func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...string) *dpo.Fit {
 	d := c.DPO
 	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: d.Epochs, EvalSteps: d.EvalSteps,

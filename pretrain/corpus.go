@@ -23,7 +23,7 @@ type Corpus struct {
 	eot         int32
 }
 
-// heldShare of the sources is kept out of training to measure the loss on.
+// heldShare of the sources is held out of training to measure the loss.
 const heldShare = 0.01
 
 // NewCorpus tokenises texts. The sources to hold out are chosen by a hash of their name.
@@ -53,9 +53,9 @@ func (c *Corpus) Tokens() int {
 	return n
 }
 
-// epoch lays all training texts out once as documents and cuts the stream into rows of length tokens.
+// epoch lays out all training texts once as documents and cuts the stream into rows of length tokens.
 func (c *Corpus) epoch(random *rand.Rand, length int) []lm.Row {
-	// Runs of two to eight successive texts of one source; every other run is taken apart into the mixed pool.
+	// Runs of two to eight successive texts of one source; the texts of every other run go into the mixed pool.
 	var runs [][]int
 	var mixed []int
 	for i := 0; i < len(c.Train); {

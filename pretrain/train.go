@@ -28,10 +28,10 @@ type Options struct {
 	SaveEvery int
 }
 
-// stepParts is how many parts a batch is computed in, side by side.
+// stepParts is the number of parts of a batch that are computed in parallel.
 const stepParts = 2
 
-// Stats describe a training under way or done.
+// Stats describe a running or finished training.
 type Stats struct {
 	Step, Epoch    int
 	Loss, HeldLoss float64 // nats a token; HeldLoss is the latest measured
@@ -39,7 +39,7 @@ type Stats struct {
 	TokensPerSec   float64
 }
 
-// Run trains a GPT-2 model on the corpus. each, where not nil, is called every 50 steps and at the end.
+// Run trains a GPT-2 model on the corpus. It calls each, if not nil, every 50 steps and at the end.
 func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 	each func(Stats)) (*lm.Model, Stats, error) {
 	if len(c.Train) == 0 || len(c.Held) == 0 {

@@ -16,17 +16,17 @@ import (
 
 // Query is one question to all clients. Implementations are safe for concurrent use.
 type Query interface {
-	// Name says what is asked, with all that decides the vector but the samples: "cosine/standardize".
+	// Name identifies the question and everything that decides the vector except the samples: "cosine/standardize".
 	Name() string
-	// Key identifies the samples or features that are asked about, so that no release is taken for that of others.
+	// Key identifies the samples or features, so that no release is mistaken for one about others.
 	Key() string
 	// Len is the number of values of a vector.
 	Len() int
 	// Bound is the L2 norm that no client's vector exceeds: the sensitivity if one client's texts are taken away.
 	Bound() float64
-	// NeedsTexts reports whether a vector depends on each text's embedding rather than on their mean alone.
+	// NeedsTexts reports whether a vector depends on each text's embedding instead of their mean alone.
 	NeedsTexts() bool
-	// Vector is what client i answers. A client without texts answers zeros.
+	// Vector is the answer of client i. A client without texts answers zeros.
 	Vector(c Clients, i int) ([]float64, error)
 	// Sum is the sum of all clients' vectors. It is private data until noise is added.
 	Sum(c Clients) ([]float64, error)
@@ -41,11 +41,11 @@ type Means struct {
 // Row returns client i's mean; it shares m's memory.
 func (m Means) Row(i int) []float64 { return m.Data[i*m.Dim : (i+1)*m.Dim] }
 
-// Clients is what the clients hold, as vectors. It is private data.
+// Clients has the clients' texts as vectors. It is private data.
 type Clients struct {
 	Means
-	// Texts has the embedding of each text, a row, and client i owns rows Offsets[i] to Offsets[i+1]. Both are empty where
-	// only the means were kept.
+	// Texts has the embedding of each text, one a row, and client i owns rows Offsets[i] to Offsets[i+1]. Both are
+	// empty if only the means were kept.
 	Texts   embedding.Matrix
 	Offsets []int
 }
@@ -56,7 +56,7 @@ func (c Clients) HasTexts() bool { return len(c.Offsets) == c.Clients+1 }
 // Of returns the embeddings of client i's texts.
 func (c Clients) Of(i int) embedding.Matrix { return c.Texts.Slice(c.Offsets[i], c.Offsets[i+1]) }
 
-// Select picks clients; all of them are not copied.
+// Select picks clients; it does not copy if it picks all of them.
 func (c Clients) Select(which []int) Clients {
 	if len(which) == c.Clients {
 		return c

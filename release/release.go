@@ -23,13 +23,13 @@ const (
 	PendingFile = "release.pending" // drawn, and not yet known to be charged
 )
 
-// ErrUncharged marks a release on disk that the ledger does not know.
+// ErrUncharged marks a release on disk that is not in the ledger.
 var ErrUncharged = errors.New("the release was never charged")
 
-// ErrOtherSamples marks a release that was made, and charged, for another question than that of the call.
+// ErrOtherSamples marks a release that was made and charged for another question than the call's.
 var ErrOtherSamples = errors.New("the release is for other samples")
 
-// ErrOtherSettings marks a release of other settings than those of the call; it is [ErrOtherSamples] as well.
+// ErrOtherSettings marks a release with other settings than the call's; it is also [ErrOtherSamples].
 var ErrOtherSettings error = otherSettings{}
 
 type otherSettings struct{}
@@ -37,7 +37,7 @@ type otherSettings struct{}
 func (otherSettings) Error() string        { return "the release was made with other settings" }
 func (otherSettings) Is(target error) bool { return target == ErrOtherSamples }
 
-// Request is what the clients are asked in one round.
+// Request is the question to the clients in one round.
 type Request struct {
 	Round int // from 1
 	Query query.Query
@@ -52,21 +52,21 @@ type Collector interface {
 	Collect(Request) (*Release, error)
 }
 
-// Release is what leaves the clients: public from here on.
+// Release is what leaves the clients. It is public.
 type Release struct {
 	Round       int
 	Sum         []float64       // n values: clipped vectors added up, noise included, each a multiple of Step
 	Step        float64         // of the grid; 0 without noise
-	Sampling    ledger.Sampling // who was asked
-	Cohort      int             // how many; expected number under Poisson sampling
-	Clients     int             // how many answered; Cohort under Poisson sampling, where the number is secret
+	Sampling    ledger.Sampling // sampling of the clients
+	Cohort      int             // number of asked clients; expected number under Poisson sampling
+	Clients     int             // number of clients that answered; Cohort under Poisson sampling, where the number is secret
 	Planned     float64         // noise multiplier if all answer
 	Sigma       float64         // noise multiplier of the noise that is in Sum
-	Query       string          // what was asked, by its name
+	Query       string          // name of the query
 	Bound       float64         // the norm bound of a client's vector
-	Sensitivity float64         // by how much a client moves Sum: the norm bound, rounding included
+	Sensitivity float64         // by how much a client moves Sum at most: the norm bound, with rounding
 	Seeded      bool            // the noise is no secret: nothing is protected
-	Key         string          // of what was asked about, from the query
+	Key         string          // key of the query
 	Hash        string          // hex SHA-256 of the release's file, as the ledger has it
 	Resumed     bool            // taken from disk: charged by an earlier call
 }
@@ -94,10 +94,10 @@ type header struct {
 
 const format = "popri release 3"
 
-// ErrMalformed marks a file that is no release.
+// ErrMalformed marks a file that is not a release.
 var ErrMalformed = errors.New("not a release file")
 
-// Encode returns the release's file.
+// Encode returns the content of the release's file.
 func (r *Release) Encode() []byte {
 	line, err := json.Marshal(header{format, r.Round, len(r.Sum), r.Key, r.Step, r.Sampling, r.Cohort, r.Clients,
 		r.Planned,
@@ -112,7 +112,7 @@ func (r *Release) Encode() []byte {
 	return out
 }
 
-// Read reads a release file. It does not look at the ledger. Content that is no release gives [ErrMalformed].
+// Read reads a release file. It does not look at the ledger. Content that is not a release gives [ErrMalformed].
 func Read(path string) (*Release, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -148,7 +148,7 @@ func decode(content []byte) (*Release, error) {
 	return r, nil
 }
 
-// made is what a release was asked to be, all but the outcome of chance: names and values, always the same names.
+// made lists the settings of a release, without the outcome of chance: names and values, always the same names.
 type made []struct {
 	name  string
 	value any
@@ -160,10 +160,10 @@ func (r *Release) asked() made {
 		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"insecure seeded noise", r.Seeded}}
 }
 
-// Differs says in words how what was asked for differs from what an earlier release was asked for.
+// Differs says in words how the settings of a request differ from those of an earlier release.
 func (r *Release) Differs(earlier *Release) []string { return r.asked().differs(earlier.asked()) }
 
-// differs says in words what is other than it was.
+// differs says in words which values differ.
 func (m made) differs(was made) []string {
 	var out []string
 	for i, is := range m {
@@ -174,7 +174,7 @@ func (m made) differs(was made) []string {
 	return out
 }
 
-// ContentHash is the hash that ledgers know a release by.
+// ContentHash is the hash that identifies a release in ledgers.
 func ContentHash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

@@ -63,7 +63,7 @@ func newAblation(a Ablation) (ablationView, error) {
 	if len(seeds.y) > len(means.y) {
 		lines = append(lines, seeds)
 	}
-	// A little room at both sides keeps the first and the last whisker off the edge.
+	// A margin on both sides keeps the first and the last whisker off the edge.
 	if n := len(opt.ticks); n > 0 {
 		opt.ticks = append(opt.ticks, plot.Tick{Value: -0.4}, plot.Tick{Value: float64(n) - 0.6})
 	}

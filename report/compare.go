@@ -9,8 +9,8 @@ import (
 	"popri/series"
 )
 
-// Compare puts one page at path that shows several runs side by side: guarantees, results, curves over each other, and
-// the settings in which they differ. Runs without a title are numbered.
+// Compare writes one page at path that shows several runs side by side: guarantees, results, overlaid curves, and the
+// settings in which they differ. Runs without a title are numbered.
 func Compare(path string, runs []Report) error {
 	p, err := newComparison(runs)
 	if err != nil {
@@ -108,7 +108,7 @@ func newComparison(runs []Report) (*comparison, error) {
 	markBest(&p.Accuracy, runs, names)
 
 	for _, plot := range sharedPlots(runs) {
-		// One line a run and plot: the first of the plot's figures.
+		// One line for each run and plot: the first of the plot's figures.
 		var lines []line
 		for i, r := range runs {
 			lines = append(lines, takeLine(titles[i], r.Rounds, plot.Lines[0].Key, i))
@@ -159,7 +159,7 @@ func collect(titles []string, runs []Report, visit func(r Report, add func(name 
 	return m
 }
 
-// markBest marks the highest accuracy of each row of the table, unless the runs are level there.
+// markBest marks the highest accuracy of each row of the table, unless all runs have the same.
 func markBest(m *matrix, runs []Report, names map[string]string) {
 	if len(runs) < 2 {
 		return

@@ -18,21 +18,21 @@ import (
 	"popri/internal/atomicfile"
 )
 
-// Curve is a named line of a plot that stands alone.
+// Curve is a named line of a plot in a file of its own.
 type Curve struct {
 	Name   string
 	X, Y   []float64 // of the same length; points that are not finite are left out
 	Dashed bool
 }
 
-// Curves is a plot that stands alone, as a file.
+// Curves is a plot in a file of its own.
 type Curves struct {
 	Title, X, Y string
 	Lines       []Curve
-	LogY        bool // logarithmic values, of which those above 0 are shown
+	LogY        bool // logarithmic axis; only values above 0 are shown
 }
 
-// palette is told apart by readers with any colour vision (Okabe and Ito 2008).
+// palette can be told apart with any colour vision (Okabe and Ito 2008).
 var palette = []color.Color{
 	color.RGBA{R: 0, G: 114, B: 178, A: 255}, color.RGBA{R: 213, G: 94, B: 0, A: 255},
 	color.RGBA{R: 0, G: 158, B: 115, A: 255},
@@ -40,7 +40,7 @@ var palette = []color.Color{
 	color.RGBA{R: 230, G: 159, B: 0, A: 255}, color.RGBA{A: 255},
 }
 
-// Write draws the plot into a file, by its ending: .svg or .png.
+// Write draws the plot into a file, by its extension: .svg or .png.
 func (c Curves) Write(path string) error {
 	const width, height = 6.5 * vg.Inch, 4.2 * vg.Inch
 	p := plot.New()

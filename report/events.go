@@ -22,8 +22,8 @@ type Events struct {
 	now  func() time.Time
 }
 
-// OpenEvents opens the log at path to append to it, or makes it. A last line without an end, which a killed process
-// leaves, is removed, so that every line stays an object.
+// OpenEvents opens the log at path to append to it, or makes it. It removes a last line without an end, which a killed
+// process leaves, so that every line is an object.
 func OpenEvents(path string) (*Events, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -35,7 +35,7 @@ func OpenEvents(path string) (*Events, error) {
 	return &Events{file: file, now: time.Now}, nil
 }
 
-// seekToWholeLines cuts what follows the last line end and moves there.
+// seekToWholeLines cuts the file after the last line end and moves there.
 func seekToWholeLines(file *os.File) error {
 	end, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -58,8 +58,8 @@ func seekToWholeLines(file *os.File) error {
 	return errors.Join(file.Truncate(0), err)
 }
 
-// Write appends one event in one system call. Fields named "time" and "event" are refused; numbers that JSON does not
-// have (NaN, infinities) are written as text.
+// Write appends one event in one system call. Fields named "time" and "event" are refused; numbers that JSON lacks
+// (NaN, infinities) are written as text.
 func (e *Events) Write(event string, fields map[string]any) error {
 	line := make(map[string]any, len(fields)+2)
 	for name, v := range fields {
@@ -91,7 +91,7 @@ func (e *Events) Close() error {
 	return nil
 }
 
-// encodable replaces the numbers that JSON lacks, inside lists and maps too.
+// encodable replaces the numbers that JSON lacks, also inside lists and maps.
 func encodable(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -139,8 +139,8 @@ type Event struct {
 	Fields map[string]any
 }
 
-// ReadEvents goes through the log at path. A last line without an end is what a killed process, or one that is just
-// writing, leaves: it is passed over. Any other line that is no event ends the iteration with an error that names it.
+// ReadEvents iterates over the log at path. It skips a last line without an end, which a killed or a writing process
+// leaves. Any other line that is not an event ends the iteration with an error that names it.
 func ReadEvents(path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		file, err := os.Open(path)

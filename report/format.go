@@ -18,7 +18,7 @@ const (
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// value returns what a pointer holds, NaN for none.
+// value returns the value of a pointer, NaN for nil.
 func value(p *float64) float64 {
 	if p == nil {
 		return math.NaN()
@@ -38,8 +38,8 @@ func fixed(v float64, decimals int) string {
 	return strings.Replace(text, "-", minusSign, 1)
 }
 
-// significant writes a number with so many significant digits, without trailing zeros, as a power of ten where that is
-// shorter: 0.0001 is 10⁻⁴.
+// significant writes a number with the given number of significant digits, without trailing zeros, and as a power of
+// ten if that is shorter: 0.0001 is 10⁻⁴.
 func significant(v float64, digits int) string {
 	if !finite(v) {
 		if math.IsInf(v, 1) {
@@ -66,7 +66,7 @@ func significant(v float64, digits int) string {
 	return strings.Replace(strconv.FormatFloat(rounded, 'f', -1, 64), "-", minusSign, 1)
 }
 
-// roundedUp writes a bound with so many significant digits, and never less than it is.
+// roundedUp writes an upper bound with the given number of significant digits, rounded up.
 func roundedUp(v float64, digits int) string {
 	if math.IsInf(v, 1) {
 		return "∞"
@@ -84,7 +84,7 @@ func superscript(n int) string {
 		"7", "⁷", "8", "⁸", "9", "⁹").Replace(strconv.Itoa(n))
 }
 
-// percent writes a share.
+// percent writes a share in per cent.
 func percent(v float64, decimals int) string {
 	if !finite(v) {
 		return missing

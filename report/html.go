@@ -20,7 +20,7 @@ var styleSheet string
 
 var pages = template.Must(template.New("page").Parse(pageSource))
 
-// Write puts the page of a run at path in one step; an old page stays until then.
+// Write writes the page of a run at path in one step; the old page stays until then.
 func Write(path string, r Report) error {
 	p, err := newPage(r)
 	if err != nil {
@@ -37,7 +37,7 @@ func writePage(path, name string, data any) error {
 	return nil
 }
 
-// page is what the template shows: words and numbers as they stand on the screen.
+// page is the input of the template: words and numbers as they appear on the screen.
 type page struct {
 	Style     template.CSS
 	Report    Report
@@ -134,7 +134,7 @@ func newPage(r Report) (*page, error) {
 	return p, nil
 }
 
-// results fills the table and the track, a scale of accuracy that all rows share.
+// results fills the table and the track, a scale of accuracy for all rows.
 func (p *page) results(results []Result, main string) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, r := range results {
@@ -186,7 +186,7 @@ func ciEnd(i *Interval, high bool) float64 {
 	return i.Low
 }
 
-// samples turns columns into rows, so that texts that belong together stand side by side.
+// samples turns columns into rows, so that texts that belong together are side by side.
 func (p *page) samples(s Samples) {
 	rows := 0
 	for _, c := range s.Columns {

@@ -19,16 +19,16 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Plots are drawn in colours that nobody sees: each is replaced by a variable of the page's style sheet, so that one
-// drawing suits light and dark screens. The values only have to differ from each other and from black, which the SVG
-// writer leaves out.
+// Plots are drawn in placeholder colours: each is replaced by a variable of the page's style sheet, so that one drawing
+// suits light and dark screens. The values only have to differ from each other and from black, which the SVG writer
+// leaves out.
 const (
 	mutedColor = iota
 	gridColor
 	firstSeries
 )
 
-// seriesColors is how many colours for series the style sheet has.
+// seriesColors is the number of colours for series in the style sheet.
 const seriesColors = 6
 
 func placeholder(i int) color.Color { return color.RGBA{R: 10, G: 11, B: uint8(20 + i), A: 255} }
@@ -56,7 +56,7 @@ type line struct {
 	name   string
 	x, y   []float64
 	index  int  // of the colour
-	dashed bool // a reference rather than a measurement
+	dashed bool // a reference instead of a measurement
 	points bool // points without a line
 }
 
@@ -65,7 +65,7 @@ type whisker struct {
 	x, y, low, high float64
 }
 
-// figure is a plot and the words around it.
+// figure is a plot with its words.
 type figure struct {
 	Title   string
 	Note    string
@@ -83,14 +83,14 @@ type legendEntry struct {
 // plotOptions are the differences between the page's plots.
 type plotOptions struct {
 	width, height vg.Length
-	ticks         []plot.Tick // of x; none takes whole numbers
+	ticks         []plot.Tick // format of x; nil shows whole numbers
 	xLabel        string
 	whiskers      []whisker
 	fromZero      bool
 	percent       bool
 }
 
-// drawPlot draws the series that have a finite value; ok is false where none has.
+// drawPlot draws the series that have a finite value; ok is false if none has.
 func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool, err error) {
 	fig.Title = title
 	p := plot.New()
@@ -103,7 +103,7 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 		}
 		axis.Tick.Length = 0
 		axis.Padding = 4
-		axis.LineStyle.Width = 0 // the lowest line of the grid is the axis
+		axis.LineStyle.Width = 0 // the lowest grid line is the axis
 	}
 	p.X.Label.Text = clean(opt.xLabel)
 	grid := plotter.NewGrid()
@@ -215,7 +215,7 @@ var (
 	fontFamily = regexp.MustCompile(`font-family:[^;"]*;font-variant:[^;"]*;font-weight:[^;"]*;font-style:[^;"]*;?`)
 )
 
-// inlineSVG makes a stand-alone SVG part of a page: it takes the page's fonts and colours and the width that it gets.
+// inlineSVG makes a stand-alone SVG part of a page: it takes the page's fonts and colours and the available width.
 func inlineSVG(svg, title string, width, height vg.Length) template.HTML {
 	head := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`,
 		width.Points(), height.Points(), template.HTMLEscapeString(title))
@@ -225,7 +225,7 @@ func inlineSVG(svg, title string, width, height vg.Length) template.HTML {
 	return template.HTML(toVariables.Replace(svg))
 }
 
-// clean makes a text fit for an SVG label: valid, without control characters.
+// clean makes a text valid for an SVG label: valid UTF-8 without control characters.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -12,7 +12,7 @@ const (
 	curveHeight = 170
 )
 
-// Figure writes a figure as its series says.
+// Figure writes a figure in the format of its series.
 func Figure(s series.Series, v float64) string {
 	switch s.Format {
 	case series.Percent:
@@ -28,7 +28,7 @@ func Figure(s series.Series, v float64) string {
 	return fixed(v, s.Decimals)
 }
 
-// takeLine draws a figure of the rounds out of a list.
+// takeLine removes a figure of the rounds from a list and returns it.
 func takeLine(name string, rounds []Round, key string, index int) line {
 	l := line{name: name, index: index}
 	for _, r := range rounds {

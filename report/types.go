@@ -6,14 +6,14 @@ import (
 	"popri/series"
 )
 
-// Report is all that a page shows. Zero values and nil pointers mean "not known" and are left out or said to be
-// missing. It can be stored as JSON and shown again.
+// Report is the content of a page. Zero values and nil pointers mean "not known"; the page leaves them out or says that
+// they are missing. It can be stored as JSON and shown again.
 type Report struct {
 	Title    string    `json:"title"`
 	Subtitle string    `json:"subtitle,omitempty"`
 	Command  string    `json:"command,omitempty"` // what made the run, to be typed again
 	Finished time.Time `json:"finished,omitzero"`
-	// Interrupted says where the run stopped if it did not end ("after round 2 of 3"); empty for a complete one.
+	// Interrupted says where an unfinished run stopped ("after round 2 of 3"); empty for a complete one.
 	Interrupted string `json:"interrupted,omitempty"`
 
 	Privacy Privacy  `json:"privacy"`
@@ -30,12 +30,12 @@ type Report struct {
 	Versions  []Version  `json:"versions,omitempty"`
 }
 
-// Privacy is the guarantee and what belongs to it. Its sentences are made by package guarantee.
+// Privacy is the guarantee with its facts. Package guarantee makes its sentences.
 type Privacy struct {
 	Epsilon float64 `json:"epsilon"` // the budget
 	Delta   float64 `json:"delta"`
 	Spent   float64 `json:"spent"` // the ε of what was released so far, 0 before the first release
-	// Protects is false where the noise is no secret or gives no bound: ε then protects nobody.
+	// Protects is false if the noise is not secret or gives no bound: ε then protects nobody.
 	Protects        bool    `json:"protects"`
 	Unit            string  `json:"unit,omitempty"`     // who is protected
 	Relation        string  `json:"relation,omitempty"` // which data sets are neighbours
@@ -48,7 +48,7 @@ type Privacy struct {
 	Denoise         string  `json:"denoise,omitempty"` // scoring.denoise
 
 	Statement []string `json:"statement,omitempty"` // what is guaranteed, a paragraph each
-	Warnings  []string `json:"warnings,omitempty"`  // what takes somebody or something out of it, at the top of the page
+	Warnings  []string `json:"warnings,omitempty"`  // who or what is outside of the guarantee, at the top of the page
 }
 
 // Interval is a confidence interval.
@@ -57,9 +57,10 @@ type Interval struct {
 	High float64 `json:"high"`
 }
 
-// Result is one row of the table that says what the text is good for.
+// Result is one row of the table of results.
 type Result struct {
-	// Key tells rows of several runs apart. "public" is the ε = 0 point, "private" the ε = ∞ point, [Report.Main] the method.
+	// Key identifies a row across runs. "public" is the ε = 0 point, "private" the ε = ∞ point, [Report.Main] the
+	// method.
 	Key  string `json:"key"`
 	Name string `json:"name"`
 	Note string `json:"note,omitempty"`
@@ -72,13 +73,13 @@ type Result struct {
 	GapClosedCI  *Interval `json:"gap_closed_ci,omitempty"`
 }
 
-// Keys of results that have a meaning here.
+// Keys of results that the page treats specially.
 const (
 	KeyPublic  = "public"
 	KeyPrivate = "private"
 )
 
-// Round is what a round left behind.
+// Round is the record of a round.
 type Round struct {
 	Figures  series.Round `json:"figures"`
 	Seconds  float64      `json:"seconds,omitempty"`
@@ -86,7 +87,7 @@ type Round struct {
 }
 
 // Samples holds columns of texts side by side, such as those of the untuned model, of the tuned one and real public
-// ones. Row i of the columns belongs together.
+// ones. Row i of all columns belongs together.
 type Samples struct {
 	Columns []SampleColumn `json:"columns,omitempty"`
 }
@@ -113,13 +114,13 @@ type AblationPoint struct {
 	Default bool      `json:"default,omitempty"`
 }
 
-// Stage is how long a part of the run took.
+// Stage is the time of a part of the run.
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
 }
 
-// Setting is one key of the configuration. Default is what it would be otherwise; settings that differ are marked.
+// Setting is one key of the configuration with its default; settings that differ from it are marked.
 type Setting struct {
 	Key     string `json:"key"`
 	Value   string `json:"value"`

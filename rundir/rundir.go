@@ -33,7 +33,7 @@ const (
 	Unsafe    = "unsafe_diagnostics" // figures without noise, if the user asked for them
 )
 
-// The files of a round that every method has. Others are the method's own.
+// The files of a round of every method. Other files belong to the method.
 const (
 	Metrics = "metrics.json"
 	Samples = "samples.parquet" // what the clients were asked about

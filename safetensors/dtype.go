@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// DType names the type of a tensor's values as the file does.
+// DType is the name of a tensor's type in the file.
 type DType string
 
-// The types that are read and written. A file with any other (8-bit floats, unsigned integers above a byte,
-// complex numbers) is refused by name.
+// The supported types. A file with any other (8-bit floats, unsigned integers above a byte, complex numbers) is refused
+// by name.
 const (
 	F64  DType = "F64"
 	F32  DType = "F32"
@@ -23,11 +23,11 @@ const (
 	BOOL DType = "BOOL"
 )
 
-// layoutOrder is the order in which the reference lays tensors out: by falling alignment, and by its own list within
+// layoutOrder is the order in which the reference lays out tensors: by falling alignment, and by its own list within
 // one alignment.
 var layoutOrder = []DType{I64, F64, F32, I32, BF16, F16, I16, I8, U8, BOOL}
 
-// Size returns the bytes that one value takes, or 0 for a type that is not supported.
+// Size returns the bytes of one value, or 0 for a type that is not supported.
 func (d DType) Size() int {
 	switch d {
 	case F64, I64:

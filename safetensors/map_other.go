@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// mapFile reads the whole file where the system has no mmap that we use.
+// mapFile reads the whole file on systems without a supported mmap.
 func mapFile(f *os.File, size int64) ([]byte, func() error, error) {
 	if size > math.MaxInt {
 		return nil, nil, errors.New("larger than the address space")

@@ -25,8 +25,8 @@ type Model struct {
 	names  []string
 }
 
-// OpenModel opens the weights of a model folder: model.safetensors, or, where that is missing, the shards that
-// model.safetensors.index.json lists. Every tensor that the index names must be in the shard that it says.
+// OpenModel opens the weights of a model folder: model.safetensors, or if that is missing, the shards that
+// model.safetensors.index.json lists. Every tensor of the index must be in the shard that it names.
 func OpenModel(dir string) (*Model, error) {
 	m := &Model{dir: dir, where: map[string]*File{}}
 	single := filepath.Join(dir, ModelFile)
@@ -103,7 +103,7 @@ func (m *Model) Tensor(name string) (Tensor, bool) {
 	return f.Tensor(name)
 }
 
-// Files returns the paths of the files that hold the weights, in the order of their first tensor's name.
+// Files returns the paths of the weight files, in the order of their first tensor's name.
 func (m *Model) Files() []string {
 	paths := make([]string, len(m.shards))
 	for i, f := range m.shards {
@@ -112,8 +112,8 @@ func (m *Model) Files() []string {
 	return paths
 }
 
-// CheckFinite returns an error for the first tensor, by name, that holds a value which is NaN or infinite. It reads
-// all weights once.
+// CheckFinite returns an error for the first tensor, by name, with a value that is NaN or infinite. It reads all
+// weights once.
 func (m *Model) CheckFinite() error {
 	for _, name := range m.names {
 		t, _ := m.Tensor(name)

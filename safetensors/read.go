@@ -13,17 +13,17 @@ import (
 	"unicode/utf8"
 )
 
-// MaxHeader bounds the header's length in bytes, as the reference does: a length field that is garbage must not make
-// a reader allocate what it says.
+// MaxHeader bounds the header's length in bytes, as in the reference: a wrong length field must not make a reader
+// allocate that much.
 const MaxHeader = 100_000_000
 
-// metadataKey is the header's one name that is no tensor.
+// metadataKey is the only name in the header that is not a tensor.
 const metadataKey = "__metadata__"
 
-// FormatError says what is wrong with a file's content. It is the user's file that must be mended, not the program.
+// FormatError describes an error in a file's content, which the user must correct.
 type FormatError struct {
 	Path    string
-	Tensor  string // empty where the whole file is meant
+	Tensor  string // empty if the whole file is meant
 	Problem string
 }
 
@@ -49,8 +49,8 @@ type File struct {
 
 // Open maps a file and checks its header. Content that is not valid gives a [*FormatError].
 //
-// The values are read when they are used: a file that another process cuts short meanwhile faults, as with any
-// mapping. Files that popri writes are replaced, never changed in place.
+// The values are read when they are used: if another process cuts the file meanwhile, reading faults, as with any
+// mapping. popri replaces its files and never changes them in place.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -91,10 +91,10 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return t, ok
 }
 
-// Metadata returns a copy of the header's free text entries.
+// Metadata returns a copy of the header's text entries.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
-// Close unmaps the file. Views handed out before must not be used any more. A second call does nothing.
+// Close unmaps the file. Views from it must not be used any more. A second call does nothing.
 func (f *File) Close() error {
 	if f.unmap == nil {
 		return nil
@@ -107,7 +107,7 @@ func (f *File) Close() error {
 	return nil
 }
 
-// span is where a tensor's bytes lie, counted from the end of the header.
+// span is the position of a tensor's bytes, counted from the end of the header.
 type span struct {
 	name       string
 	begin, end int64
@@ -217,8 +217,8 @@ func (f *File) parse() error {
 	return nil
 }
 
-// eachMember calls visit for every member of a JSON object in the order of the text, those that stand twice too,
-// which a decode into a map would hide.
+// eachMember calls visit for every member of a JSON object in the order of the text, duplicates included, which
+// decoding into a map would hide.
 func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	if _, err := decoder.Token(); err != nil {

@@ -103,7 +103,7 @@ func (t Tensor) CheckFinite() error {
 		return err
 	}
 	bad := -1
-	// A float is NaN or infinite exactly where its exponent bits are all ones.
+	// A float is NaN or infinite exactly if its exponent bits are all ones.
 	switch data := t.Data; t.DType {
 	case F32:
 		for i := 0; i < len(data); i += 4 {
@@ -143,7 +143,7 @@ func (t Tensor) CheckFinite() error {
 		t.Name, t.Shape, bad, indexOf(bad, t.Shape), value[0])
 }
 
-// indexOf turns a position in row-major order into one index a dimension.
+// indexOf converts a position in row-major order into one index for each dimension.
 func indexOf(position int, shape []int64) []int64 {
 	index := make([]int64, len(shape))
 	rest := int64(position)
@@ -181,14 +181,14 @@ func (t Tensor) check() error {
 	return nil
 }
 
-// byteSize returns the bytes that a tensor takes, or an error for a negative dimension or a product past int64.
+// byteSize returns the bytes of a tensor, or an error for a negative dimension or a product beyond int64.
 func byteSize(d DType, shape []int64) (int64, error) {
 	total := int64(d.Size())
 	for i, n := range shape {
 		if n < 0 {
 			return 0, fmt.Errorf("shape %v: dimension %d is negative", shape, i)
 		}
-		// A zero anywhere makes the tensor empty, but the other dimensions must not overflow before it is met.
+		// A zero anywhere makes the tensor empty, but the other dimensions must not overflow before it.
 		if n != 0 && total > math.MaxInt64/n {
 			return 0, fmt.Errorf("shape %v of %s overflows", shape, d)
 		}
@@ -197,14 +197,14 @@ func byteSize(d DType, shape []int64) (int64, error) {
 	return total, nil
 }
 
-// FromFloat32 makes a tensor of type F32. It copies data, which must hold as many values as shape says; [Write]
-// reports where it does not.
+// FromFloat32 makes a tensor of type F32. It copies data, which must have as many values as shape says; [Write] returns
+// an error otherwise.
 func FromFloat32(name string, shape []int64, data []float32) Tensor {
 	return FromFloat32As(name, shape, data, F32)
 }
 
-// FromFloat32As makes a tensor of a floating-point type; F16 and BF16 round to the nearest value, ties to even. With a
-// type that is not a float the tensor is left without data, which [Write] refuses.
+// FromFloat32As makes a tensor of a floating-point type; F16 and BF16 round to the nearest value, ties to even. For a
+// type that is not a float, the tensor has no data, and [Write] refuses it.
 func FromFloat32As(name string, shape []int64, data []float32, d DType) Tensor {
 	t := Tensor{Name: name, DType: d, Shape: slices.Clone(shape)}
 	if !d.IsFloat() {

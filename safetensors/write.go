@@ -13,10 +13,10 @@ import (
 	"popri/internal/atomicfile"
 )
 
-// Write writes the tensors to a new file and puts it in place of path in one step (see internal/atomicfile). The
-// order of the argument does not matter: tensors are laid out by falling size of their type and then by name, and the
-// header is padded to 8 bytes, so that the same content gives the same bytes, those of the reference implementation.
-// metadata may be nil; PyTorch programs expect {"format": "pt"}.
+// Write writes the tensors to a new file, which replaces path in one step (see internal/atomicfile). The order of the
+// argument does not matter: tensors are laid out by falling size of their type and then by name, and the header is
+// padded to 8 bytes, so that the same content gives the same bytes as the reference implementation. metadata may be
+// nil; PyTorch programs expect {"format": "pt"}.
 func Write(path string, tensors []Tensor, metadata map[string]string) error {
 	fail := func(err error) error { return fmt.Errorf("safetensors: %s: %w", path, err) }
 	sorted := slices.Clone(tensors)
@@ -112,8 +112,8 @@ func encodeHeader(sorted []Tensor, metadata map[string]string) ([]byte, error) {
 	return out, nil
 }
 
-// appendString appends a JSON string that escapes only what JSON demands. encoding/json escapes more (<, U+2028),
-// and the bytes would differ from the reference's.
+// appendString appends a JSON string that escapes only what JSON requires. encoding/json escapes more (<, U+2028), and
+// the bytes would differ from the reference's.
 func appendString(out []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	out = append(out, '"')

@@ -13,22 +13,22 @@ import (
 	"popri/lm"
 )
 
-// partSamples is about how many samples are drawn between two files: what a kill costs at most.
+// partSamples is about the number of samples between two files: the most that a kill costs.
 const partSamples = 1280
 
-// PartsOf is the folder for the parts of a file of samples while it is being written.
+// PartsOf is the folder for the parts of a file of samples until the file is complete.
 func PartsOf(file string) string { return file + ".parts" }
 
-// Batch is what to draw.
+// Batch describes the samples to draw.
 type Batch struct {
-	Prompter    *Prompter // reads the samples' texts, and knows where one ends
+	Prompter    *Prompter // extracts the samples' texts and detects their ends
 	Prompts     []Prompt
 	Samples     int // of each prompt
 	Temperature float64
 	TopP        float64
 	MaxNew      int
 	Seed        uint64
-	Label       string // which model writes, for the stored rows
+	Label       string // name of the model, for the stored rows
 }
 
 // Writer draws samples from a model as the configuration's generate section says.
@@ -36,12 +36,12 @@ type Writer struct {
 	Config configs.Generate
 }
 
-// Sample draws the samples of a batch part by part into the folder parts, and joins the parts in final. A final that is
-// there is read back, and so are parts that are there. The same seed gives the same samples, however often it was killed.
+// Sample draws the samples of a batch part by part into the folder parts, and joins the parts in final. Existing parts,
+// or an existing final, are read instead. The same seed gives the same samples, however often the process was killed.
 func (w Writer) Sample(ctx context.Context, m *lm.Model, b Batch, parts, final string,
 	progress func(done, total int)) ([]Row, error) {
 	if _, err := os.Stat(final); err == nil {
-		if err := os.RemoveAll(parts); err != nil { // a kill after final was written left them
+		if err := os.RemoveAll(parts); err != nil { // a kill after final was written leaves them
 			return nil, err
 		}
 		return rows.Read[Row](final)
@@ -74,7 +74,7 @@ func (w Writer) Sample(ctx context.Context, m *lm.Model, b Batch, parts, final s
 	return all, os.RemoveAll(parts)
 }
 
-// Draw draws the samples of a batch and keeps nothing on disk.
+// Draw draws the samples of a batch and stores nothing on disk.
 func (w Writer) Draw(ctx context.Context, m *lm.Model, b Batch) ([]Row, error) {
 	var all []Row
 	err := b.each(func(from, to int) error {
@@ -85,7 +85,7 @@ func (w Writer) Draw(ctx context.Context, m *lm.Model, b Batch) ([]Row, error) {
 	return all, err
 }
 
-// partPrompts is how many prompts are drawn at a time.
+// partPrompts is the number of prompts of a part.
 func (b Batch) partPrompts() int { return max(1, partSamples/b.Samples) }
 
 func (b Batch) each(do func(from, to int) error) error {
@@ -97,7 +97,7 @@ func (b Batch) each(do func(from, to int) error) error {
 	return nil
 }
 
-// draw draws the samples of the prompts from one index to before another.
+// draw draws the samples of the prompts from index from to before index to.
 func (w Writer) draw(ctx context.Context, m *lm.Model, b Batch, from, to int,
 	progress func(done, total int)) ([]Row, error) {
 	ids := make([][]int32, to-from)
@@ -123,7 +123,7 @@ func (w Writer) draw(ctx context.Context, m *lm.Model, b Batch, from, to int,
 	return drawn, nil
 }
 
-// cacheBytes turns generate.batch_tokens into the memory that so many tokens' keys and values take.
+// cacheBytes converts generate.batch_tokens into the memory of the keys and values of that many tokens.
 func (w Writer) cacheBytes(m *lm.Model) int64 {
 	perToken := m.Config.Layers * 2 * m.Config.KVHeads * m.Config.HeadDim() * m.Compute.Size()
 	return int64(w.Config.BatchTokens) * int64(perToken)

@@ -7,7 +7,7 @@ import (
 	"popri/query"
 )
 
-// Cosine asks for a client's mean cosine with each sample, perhaps standardised, clipped (POPri, algorithm 1).
+// Cosine asks for a client's mean cosine with each sample, optionally standardised, clipped (POPri, algorithm 1).
 type Cosine struct {
 	*Samples
 	key string
@@ -42,8 +42,8 @@ func (c Cosine) Vector(clients query.Clients, i int) ([]float64, error) {
 // Sum implements query.Query.
 func (c Cosine) Sum(clients query.Clients) ([]float64, error) { return c.Samples.Sum(clients.Means) }
 
-// Ask makes the question of the given name and norm bound about samples. It knows every query of this package, so that an
-// audit can ask again what a release says that it answers.
+// Ask makes the query of the given name and norm bound about samples. It knows every query of this package, so that an
+// audit can repeat the question that a release answers.
 func Ask(name string, bound float64, samples embedding.Matrix, key string) (query.Query, error) {
 	switch name {
 	case CosineName(None), CosineName(Standardized):

@@ -9,21 +9,21 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// basis holds the directions of the space in which every true sum lies.
+// basis has the directions of the space in which every true sum lies.
 type basis struct {
 	values  []float64   // kept eigenvalues of G, largest first
 	vectors [][]float64 // eigenvectors of G, one for each value
 }
 
-// rankTolerance bounds from below the eigenvalues of G that count, relative to the largest: directions of Ê with less
-// than a millionth of the largest singular value hold rounding errors rather than scores.
+// rankTolerance is the least eigenvalue of G that counts, relative to the largest: directions of Ê with less than a
+// millionth of the largest singular value hold rounding errors instead of scores.
 const rankTolerance = 1e-12
 
 func (s *Samples) decompose() *basis {
 	s.spectrum.Do(func() {
 		var eigen mat.EigenSym
 		if !eigen.Factorize(mat.NewSymDense(s.d, s.gram), true) {
-			return // no basis: finite input makes this unreachable, and Rank 0 tells
+			return // no basis: impossible for finite input, and Rank 0 shows it
 		}
 		values := eigen.Values(nil) // smallest first
 		var vectors mat.Dense

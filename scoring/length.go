@@ -47,7 +47,7 @@ func LengthRegression(scores, lengths []float64, perPrompt int) ([]float64, floa
 	return out, slope, nil
 }
 
-// LogLengths returns ln(1 + length), for lengths counted in tokens or words.
+// LogLengths returns ln(1 + length), for lengths in tokens or words.
 func LogLengths(lengths []int) []float64 {
 	out := make([]float64, len(lengths))
 	for i, n := range lengths {

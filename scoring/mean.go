@@ -8,24 +8,24 @@ import (
 	"popri/query"
 )
 
-// The names of [Mean], by what is done to a client's mean.
+// The names of [Mean], by the treatment of a client's mean.
 const (
 	MeanName     = "mean"      // clipped to the bound
 	FullMeanName = "mean/full" // scaled to the bound, whatever its length
 )
 
-// MeanOptions say how a client's mean is made a vector of bounded norm.
+// MeanOptions say how a client's mean becomes a vector of bounded norm.
 type MeanOptions struct {
 	// Centre is subtracted first: public, of as many values as an embedding; nil is zero.
 	Centre []float64
-	// Full scales the vector to the bound instead of clipping it: every client then has the same say, and none wastes a
-	// part of the noise that is paid for.
+	// Full scales the vector to the bound instead of clipping it: every client then has the same weight, and no part of
+	// the noise is wasted on a client with a short vector.
 	Full  bool
 	Bound float64 // the L2 norm; above 0
 }
 
-// Mean asks for a client's mean embedding itself: d values, about no samples at all. Scores of any samples, at any time,
-// follow from it, because a mean cosine is linear in the mean embedding.
+// Mean asks for a client's mean embedding itself: d values that do not depend on any samples. The scores of any
+// samples, at any time, follow from it, because a mean cosine is linear in the mean embedding.
 type Mean struct {
 	dim     int
 	options MeanOptions
@@ -89,7 +89,7 @@ func (m Mean) Vector(clients query.Clients, i int) ([]float64, error) {
 		for j := range v {
 			v[j] *= m.options.Bound / norm
 		}
-		Clip(v, m.options.Bound) // a norm near zero rounds badly
+		Clip(v, m.options.Bound) // a norm near zero is scaled with a large rounding error
 	}
 	return v, nil
 }

@@ -8,15 +8,15 @@ import (
 
 // Pairing chooses which of a prompt's ranked samples become preference pairs.
 type Pairing interface {
-	// Pair returns the places of chosen and rejected in ranked, a prompt's scores from the highest on; none leaves the
+	// Pair returns the indices of chosen and rejected in ranked, a prompt's scores in descending order; none leaves the
 	// prompt out. It is called once for each prompt, in their order.
 	Pair(ranked []float64) [][2]int
-	// Check returns an error where perPrompt samples cannot give a pair.
+	// Check returns an error if perPrompt samples cannot give a pair.
 	Check(perPrompt int) error
 }
 
-// AgainstRank sets the best sample against the one of this rank, from 2 (POPri, section 4). A prompt with fewer
-// different samples gives no pair.
+// AgainstRank pairs the best sample with the one of this rank, from 2 (POPri, section 4). A prompt with fewer different
+// samples gives no pair.
 type AgainstRank int
 
 // Pair implements [Pairing].
@@ -35,7 +35,7 @@ func (l AgainstRank) Check(perPrompt int) error {
 	return nil
 }
 
-// AgainstAll sets the best sample against each other one.
+// AgainstAll pairs the best sample with each other one.
 type AgainstAll struct{}
 
 // Pair implements [Pairing].
@@ -49,7 +49,7 @@ func (AgainstAll) Pair(ranked []float64) (pairs [][2]int) {
 // Check implements [Pairing].
 func (AgainstAll) Check(int) error { return nil }
 
-// AgainstWorst sets the best sample against the last.
+// AgainstWorst pairs the best sample with the last.
 type AgainstWorst struct{}
 
 // Pair implements [Pairing].
@@ -63,7 +63,7 @@ func (AgainstWorst) Pair(ranked []float64) [][2]int {
 // Check implements [Pairing].
 func (AgainstWorst) Check(int) error { return nil }
 
-// AgainstRandom sets the best sample against one of the others, each with the same chance.
+// AgainstRandom pairs the best sample with one of the others, each with the same probability.
 type AgainstRandom struct{ Random *rand.Rand }
 
 // Pair implements [Pairing].
@@ -106,8 +106,8 @@ func (m WithMargin) Check(perPrompt int) error {
 	return m.Pairing.Check(perPrompt)
 }
 
-// Spread returns the standard deviation of scores around the mean of their prompt, perPrompt successive entries, over all
-// prompts: the unit in which a margin means the same whatever the scores' scale is.
+// Spread returns the standard deviation of scores around the mean of their prompt, perPrompt successive entries, over
+// all prompts. In this unit a margin has the same meaning for any scale of the scores.
 func Spread(scores []float64, perPrompt int) float64 {
 	if perPrompt < 1 || len(scores) < perPrompt {
 		return 0

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Duplicates is what ranking does with equal texts.
+// Duplicates says how ranking treats equal texts.
 type Duplicates string
 
 const (
 	// ByIndex ranks every sample by its own score.
 	ByIndex Duplicates = "index"
-	// SkipDuplicates ranks the first occurrence of each text within a prompt; a prompt with fewer texts than the
+	// SkipDuplicates ranks only the first occurrence of each text within a prompt; a prompt with fewer texts than the
 	// rejected rank gives no pair.
 	SkipDuplicates Duplicates = "skip_duplicates"
 	// Published gives every sample the score of the first equal text of all prompts, as looking scores up by text does.
@@ -22,13 +22,13 @@ const (
 // Pair is a preference within one prompt. Chosen and Rejected count from 0 to J−1.
 type Pair struct{ Prompt, Chosen, Rejected int }
 
-// Ranking is what [Rank] and [RankBy] find.
+// Ranking is the result of [Rank] and [RankBy].
 type Ranking struct {
 	Pairs      []Pair // in the order of prompts; prompts without a pair are left out
 	Ranks      []int  // the rejected sample's rank of each pair, from 2
 	Skipped    int    // prompts without a pair
-	Duplicates int    // samples whose text stands earlier in the same prompt
-	Ties       int    // pairs of which a sample has the score of another one of the prompt, so that the index decided
+	Duplicates int    // samples whose text occurs earlier in the same prompt
+	Ties       int    // pairs with a sample that has the score of another one of the prompt, so that the index decided
 }
 
 // Rank pairs, for each prompt, the sample of rank 1 with the one of rank rejectedRank (2 to J), highest score first,
@@ -38,7 +38,7 @@ func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int
 	return RankBy(scores, texts, perPrompt, AgainstRank(rejectedRank), duplicates)
 }
 
-// RankBy is [Rank] with pairs of the pairing's choice.
+// RankBy is [Rank] with the pairs that the pairing chooses.
 func RankBy[T comparable](scores []float64, texts []T, perPrompt int, pairing Pairing, duplicates Duplicates) (Ranking, error) {
 	switch {
 	case perPrompt < 2 || len(scores)%perPrompt != 0:

@@ -7,11 +7,12 @@ import (
 
 // Level is one way in which texts belong together, such as by document or by folder.
 type Level struct {
-	// Groups has the group of each text. The empty name is no group: such a text is alone.
+	// Groups has the group of each text. "" means no group: such a text is alone.
 	Groups []string
-	// Weight is what the mean score of a text's group counts, in units of the text's own score.
+	// Weight is the weight of the mean score of a text's group, relative to the text's own score.
 	Weight float64
-	// Prior is how many texts of score zero a group's mean is shrunk by, so that small groups say little.
+	// Prior is the number of texts of score zero that a group's mean is shrunk by, so that small groups have little
+	// influence.
 	Prior float64
 }
 

@@ -12,14 +12,14 @@ import (
 	"popri/query"
 )
 
-// Normalize is what a client does to its scores before clipping.
+// Normalize is the treatment of a client's scores before clipping.
 type Normalize string
 
 const (
 	// None clips the mean cosines as they are (the paper).
 	None Normalize = "none"
 	// Standardized subtracts the mean over the samples and divides by the deviation (the published code): every client
-	// then has the same say, whatever the level and spread of its cosines.
+	// then has the same weight, whatever the level and spread of its cosines.
 	Standardized Normalize = "standardize"
 )
 
@@ -47,7 +47,7 @@ type Samples struct {
 	given   embedding.Matrix
 	v       []float64 // n×d: Ê, or Ê less its column means where scores are standardised
 	gram    []float64 // d×d: VᵀV
-	trace   float64   // of gram: ‖V‖² in the Frobenius norm, the scale of rounding errors in products with gram
+	trace   float64   // ‖V‖² in the Frobenius norm, the scale of rounding errors in products with gram
 
 	spectrum sync.Once
 	basis    basis
@@ -84,7 +84,7 @@ func Prepare(samples embedding.Matrix, options Options) (*Samples, error) {
 	return s, nil
 }
 
-// center subtracts the mean of each column, twice, so that what rounding left of the mean goes too.
+// center subtracts the mean of each column, twice, so that the rounding error of the mean is removed too.
 func center(v []float64, d int) {
 	n := len(v) / d
 	mean := make([]float64, d)
@@ -118,7 +118,7 @@ func (s *Samples) Len() int { return s.n }
 // Dim returns the length d of the embeddings.
 func (s *Samples) Dim() int { return s.d }
 
-// Options returns how clients make their vectors.
+// Options returns the treatment of clients' scores.
 func (s *Samples) Options() Options { return s.options }
 
 // Contribution computes one client's clipped vector, of norm at most Clip, by the reference path. A client without
@@ -143,7 +143,7 @@ func (s *Samples) Sum(clients query.Means) ([]float64, error) {
 	if clients.Dim != s.d {
 		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, s.d)
 	}
-	// Blocks bound the memory for M·G, whatever the number of clients.
+	// Blocks bound the memory of M·G, whatever the number of clients.
 	const block = 2048
 	product := make([]float64, min(block, clients.Clients)*s.d)
 	u, direct := newAccumulator(s.d), accumulator{}
@@ -202,7 +202,7 @@ func (s *Samples) apply(u []float64) []float64 {
 // for clipping.
 const trusted = 1e-5
 
-// weight returns w such that the client's clipped vector is w·V·mean, or false where its own vector must be computed. gm
+// weight returns w such that the client's clipped vector is w·V·mean, or false if its own vector must be computed. gm
 // is G·mean.
 func (s *Samples) weight(mean, gm []float64) (float64, bool) {
 	squared := dot(mean, gm)
@@ -213,7 +213,7 @@ func (s *Samples) weight(mean, gm []float64) (float64, bool) {
 	return w, w != 0
 }
 
-// ownWeight is weight for a client whose norm the Gram matrix does not tell: from its scores.
+// ownWeight is weight for a client whose norm the Gram matrix does not give: from its scores.
 func (s *Samples) ownWeight(mean []float64) float64 {
 	scores := make([]float64, s.n)
 	for i := range scores {
@@ -226,8 +226,8 @@ func (s *Samples) ownWeight(mean []float64) float64 {
 	return s.factor(level, std*math.Sqrt(float64(s.n)))
 }
 
-// factor is what normalising and clipping multiply a vector of that norm by; 0 for one that is constant but for rounding.
-// level is the mean that was subtracted.
+// factor is the product of normalising and clipping for a vector of that norm; 0 for a vector that is constant up to
+// rounding. level is the mean that was subtracted.
 func (s *Samples) factor(level, norm float64) float64 {
 	if s.options.Normalize == None {
 		if norm > s.options.Clip {
@@ -254,7 +254,7 @@ func (s *Samples) score(i int, mean []float64) float64 {
 
 func dot(a, b []float64) float64 {
 	b = b[:len(a)]
-	var s0, s1, s2, s3 float64 // four chains, so that additions need not wait for one another
+	var s0, s1, s2, s3 float64 // four independent sums, so that additions need not wait for each other
 	i := 0
 	for ; i+4 <= len(a); i += 4 {
 		s0 += a[i] * b[i]

@@ -22,7 +22,7 @@ const (
 // VoteOptions say how texts vote.
 type VoteOptions struct {
 	Metric  Metric
-	Choices int // a text gives 1, 1/2, 1/4, … to so many nearest samples
+	Choices int // a text gives 1, 1/2, 1/4, … to its nearest samples, in this order
 	// PerText divides a client's votes by the number of its texts: every client then has the same say.
 	PerText bool
 	Bound   float64 // the L2 norm that a client's votes are clipped to; above 0
@@ -41,7 +41,7 @@ func (o VoteOptions) validate() error {
 	return nil
 }
 
-// Name is the name of the question with these options: "votes/l2/1/total".
+// Name is the name of the query with these options: "votes/l2/1/total".
 func (o VoteOptions) Name() string {
 	scale := "total"
 	if o.PerText {
@@ -117,8 +117,8 @@ func (v NearestVotes) Vector(clients query.Clients, i int) ([]float64, error) {
 	return v.votes(nearest), nil
 }
 
-// Sum implements query.Query. The search for the nearest samples is nearly all of the work, and runs over all texts at
-// once.
+// Sum implements query.Query. The search for the nearest samples takes nearly all of the time, and runs over all texts
+// at once.
 func (v NearestVotes) Sum(clients query.Clients) ([]float64, error) {
 	if err := v.check(clients); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (v NearestVotes) check(clients query.Clients) error {
 	return nil
 }
 
-// votes is a client's clipped vector, from the choices of its texts.
+// votes is a client's clipped vector, from its texts' choices.
 func (v NearestVotes) votes(nearest [][]int) []float64 {
 	votes := Votes(nearest, v.samples.Rows)
 	if v.options.PerText && len(nearest) > 0 {
@@ -158,8 +158,8 @@ func (v NearestVotes) votes(nearest [][]int) []float64 {
 	return votes
 }
 
-// Nearest returns for each text the indices of its q nearest samples, or furthest where far is set, nearest (furthest)
-// first, ties to the lower index.
+// Nearest returns for each text the indices of its q nearest samples, or furthest ones if far is set, nearest
+// (furthest) first, ties to the lower index.
 func Nearest(samples, texts embedding.Matrix, metric Metric, q int, far bool) ([][]int, error) {
 	if metric != CosineMetric && metric != L2 {
 		return nil, fmt.Errorf("scoring: metric is %q, want %q or %q", metric, CosineMetric, L2)

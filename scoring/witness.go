@@ -8,7 +8,7 @@ import (
 )
 
 // Gain returns the mean factor by which normalising and clipping scale a client's cosines, w of s_i = w·Ê m_i. With
-// public texts in the clients' place it tells the scale of a released mean, which clipping hides.
+// public texts in place of the clients' texts, it gives the scale of a released mean, which clipping hides.
 func (s *Samples) Gain(clients query.Means) (float64, error) {
 	if clients.Dim != s.d {
 		return 0, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, s.d)

@@ -1,5 +1,5 @@
-// Package series names the figures that a run has for each round: what they are called, how they are shown and which of
-// them share a picture. A method brings its own; pages, tables and comparisons show whatever there is.
+// Package series describes the figures of each round: their names, formats and plots. A method brings its own; pages,
+// tables and comparisons show all of them.
 package series
 
 import (
@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Format is how a figure is shown.
+// Format is the way in which a figure is shown.
 type Format string
 
 // The formats.
@@ -28,12 +28,12 @@ type Series struct {
 	Decimals int    `json:"decimals,omitempty"`
 }
 
-// Plot is a picture of one or more series over the rounds.
+// Plot is a plot of one or more series over the rounds.
 type Plot struct {
 	Title   string `json:"title"`
 	Note    string `json:"note,omitempty"`
 	Percent bool   `json:"percent,omitempty"`
-	// Lines are the keys of series and what each is called in the picture; of several runs, the first is compared.
+	// Lines are the keys of series and their names in the plot; a comparison of runs shows the first.
 	Lines []Line `json:"lines"`
 	// Budget draws the run's budget as a line and starts at zero.
 	Budget bool `json:"budget,omitempty"`
@@ -45,7 +45,7 @@ type Line struct {
 	Name string `json:"name"`
 }
 
-// Set is what a method has to show, in the order in which it is shown.
+// Set is all figures of a method, in the order in which they are shown.
 type Set struct {
 	Columns []Series `json:"columns,omitempty"`
 	Plots   []Plot   `json:"plots,omitempty"`
@@ -54,7 +54,7 @@ type Set struct {
 // EpsilonKey is the key of the ε that was spent up to a round, which every method has.
 const EpsilonKey = "epsilon_spent"
 
-// WithPrivacy adds what every method has: the ε that was spent.
+// WithPrivacy adds the figure that every method has: the ε that was spent.
 func (s Set) WithPrivacy() Set {
 	s.Columns = append(slices.Clone(s.Columns), Series{Key: EpsilonKey, Name: "ε spent", Format: Bound})
 	s.Plots = append(slices.Clone(s.Plots), Plot{Title: "Privacy spent", Note: "ε up to each round, and the budget",
@@ -62,7 +62,7 @@ func (s Set) WithPrivacy() Set {
 	return s
 }
 
-// Round is the figures of one round. As JSON it is one flat object with "round" among the keys.
+// Round has the figures of one round. As JSON it is one flat object with "round" among the keys.
 type Round struct {
 	Number int
 	Values map[string]float64
@@ -71,10 +71,10 @@ type Round struct {
 // NewRound makes an empty one.
 func NewRound(number int) *Round { return &Round{number, map[string]float64{}} }
 
-// Set notes a figure.
+// Set sets a figure.
 func (r *Round) Set(key string, v float64) { r.Values[key] = v }
 
-// SetIf notes a figure that may be missing.
+// SetIf sets a figure, unless it is nil.
 func (r *Round) SetIf(key string, v *float64) {
 	if v != nil {
 		r.Values[key] = *v
@@ -106,7 +106,7 @@ func (r Round) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all) // sorted by key
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Values that are no numbers are passed over: true and false of earlier versions.
+// UnmarshalJSON implements json.Unmarshaler. It skips values that are not numbers: true and false of earlier versions.
 func (r *Round) UnmarshalJSON(b []byte) error {
 	var all map[string]any
 	if err := json.Unmarshal(b, &all); err != nil {

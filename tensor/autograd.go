@@ -12,15 +12,15 @@ func (s *Scope) Detach(a Tensor) Tensor {
 	return s.own("Detach", out, a)
 }
 
-// RequireGrad marks t, a leaf, as a parameter that gradients are wanted for, or no longer.
+// RequireGrad says whether t, a leaf, is a parameter that gets gradients.
 func (s *Scope) RequireGrad(t Tensor, on bool) {
 	var out C.tensor
 	C.atg_set_requires_grad(&out, t.c, cbool(on))
 	s.inPlace("RequireGrad", out, t)
 }
 
-// Backward returns the gradients of the scalar loss with respect to params, in their order, and frees the graph.
-// Every parameter must have taken part in the loss.
+// Backward returns the gradients of the scalar loss with respect to params, in their order, and frees the graph. Every
+// parameter must have taken part in the loss.
 func (s *Scope) Backward(loss Tensor, params []Tensor) []Tensor {
 	grads := s.BackwardSome(loss, params)
 	for i, g := range grads {

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// Borrow makes a tensor over data without a copy, on the CPU whatever the scope's device is; [Scope.Copy_] takes it
-// elsewhere. data is raw little-endian elements of type d outside Go's heap, as a mapped file is; it must outlive the tensor,
-// which must not be written. Data that is not aligned for d is copied.
+// Borrow makes a tensor over data without a copy, on the CPU whatever the scope's device is; [Scope.Copy_] copies it
+// elsewhere. data is raw little-endian elements of type d outside Go's heap, such as a mapped file; it must outlive the
+// tensor, which must not be written to. Data that is not aligned for d is copied.
 func (s *Scope) Borrow(d DType, data []byte, shape ...int64) Tensor {
 	want := int64(d.Size())
 	strides := make([]int64, len(shape))
@@ -33,7 +33,7 @@ func (s *Scope) Borrow(d DType, data []byte, shape ...int64) Tensor {
 
 // Finite reports whether no element of t, a contiguous floating-point tensor, is NaN or infinite.
 func (s *Scope) Finite(t Tensor) bool {
-	// A float is NaN or infinite exactly where its exponent bits are all ones.
+	// A float is NaN or infinite exactly if its exponent bits are all ones.
 	exponents := map[DType]uint64{Float16: 0x7c00, BFloat16: 0x7f80, Float32: 0x7f800000, Float64: 0x7ff0000000000000}
 	d := t.DType()
 	exponent, ok := exponents[d]

@@ -166,7 +166,7 @@ func (s *Scope) Zeros(d DType, shape ...int64) Tensor {
 	return s.own("Zeros", out)
 }
 
-// Empty makes a tensor with whatever was in its memory.
+// Empty makes a tensor with undefined elements.
 func (s *Scope) Empty(d DType, shape ...int64) Tensor {
 	var out C.tensor
 	dims, n := cdims(shape)

@@ -19,16 +19,16 @@ import (
 type DecodeCache struct {
 	Heads, KVHeads, Dim int
 	Scale               float32
-	DType               DType // of what is stored: Float32 or BFloat16
+	DType               DType // type of the stored values: Float32 or BFloat16
 	Tiles               bool
-	Head                int    // width of a head in what is given, up to Dim; the rest is zeros
+	Head                int    // width of a head in the input, up to Dim; the rest is zeros
 	PrefixK, PrefixV    Tensor // [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
 	PrefixRoom          int
 	SuffixK, SuffixV    Tensor // [slots, KVHeads, Dim, SuffixRoom], [slots, KVHeads, SuffixRoom, Dim]
 	SuffixRoom          int
 }
 
-// Rows says, for each row of a decoding step, where its keys and values lie.
+// Rows says, for each row of a decoding step, where its keys and values are.
 type Rows struct {
 	Slot, SuffixLen, Prefix, PrefixLen []int32
 }
@@ -51,7 +51,7 @@ func (s *Scope) parallel(n int, f func(from, to int)) {
 	wg.Wait()
 }
 
-// kernel returns the cache as the kernels see it, to be freed.
+// kernel returns the cache in the kernels' form; the caller frees it.
 func (c *DecodeCache) kernel() *C.popri_cache {
 	layer := (*C.popri_cache)(C.malloc(C.sizeof_popri_cache))
 	*layer = C.popri_cache{heads: C.int(c.Heads), kv_heads: C.int(c.KVHeads), dim: C.int(c.Dim),
@@ -61,8 +61,8 @@ func (c *DecodeCache) kernel() *C.popri_cache {
 	return layer
 }
 
-// onTiles gives f, on several threads, shares of n items, each with scratch of its own, and returns what they fill: a
-// bfloat16 tensor of the given shape. It panics unless the cache is one for tiles and qkv is what it takes.
+// onTiles gives f, on several threads, shares of n items, each with separate scratch, and returns what they fill: a
+// bfloat16 tensor of the given shape. It panics unless the cache has Tiles and qkv has its shape.
 func (c *DecodeCache) onTiles(s *Scope, op string, qkv Tensor, n int, shape []int64,
 	f func(layer *C.popri_cache, from, to C.int, in *C.float, out *C.uint16_t, scratch unsafe.Pointer)) Tensor {
 	if c.DType != BFloat16 || !MatrixUnit() || c.Dim%32 != 0 || c.PrefixRoom%32 != 0 || c.SuffixRoom%16 != 0 ||
@@ -121,7 +121,7 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	if c.Head == c.Dim {
 		return c.attend(s, qkv, rows)
 	}
-	// Zeros fill the heads up, which changes no product.
+	// Zeros fill up the heads, which changes no product.
 	head, dim, heads := int64(c.Head), int64(c.Dim), int64(c.Heads+2*c.KVHeads)
 	wide := s.View(qkv, -1, head)
 	wide = s.Cat(1, wide, s.Zeros(Float32, wide.Size(0), dim-head))

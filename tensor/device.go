@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// Device is where tensors live: -1 is the CPU, 0 and up are CUDA devices.
+// Device is the place of a tensor: -1 is the CPU, 0 and above are CUDA devices.
 type Device int
 
 // CPU is the default device.
@@ -29,7 +29,7 @@ func (d Device) String() string {
 // Devices are the names that [SetDevice] takes.
 var Devices = []string{"auto", "cpu", "cuda"}
 
-// DeviceError says that a device that was asked for is not to be had.
+// DeviceError says that a requested device is not available.
 type DeviceError struct{ Name, Text string }
 
 func (e *DeviceError) Error() string { return fmt.Sprintf("the device %q: %s", e.Name, e.Text) }
@@ -37,7 +37,7 @@ func (e *DeviceError) Error() string { return fmt.Sprintf("the device %q: %s", e
 // UserFault tells that the user can correct it.
 func (e *DeviceError) UserFault() bool { return true }
 
-// chosen is the device of scopes that are still to be made. Looking for a GPU takes time, so it waits for the first scope.
+// chosen is the device of later scopes. Looking for a GPU takes time, so it happens at the first scope.
 var chosen = struct {
 	sync.Mutex
 	name  string
@@ -46,9 +46,9 @@ var chosen = struct {
 	err   error
 }{name: os.Getenv("POPRI_DEVICE")}
 
-// SetDevice chooses where later scopes create tensors. Call it once, at start-up. cuda is the first GPU that libtorch sees
-// (CUDA_VISIBLE_DEVICES says which), and a [*DeviceError] where there is none; auto is what POPRI_DEVICE in the environment
-// names, else cuda where it is to be had, else cpu. Without a call it is POPRI_DEVICE, else cpu.
+// SetDevice chooses where later scopes create tensors. Call it once, at start-up. cuda is the first GPU that libtorch
+// sees (CUDA_VISIBLE_DEVICES decides), and gives a [*DeviceError] without one; auto is the device that POPRI_DEVICE in
+// the environment names, else cuda if available, else cpu. Without a call it is POPRI_DEVICE, else cpu.
 func SetDevice(name string) error {
 	if environment := os.Getenv("POPRI_DEVICE"); name == "auto" && environment != "" {
 		name = environment
@@ -121,17 +121,17 @@ func CUDADevices() int {
 	return int(C.atc_cuda_device_count())
 }
 
-// CuDNN reports whether libtorch can use it.
+// CuDNN reports whether libtorch can use cuDNN.
 func CuDNN() bool { return C.atc_cudnn_is_available() != 0 }
 
-// at is the device that t lies on.
+// at is the device of t.
 func (t Tensor) at() Device { return Device(C.at_device(t.c)) }
 
-// portable says that nothing may take the kernels of this package.
+// portable says that the kernels of this package must not be used.
 var portable = os.Getenv("POPRI_KERNELS") == "off"
 
-// native reports whether op may take the kernels of this package, which read the CPU's memory. Elsewhere, and everywhere
-// where POPRI_KERNELS=off is in the environment, the operations of libtorch in portable.go stand in for them. Tensors on
+// native reports whether op may use the kernels of this package, which read the CPU's memory. On other devices, and
+// everywhere if POPRI_KERNELS=off is in the environment, operations of libtorch replace them (portable.go). Tensors on
 // different devices are an error.
 func (s *Scope) native(op string, ts ...Tensor) bool {
 	devices := make([]Device, len(ts))
@@ -155,7 +155,7 @@ func mixed(op string, ts []Tensor, devices []Device) *Error {
 	return nil
 }
 
-// Arithmetic names what decides how the last bits of a result are rounded, besides the types and sizes.
+// Arithmetic names what decides the rounding of the last bits of a result, besides types and sizes.
 func Arithmetic() string {
 	switch {
 	case DefaultDevice() != CPU:
@@ -168,8 +168,8 @@ func Arithmetic() string {
 	return "cpu"
 }
 
-// Host returns the elements of t, a contiguous float32 tensor: its own memory where that is the CPU's, else a copy. Changes
-// take effect with [Tensor.Store].
+// Host returns the elements of t, a contiguous float32 tensor: its own memory if that is the CPU's, else a copy.
+// [Tensor.Store] applies changes.
 func (t Tensor) Host() []float32 {
 	if !portable && t.at() == CPU {
 		return t.View32()
@@ -186,7 +186,7 @@ func (t Tensor) Host() []float32 {
 	return out
 }
 
-// Store overwrites all elements of t, a float32 tensor of as many elements as there are values. Where values is t's own
+// Store overwrites all elements of t, a float32 tensor of as many elements as there are values. If values is t's own
 // memory, as [Tensor.Host] may return it, nothing is copied. No graph may need the former elements.
 func (t Tensor) Store(values []float32) {
 	if t.DType() != Float32 || t.NumElements() != int64(len(values)) {

@@ -137,7 +137,7 @@ func (s *Scope) Tril(a Tensor, diagonal int) Tensor {
 	return s.own("Tril", out, a)
 }
 
-// To converts to another type; the same tensor where it has it already.
+// To converts to another type; it returns the same tensor if the type is equal.
 func (s *Scope) To(a Tensor, d DType) Tensor {
 	if a.DType() == d {
 		return a

@@ -5,7 +5,7 @@ import "C"
 
 import "fmt"
 
-// Operations in one pass over memory, for decoding: without gradients.
+// Operations in one pass over memory, for decoding, without gradients.
 
 // fusable panics unless x is a contiguous float32 or bfloat16 tensor.
 func fusable(op string, x Tensor, ok bool, want string) {
@@ -42,9 +42,9 @@ func (s *Scope) SwiGLU(x Tensor) Tensor {
 	return y
 }
 
-// Rotate_ turns, in place, the first heads of each row of float32 x [..., width] by the row's float32 cosines and sines:
-// x·cos + swap(x)·sin, where swap exchanges the halves of a head. The tables [n, dim] are for successive rows and begin anew
-// after n, which divides the number of rows.
+// Rotate_ rotates, in place, the first heads of each row of float32 x [..., width] by the row's float32 cosines and
+// sines: x·cos + swap(x)·sin, where swap exchanges the halves of a head. The tables [n, dim] are for successive rows
+// and repeat after n, which divides the number of rows.
 func (s *Scope) Rotate_(x, cosines, sines Tensor, heads, dim int64) {
 	width := x.Size(-1)
 	rows := x.NumElements() / width

@@ -9,7 +9,7 @@ func (s *Scope) Copy_(dst, src Tensor) {
 	s.check("Copy_", dst, src)
 }
 
-// inPlace drops the second handle that in-place operations return.
+// inPlace frees the second handle that in-place operations return.
 func (s *Scope) inPlace(op string, out C.tensor, args ...Tensor) {
 	if out == nil {
 		s.fail(op, args...)

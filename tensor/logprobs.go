@@ -10,18 +10,18 @@ import (
 
 // LogProbs scores targets under the rows of logits without making a tensor of vocabulary size.
 type LogProbs struct {
-	Values     []float32 // log-probability of the target of each row, nats; NaN where the row is not finite
-	Best       []int32   // likeliest token of each row, where asked for
-	Entropy    []float32 // of each row's distribution, nats, where asked for
+	Values     []float32 // log-probability of the target of each row, nats; NaN if the row is not finite
+	Best       []int32   // likeliest token of each row, if asked for
+	Entropy    []float32 // of each row's distribution, nats, if asked for
 	normaliser []float32
 	scope      *Scope
 	logits     Tensor
 	targets    []int32
-	// What [LogProbs.Grad_] needs where libtorch computes: none where kernels do.
+	// Inputs of [LogProbs.Grad_] if libtorch computes it: none with this package's kernels.
 	logSums, ids Tensor // float32 and int64 [n, 1]
 }
 
-// NewLogProbs computes them. logits is contiguous [n, V], float32 or bfloat16; arithmetic is float32.
+// NewLogProbs scores targets. logits is contiguous [n, V], float32 or bfloat16; arithmetic is float32.
 func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best, entropy bool) *LogProbs {
 	shape := logits.Shape()
 	d := logits.DType()

@@ -20,8 +20,8 @@ var matrixUnit = sync.OnceValue(func() bool {
 })
 
 // MatrixUnit reports whether [Scope.Pack] makes products faster here: the CPU has AMX with bfloat16 and the kernel lets
-// the process use it. POPRI_AMX=off in the environment says no, and so does POPRI_KERNELS=off, which turns all kernels of this
-// package off.
+// the process use it. POPRI_AMX=off in the environment disables it, and so does POPRI_KERNELS=off, which disables all
+// kernels of this package.
 func MatrixUnit() bool { return matrixUnit() }
 
 // Packed is a constant weight laid out for the matrix unit. Free releases it.
@@ -33,9 +33,9 @@ type Packed struct {
 	data    unsafe.Pointer
 }
 
-// Pack lays the weight w out, float32 or bfloat16: [in, out] where inOut, else [out, in]. Products are of type d:
-// BFloat16 with float32 sums, or Float32 with the accuracy of float32. Where gated, the outputs are a gate and what it lets
-// through, side by side, and products are silu(gate)·through (SwiGLU); out is a multiple of 32 then. It needs [MatrixUnit].
+// Pack lays out the weight w, float32 or bfloat16: [in, out] if inOut, else [out, in]. Products are of type d: BFloat16
+// with float32 sums, or Float32 with the accuracy of float32. If gated, the outputs are a gate and its input, side by
+// side, and products are silu(gate)·input (SwiGLU); out is then a multiple of 32. It needs [MatrixUnit].
 func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	shape := w.Shape()
 	t := w.DType()
@@ -87,7 +87,8 @@ type Epilogue struct {
 	DType    DType  // of the result; 0 means that of x
 }
 
-// Product returns x [..., in] times the weight, [..., out] or, where gated, half as wide, without a gradient. x is float32 or bfloat16, on the CPU.
+// Product returns x [..., in] times the weight, [..., out] or, if gated, half as wide, without a gradient. x is float32
+// or bfloat16, on the CPU.
 func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	x = s.Contiguous(x)
 	shape := x.Shape()

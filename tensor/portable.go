@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// What the kernels of this package do, by operations of libtorch: for tensors that do not lie on the CPU, see
-// [Scope.native]. Everything stays on the tensors' device; what comes back to the host is a number a row.
+// The kernels of this package as operations of libtorch, for tensors on other devices than the CPU: see [Scope.native].
+// Everything stays on the tensors' device; one number for each row returns to the host.
 
 // portable is [DecodeCache.Attend]. The rows that share a prompt are one product with its keys and one with its values
 // (Juravsky et al. 2024, Hydragen); each row's own part is a product by itself; one softmax covers both.
@@ -35,7 +35,7 @@ func (c *DecodeCache) portable(s *Scope, qkv Tensor, rows Rows) Tensor {
 	s.indexPut(c.SuffixK, s.To(s.Narrow(x, 1, kv*group, kv), c.DType), slot, Tensor{}, Tensor{}, suffixLen)
 	s.indexPut(c.SuffixV, s.To(s.Narrow(x, 1, kv*group+kv, kv), c.DType), slot, Tensor{}, suffixLen)
 
-	// Memory behind a length may hold anything, NaN too.
+	// Memory behind a length may hold anything, also NaN.
 	nothing, zero := s.Full(Float32, math.Inf(-1), 1), s.Zeros(Float32, 1)
 	part := func(keys, values, which, lengths Tensor, longest int64, q Tensor) (scores, v Tensor) {
 		count := which.Size(0)
@@ -61,8 +61,8 @@ func (c *DecodeCache) portable(s *Scope, qkv Tensor, rows Rows) Tensor {
 type grouped struct {
 	slot, suffixLen   []int64 // of each row
 	prefix, prefixLen []int64 // of each prompt that occurs
-	row               []int64 // [prompts, widest]: the rows of each prompt, filled up with any
-	at                []int64 // of each row: where it stands in row
+	row               []int64 // [prompts, widest]: the rows of each prompt, padded with any row
+	at                []int64 // of each row: its index in row
 }
 
 func groupRows(rows Rows) grouped {
@@ -91,7 +91,7 @@ func groupRows(rows Rows) grouped {
 	return g
 }
 
-// gather brings x [rows, KV, group, …] into one batch a prompt, [prompts, KV, widest·group, …].
+// gather brings x [rows, KV, group, …] into one batch for each prompt, [prompts, KV, widest·group, …].
 func (g grouped) gather(s *Scope, x, row Tensor) Tensor {
 	shape := x.Shape()
 	prompts := int64(len(g.prefix))
@@ -99,14 +99,14 @@ func (g grouped) gather(s *Scope, x, row Tensor) Tensor {
 	return s.Reshape(s.Permute(x, 0, 2, 1, 3, 4), prompts, shape[1], -1, shape[3])
 }
 
-// scatter is the way back.
+// scatter is the inverse of gather.
 func (g grouped) scatter(s *Scope, x, at Tensor, group int64) Tensor {
 	shape := x.Shape()
 	x = s.Permute(s.View(x, shape[0], shape[1], -1, group, shape[3]), 0, 2, 1, 3, 4)
 	return s.IndexSelect(s.Reshape(x, -1, shape[1], group, shape[3]), 0, at)
 }
 
-// sampledAtOnce bounds the logits that are drawn from together: there are a few numbers of 8 bytes for each.
+// sampledAtOnce bounds the logits of one draw: each needs a few numbers of 8 bytes.
 const sampledAtOnce = 1 << 24
 
 // portable is [Sampler.Draw], in float64.
@@ -153,7 +153,7 @@ func (d *Sampler) draw(s *Scope, x Tensor, u []float64) []int64 {
 		cumulated := s.cumSum(s.weights(x, top, temperature))
 		at := s.fromFloat64(u, int64(len(u)), 1)
 		want := s.Mul(at, s.Narrow(cumulated, 1, v-1, 1))
-		// The first token beyond, else (u is all but 1) the last one that is left.
+		// The first token beyond u, else (u is nearly 1) the last one that is left.
 		left := s.isFinite(x)
 		drawn := s.reduce(s.Where(s.Mul(left, s.greater(cumulated, want)), ids, end), minimum)
 		drawn = s.Where(s.equal(drawn, end), s.reduce(s.Where(left, ids, none), maximum), drawn)
@@ -167,7 +167,7 @@ func (s *Scope) weights(x, top Tensor, temperature float64) Tensor {
 	return s.Exp(s.MulScalar(s.Sub(s.To(x, Float64), s.To(top, Float64)), 1/temperature))
 }
 
-// truncate does what truncation.apply does: equal logits stay in the order of their ids.
+// truncate is truncation.apply: equal logits keep the order of their ids.
 func (d *Sampler) truncate(s *Scope, x, top Tensor, temperature float64) Tensor {
 	v := x.Size(1)
 	byCount, byMass := d.TopK > 0 && int64(d.TopK) < v, d.TopP > 0 && d.TopP < 1
@@ -198,7 +198,7 @@ func (l *LogProbs) portable() {
 		ids[i] = int64(t)
 	}
 	l.ids = s.FromInt64(ids, n, 1)
-	// What is as large as the logits goes as soon as it can.
+	// Tensors of the size of the logits are freed as soon as possible.
 	l.logSums = s.Nest(func() Tensor {
 		x := s.To(l.logits, Float32)
 		top := s.reduce(x, maximum)
@@ -214,7 +214,7 @@ func (l *LogProbs) portable() {
 		logSums := s.Add(s.Log(s.sumRows(s.Exp(s.Sub(x, top)))), top)
 		copy(l.Values, s.Float32s(s.Where(good, s.Sub(s.Gather(x, 1, l.ids), logSums), bad)))
 		if l.Entropy != nil {
-			// -Σ p·log p; a probability of 0 counts as 0 even where the logit is -Inf.
+			// -Σ p·log p; a probability of 0 counts as 0 even if the logit is -Inf.
 			logs := s.Sub(x, logSums)
 			p := s.Exp(logs)
 			zero := s.Zeros(Float32, 1)

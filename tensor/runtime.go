@@ -41,8 +41,8 @@ func init() {
 	threads.Store(int32(runtime.NumCPU()))
 }
 
-// SetThreads chooses, process-wide, the number of threads of an operation in [Run] and of tasks in [Parallel]. n < 1 means
-// one for each CPU.
+// SetThreads chooses, process-wide, the number of threads of an operation in [Run] and of tasks in [Parallel]. n < 1
+// means one for each CPU.
 func SetThreads(n int) {
 	if n < 1 {
 		n = runtime.NumCPU()
@@ -60,8 +60,8 @@ func useThreads(count int) {
 
 var onTrim []func()
 
-// OnTrim adds what [Trim] calls before the C library returns its free memory: an allocator that keeps freed blocks
-// returns them there. It is for init functions.
+// OnTrim adds a function that [Trim] calls before the C library returns its free memory: an allocator that keeps freed
+// blocks returns them there. It is for init functions.
 func OnTrim(f func()) { onTrim = append(onTrim, f) }
 
 // Trim returns memory that no tensor uses to the kernel. Callers use it between stages that need different amounts.

@@ -8,20 +8,20 @@ import (
 	"math"
 )
 
-// Sampler draws tokens from logits. It is not for concurrent use.
+// Sampler draws tokens from logits. It is not safe for concurrent use.
 type Sampler struct {
 	Temperature float64 // divides the logits
 	TopK        int     // keep this many likeliest tokens; 0 keeps all
 	// of those, keep the smallest set of the likeliest that holds this share of their probability; 0 or 1 keeps all
 	TopP   float64
-	Banned []int32 // tokens that the rows which ask for it do not draw
+	Banned []int32 // tokens that rows with the ban do not draw
 	cut    truncation
 }
 
-// Draw takes one token for each of the first len(u) rows of float32 logits [R, V], which it may overwrite: at u[r] in [0, 1)
-// of the cumulative distribution of softmax(logits/temperature), cut to the likeliest; u[r] < 0 takes the maximum, the first
-// of equals. ban[r], where ban is not nil, leaves the banned tokens out. A row whose logits are not usable (NaN, no finite
-// maximum) yields -1.
+// Draw takes one token for each of the first len(u) rows of float32 logits [R, V], which it may overwrite: at u[r] in
+// [0, 1) of the cumulative distribution of softmax(logits/temperature), truncated to the likeliest; u[r] < 0 takes the
+// maximum, the first of equals. ban[r], if ban is not nil, leaves the banned tokens out. A row whose logits are
+// unusable (NaN, no finite maximum) yields -1.
 func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32 {
 	shape := logits.Shape()
 	if len(shape) != 2 || shape[0] < int64(len(u)) || shape[1] < 1 || logits.DType() != Float32 ||

@@ -27,11 +27,11 @@ type Scope struct {
 	device  Device
 	grad    bool
 	threads int
-	// portable says that operations of libtorch stand in for this package's kernels even on the CPU.
+	// portable says that operations of libtorch replace this package's kernels, also on the CPU.
 	portable bool
 }
 
-// Error says which operation failed, on which shapes, and what libtorch answered.
+// Error has the failed operation, its shapes, and libtorch's message.
 type Error struct {
 	Op     string
 	Shapes []string
@@ -44,18 +44,19 @@ func (e *Error) Error() string {
 
 var live atomic.Int64
 
-// Live returns the number of handles that were made and not freed yet, in all scopes and kept: a test's leak check.
+// Live returns the number of handles that were made and not freed yet, in all scopes and kept: for leak checks in
+// tests.
 func Live() int64 { return live.Load() }
 
-// Run calls f with a fresh scope on a locked thread, with gradients off, and frees what f made and did not keep.
-// It returns f's error, or an [*Error] where an operation failed; other panics pass through. Operations use the number of
+// Run calls f with a fresh scope on a locked thread, with gradients off, and frees what f made and did not keep. It
+// returns f's error, or an [*Error] if an operation failed; other panics propagate. Operations use the number of
 // threads that [SetThreads] chose.
 func Run(f func(s *Scope) error) error { return runOn(Threads(), f) }
 
-// Parallel runs n independent tasks, as many at a time as [SetThreads] chose threads, each operation on one thread. Small
-// operations scale far better so than by splitting each of them, and a task's result does not depend on the number of
-// threads. Every task gets a scope of its own; what it keeps outlives it. The first error by task number is returned, and
-// no further task is begun after an error.
+// Parallel runs n independent tasks, as many at a time as [SetThreads] chose threads, each operation on one thread.
+// Small operations scale far better this way than with several threads for each, and a task's result does not depend on
+// the number of threads. Every task gets its own scope; tensors that it keeps outlive it. Parallel returns the first
+// error by task number, and begins no further task after an error.
 func Parallel(n int, task func(i int, s *Scope) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64
@@ -137,7 +138,8 @@ func (s *Scope) mode(on bool, f func()) {
 	f()
 }
 
-// Nest calls f and frees at its end what f made, except the tensor that it returns. Long loops use it to keep memory flat.
+// Nest calls f and frees at its end what f made, except the tensor that it returns. Long loops use it to keep memory
+// constant.
 func (s *Scope) Nest(f func() Tensor) Tensor {
 	start := len(s.owned)
 	out := f()
@@ -203,7 +205,7 @@ func (s *Scope) fail(op string, args ...Tensor) {
 	if msg := C.get_and_reset_last_err(); msg != nil {
 		text = C.GoString(msg)
 		C.free(unsafe.Pointer(msg))
-		// libtorch appends its own stack, which tells a user nothing.
+		// libtorch appends its own stack, which does not help a user.
 		if i := strings.Index(text, "\nException raised from"); i > 0 {
 			text = text[:i]
 		}
@@ -215,7 +217,7 @@ func (s *Scope) fail(op string, args ...Tensor) {
 	panic(&Error{Op: op, Shapes: shapes, Text: text})
 }
 
-// onThread calls f outside a scope and raises the error that it left behind.
+// onThread calls f outside a scope and raises its error.
 func onThread(op string, t Tensor, f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -223,7 +225,7 @@ func onThread(op string, t Tensor, f func()) {
 	(*Scope)(nil).check(op, t)
 }
 
-// check raises the error that a function without a result left behind.
+// check raises the error of a function without a result.
 func (s *Scope) check(op string, args ...Tensor) {
 	if msg := C.get_and_reset_last_err(); msg != nil {
 		text := C.GoString(msg)

@@ -6,14 +6,14 @@ import "C"
 
 import "unsafe"
 
-// Contiguous returns t in row-major memory, itself if it is so already.
+// Contiguous returns t in row-major memory, t itself if it is contiguous.
 func (s *Scope) Contiguous(a Tensor) Tensor {
 	var out C.tensor
 	C.atg_contiguous(&out, a.c)
 	return s.own("Contiguous", out, a)
 }
 
-// Clone copies a into memory of its own, without its history.
+// Clone copies a into new memory, without its history.
 func (s *Scope) Clone(a Tensor) Tensor {
 	out := s.Empty(a.DType(), a.Shape()...)
 	s.NoGrad(func() { s.Copy_(out, a) })
@@ -28,7 +28,7 @@ func (s *Scope) View(a Tensor, shape ...int64) Tensor {
 	return s.own("View", out, a)
 }
 
-// Reshape is [Scope.View] that copies where it must.
+// Reshape is [Scope.View] that copies if necessary.
 func (s *Scope) Reshape(a Tensor, shape ...int64) Tensor {
 	var out C.tensor
 	dims, n := cdims(shape)

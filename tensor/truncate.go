@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// truncation cuts the tails of next-token distributions off. It sorts only what lies near the border: logits are counted
-// in buckets by their distance from the largest. The zero value is ready; it is not for concurrent use.
+// truncation cuts off the tails of next-token distributions. It sorts only logits near the border: logits are counted
+// in buckets by their distance from the largest. The zero value is ready; it is not safe for concurrent use.
 type truncation struct {
 	e      []float32
 	bucket []uint16
@@ -15,15 +15,15 @@ type truncation struct {
 	mass   [buckets]float64
 }
 
-// A bucket is 1/32 of a nat wide; the last one holds all that is far away.
+// A bucket is 1/32 of a nat wide; the last one has all larger distances.
 const (
 	buckets       = 2048
 	bucketsPerNat = 32
 )
 
-// apply sets to minus infinity the logits outside the k likeliest (0: all), and of those left the ones outside the smallest
-// set of the likeliest that holds the share p of their probability at the temperature (0 or 1: all). Ties at the border go
-// to the lower id. A row that holds NaN or no finite maximum stays as it is.
+// apply sets to minus infinity the logits outside the k likeliest (0: all), and of the rest the ones outside the
+// smallest set of the likeliest that holds the share p of their probability at the temperature (0 or 1: all). Ties at
+// the border go to the lower id. A row with NaN or without a finite maximum stays as it is.
 func (c *truncation) apply(row []float32, k int, p, temperature float64) {
 	byCount, byMass := k > 0 && k < len(row), p > 0 && p < 1
 	if !byCount && !byMass {

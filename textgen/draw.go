@@ -12,8 +12,8 @@ import (
 	"popri/tokenizer"
 )
 
-// LoadModel reads the model in dir for sampling, with weights and products of the type compute. An adapter's PEFT folder,
-// where one is named, is merged into it. Errors are the user's.
+// LoadModel reads the model in dir for sampling, with weights and products of the type compute. An adapter's PEFT
+// folder, if given, is merged into it. Errors are the user's.
 func LoadModel(dir, adapter string, compute tensor.DType) (*lm.Model, error) {
 	m, err := loadModel(dir, adapter, lm.Options{Weights: compute, Compute: compute, Sampling: true})
 	return m, fault.User(err)
@@ -53,7 +53,7 @@ type Sample struct {
 	Finish string  `json:"finish_reason" parquet:"finish_reason"`
 }
 
-// Drawn are the samples of all prompts, in their order, and what they took.
+// Drawn has the samples of all prompts, in their order, and the time of drawing.
 type Drawn struct {
 	Samples []Sample
 	Tokens  int
@@ -99,7 +99,7 @@ func Draw(ctx context.Context, m *lm.Model, tok *tokenizer.Tokenizer, prompts []
 	return out, nil
 }
 
-// cutAt returns what of a text stands before the first of the stop texts, and whether there is one.
+// cutAt returns the part of a text before the first of the stop texts, and whether there is one.
 func cutAt(text string, stops []string) (string, bool) {
 	at := -1
 	for _, stop := range stops {

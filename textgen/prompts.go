@@ -14,15 +14,15 @@ import (
 	"popri/tokenizer"
 )
 
-// Prompt is one prompt, with its tokens and the place it was read from.
+// Prompt is one prompt, with its tokens and its place in the file.
 type Prompt struct {
 	Where string // file:line
 	Text  string
 	IDs   []int32
 }
 
-// ReadPrompts reads JSON lines, {"prompt": "text"} or {"ids": [1, 2, 3]}. A text is preceded by what the tokenizer's
-// template puts before it; ids are taken as they are. Blank lines are skipped. name stands for the file in errors. Errors
+// ReadPrompts reads JSON lines, {"prompt": "text"} or {"ids": [1, 2, 3]}. A text is preceded by the ids of the
+// tokenizer's template; ids are taken as they are. Blank lines are skipped. name is the file's name in errors. Errors
 // of the content are the user's.
 func ReadPrompts(r io.Reader, name string, tok *tokenizer.Tokenizer) ([]Prompt, error) {
 	content, err := io.ReadAll(r)

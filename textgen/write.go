@@ -11,13 +11,13 @@ import (
 	"popri/internal/parquetio"
 )
 
-// Extensions are those of the files that [Write] writes.
+// Extensions are the extensions that [Write] supports.
 var Extensions = []string{".jsonl", ".parquet"}
 
-// CanWrite reports whether [Write] knows the form that path's extension names.
+// CanWrite reports whether [Write] supports the path's extension.
 func CanWrite(path string) bool { return slices.Contains(Extensions, filepath.Ext(path)) }
 
-// Write writes samples to a file in one step, as Parquet where its name ends so and else as JSON lines.
+// Write writes samples to a file in one step, as Parquet if its name says so and else as JSON lines.
 func Write(path string, samples []Sample) error {
 	return atomicfile.Write(path, func(w io.Writer) error {
 		if filepath.Ext(path) == ".parquet" {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// What BERT's normalizer and pre-tokenizer know of a code point. The reference mixes several versions of Unicode, which
-// bertRanges and bertMap record.
+// The properties of a code point that BERT's normalizer and pre-tokenizer use. The reference mixes several versions of
+// Unicode, which bertRanges and bertMap record.
 type bertFlags uint8
 
 const (
@@ -22,7 +22,7 @@ type bertRange = runeRange[bertFlags]
 
 var bertASCII = asciiOf(bertRanges[:])
 
-// bertFolded maps a code point to what it is without accents and in lower case, where that is something else.
+// bertFolded maps a code point to its form without accents and in lower case, if that differs.
 var bertFolded = sync.OnceValue(func() map[rune]string {
 	folded := make(map[rune]string, len(bertMap)/8)
 	for entry := range strings.SplitSeq(bertMap, " ") {
@@ -32,8 +32,8 @@ var bertFolded = sync.OnceValue(func() map[rune]string {
 	return folded
 })
 
-// bertNormalizer cleans a text, sets CJK characters apart, and without case drops accents and capitals (Devlin et al.
-// 2018, the uncased models).
+// bertNormalizer cleans a text, separates CJK characters and, for uncased models, drops accents and capitals (Devlin et
+// al. 2018).
 type bertNormalizer struct {
 	cjk    bool // spaces around CJK characters
 	folded map[rune]string
@@ -61,7 +61,7 @@ func (b *bertNormalizer) normalize(text string, track bool) (string, []span) {
 		from, to := at, at+size
 		at = to
 		flags := search(bertRanges[:], r)
-		if flags&bertRemoved != 0 { // also U+FFFD, which stands for what is not UTF-8
+		if flags&bertRemoved != 0 { // also U+FFFD, which replaces bytes that are not UTF-8
 			continue
 		}
 		apart := b.cjk && flags&bertCJK != 0
@@ -95,10 +95,10 @@ func (b *bertNormalizer) normalize(text string, track bool) (string, []span) {
 	return n.done()
 }
 
-// Hangul syllables fall apart into their letters by arithmetic (Unicode 16, 3.12).
+// Arithmetic decomposes Hangul syllables into their letters (Unicode 16, 3.12).
 const hangulFirst, hangulLast = 0xac00, 0xd7a3
 
-// nextBertWord returns the first word of a text: white space is skipped, punctuation stands alone.
+// nextBertWord returns the first word of a text: white space is skipped, a punctuation mark is a word.
 func nextBertWord(text string) (from, to int) {
 	for at := 0; at < len(text); {
 		size := 1

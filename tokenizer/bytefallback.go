@@ -7,23 +7,23 @@ import (
 	"unicode/utf8"
 )
 
-// blank is what SentencePiece writes for a space.
+// blank is SentencePiece's character for a space.
 const blank = "▁"
 
-// byteFallback is BPE over characters, as SentencePiece's of LLaMA 2 in tokenizer.json: a character that is no piece is
-// spelled by the pieces <0x00> … <0xFF> of its bytes. Spaces are blanks.
+// byteFallback is BPE over characters, as LLaMA 2's SentencePiece model in tokenizer.json: the pieces <0x00> … <0xFF>
+// of its bytes replace a character that is not a piece. Spaces are blanks.
 type byteFallback struct {
 	prepend   prepend // whether a blank goes before a part of the text
 	character map[rune]int32
 	byteID    [256]int32
 	merges    merges
-	// apart says that no piece holds a blank after another character, so that words can be merged by themselves.
+	// apart says that no piece has a blank after another character, so that words can be merged separately.
 	apart bool
 	bytes []string
 	cache wordCache
 }
 
-// prepend says where a blank is put before a part of a text that added tokens bound.
+// prepend says where a blank is put before a part of a text between added tokens.
 type prepend int
 
 const (
@@ -142,8 +142,8 @@ func (m *byteFallback) encodeWord(ids []int32, word string) []int32 {
 	return ids
 }
 
-// symbols appends the ids of a text's characters or bytes, and to widths, where not nil, how many bytes of text each
-// takes and of how long a character it is a part.
+// symbols appends the ids of a text's characters or bytes and, to widths if not nil, the number of bytes of text of
+// each and the length of the character that it belongs to.
 func (m *byteFallback) symbols(ids []int32, text string, widths []int) ([]int32, []int) {
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -179,7 +179,7 @@ func (m *byteFallback) locate(out []located, text string, start bool) []located 
 	if m.blanks(text, start) {
 		symbols, widths = append([]int32{m.character['▁']}, symbols...), append([]int{0}, widths...)
 	}
-	// Each id is made of the next few symbols: as many as spell what it stands for.
+	// Each id covers the next few symbols: as many as spell its piece.
 	at, i := 0, 0
 	for _, id := range ids {
 		from, spelled := at, 0

@@ -7,8 +7,8 @@ import (
 	"popri/internal/quote"
 )
 
-// Byte-level vocabularies write every byte as one printable character: those that are printable in Latin-1 as
-// themselves, the other 68 as U+0100 onwards. So a space is Ġ and a line feed Ċ.
+// Byte-level vocabularies write every byte as one printable character: bytes that are printable in Latin-1 as
+// themselves, the other 68 from U+0100 on. So a space is Ġ and a line feed Ċ.
 var (
 	runeOfByte [256]rune
 	byteOfRune = map[rune]byte{}
@@ -36,7 +36,7 @@ func pieceOfBytes(b string) string {
 	return out.String()
 }
 
-// bytesOfPiece is the inverse. A piece with any other character stands for its own UTF-8 text, as the reference has it.
+// bytesOfPiece is the inverse. A piece with any other character stands for its own UTF-8 text, as in the reference.
 func bytesOfPiece(piece string) string {
 	out := make([]byte, 0, len(piece))
 	for _, r := range piece {
@@ -52,22 +52,22 @@ func bytesOfPiece(piece string) string {
 // byteLevel is the byte-level BPE model.
 type byteLevel struct {
 	split        splitter
-	byteID       [256]int32 // noID where the vocabulary lacks the byte
-	lacks        bool       // some byte is lacking
-	unknown      int32      // stands for a byte that is lacking; noID drops such bytes
-	fuse         bool       // one unknown stands for neighbouring bytes that are lacking
+	byteID       [256]int32 // noID if the vocabulary lacks the byte
+	lacks        bool       // some byte is missing
+	unknown      int32      // replaces a byte that is missing; noID drops such bytes
+	fuse         bool       // one unknown token replaces successive missing bytes
 	merges       merges
-	bytes        []string         // what each id decodes to
-	ignoreMerges map[string]int32 // the vocabulary by bytes where whole words are looked up before merging, else nil
+	bytes        []string         // the bytes that each id decodes to
+	ignoreMerges map[string]int32 // the vocabulary by bytes if whole words are looked up before merging, else nil
 	cache        wordCache
 }
 
-// noID marks a byte or a token that the vocabulary does not have.
+// noID marks a byte or a token that the vocabulary lacks.
 const noID int32 = -1
 
-// newByteLevel checks that merges only make pieces that the vocabulary has, and that none of them is missing. A vocabulary
-// may lack single bytes, as SmolLM2's lacks control characters: texts with them lose these bytes, or get the unknown token
-// where the settings name one, as in the reference.
+// newByteLevel checks that merges only make pieces of the vocabulary, and that no merge is missing. A vocabulary may
+// lack single bytes, as SmolLM2's lacks control characters: texts with them lose these bytes, or get the unknown token
+// if the settings name one, as in the reference.
 func newByteLevel(v *vocabulary, settings *bpeSettings, split splitter) (*byteLevel, error) {
 	m := &byteLevel{split: split, bytes: v.bytes, unknown: noID, fuse: settings.FuseUnk}
 	for b := range m.byteID {
@@ -109,8 +109,8 @@ func (m *byteLevel) encode(ids []int32, text string, _ bool) []int32 {
 	return ids
 }
 
-// takeUnknown finds the token that stands for bytes that the vocabulary lacks. It must not be part of a merge, or the
-// bytes that a piece stands for could not be told.
+// takeUnknown finds the token that replaces bytes that the vocabulary lacks. It must not be part of a merge, because
+// the bytes of a piece would then be unknown.
 func (m *byteLevel) takeUnknown(v *vocabulary, settings *bpeSettings) error {
 	if !m.lacks || settings.UnkToken == nil || *settings.UnkToken == "" {
 		return nil
@@ -129,8 +129,8 @@ func (m *byteLevel) takeUnknown(v *vocabulary, settings *bpeSettings) error {
 	return nil
 }
 
-// locate follows from the ids, for each stands for the bytes that it decodes to, but for the unknown token, and together
-// they are the text but for the bytes that were dropped.
+// locate computes the ranges from the ids: each stands for the bytes that it decodes to, except the unknown token, and
+// together they are the text without the dropped bytes.
 func (m *byteLevel) locate(out []located, text string, start bool) []located {
 	var ids []int32
 	for at := 0; at < len(text); {
@@ -152,8 +152,8 @@ func (m *byteLevel) locate(out []located, text string, start bool) []located {
 	return out
 }
 
-// locateSymbols locates the ids of a word in which some byte is lacking. A piece that merged across dropped bytes has the
-// range from its first byte to its last one.
+// locateSymbols computes the ranges of the ids of a word with missing bytes. A piece that merged across dropped bytes
+// has the range from its first byte to its last one.
 func (m *byteLevel) locateSymbols(out []located, ids []int32, word string, offset int) []located {
 	_, ranges := m.spell(nil, word)
 	for _, id := range ids {
@@ -180,7 +180,7 @@ func (m *byteLevel) spellable(word string) bool {
 	return true
 }
 
-// spell appends the ids of a word's bytes and tells which bytes each stands for.
+// spell appends the ids of a word's bytes and records which bytes each stands for.
 func (m *byteLevel) spell(ids []int32, word string) ([]int32, [][2]int) {
 	var ranges [][2]int
 	fused := false // the last id is the unknown token, for the byte before
@@ -248,7 +248,7 @@ func replaceIllFormed(out []byte, b []byte) []byte {
 }
 
 // illFormed returns the length of the maximal ill-formed subpart at the start of b, which does not start with a whole
-// character: the longest prefix that some character starts with, at least one byte (Unicode 16, 3.9, table 3-7).
+// character: the longest prefix that begins some character, at least one byte (Unicode 16, 3.9, table 3-7).
 func illFormed(b []byte) int {
 	low, high, more := leadByte(b[0])
 	if more == 0 {
@@ -262,8 +262,8 @@ func illFormed(b []byte) int {
 	return n
 }
 
-// leadByte returns the range of the second byte after a lead byte and how many bytes follow it in all; 0 where no
-// longer character starts so.
+// leadByte returns the range of the second byte after a lead byte and the number of bytes after the lead byte; 0 if no
+// character of several bytes begins with it.
 func leadByte(lead byte) (low, high byte, more int) {
 	switch {
 	case lead < 0xc2:

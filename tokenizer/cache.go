@@ -8,18 +8,18 @@ import (
 
 const (
 	cacheShards = 16
-	// shardWords bounds each half of a shard: 2·16·4096 words in all, some 15 MB when full of long ones. Natural text
-	// repeats most of its words within far fewer.
+	// shardWords bounds each half of a shard: 2·16·4096 words in all, some 15 MB of long words. Natural text repeats
+	// most of its words within far fewer.
 	shardWords = 4096
-	// longestCached keeps runs of blanks and data lines, which hardly repeat, from pushing words out.
+	// longestCached keeps runs of blanks and data lines, which hardly repeat, out of the cache.
 	longestCached = 64
 )
 
 var cacheSeed = maphash.MakeSeed()
 
-// wordCache remembers the ids of words. Each shard keeps two generations: when the young one is full, it becomes the
-// old one and the old one is forgotten; a word found in the old one moves to the young one. So what is in use stays,
-// as in a least-recently-used cache, without a list to maintain.
+// wordCache remembers the ids of words. Each shard has two generations: a full young one becomes the old one, whose
+// content is dropped; a word that is found in the old one moves to the young one. Words in use stay, as in a
+// least-recently-used cache, without a list to maintain.
 type wordCache struct {
 	shards [cacheShards]struct {
 		sync.RWMutex
@@ -56,6 +56,6 @@ func (c *wordCache) put(word string, ids []int32) {
 	if shard.young == nil || len(shard.young) >= shardWords {
 		shard.old, shard.young = shard.young, make(map[string][]int32)
 	}
-	// The copies keep the caller's text and buffer from being held by the cache, or changed under it.
+	// The copies keep the cache from holding the caller's text and buffer, and from seeing later changes to them.
 	shard.young[strings.Clone(word)] = append([]int32(nil), ids...)
 }

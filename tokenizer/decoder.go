@@ -9,12 +9,12 @@ type joiner interface {
 }
 
 type decoderState struct {
-	pending []byte // begun and not whole yet
+	pending []byte // bytes of an incomplete character
 	begun   bool   // something was decoded
 }
 
-// Decoder decodes ids one at a time, for text that is shown or searched while it is made. It holds back the bytes of
-// a character until the character is whole, so that what Add and Flush return, joined, is what Decode returns.
+// Decoder decodes ids one at a time, for text that is shown or searched while it grows. It holds back the bytes of an
+// incomplete character, so that the results of Add and Flush together are the result of Decode.
 type Decoder struct {
 	tokenizer   *Tokenizer
 	skipSpecial bool
@@ -26,7 +26,7 @@ func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder {
 	return &Decoder{tokenizer: t, skipSpecial: skipSpecial}
 }
 
-// Add returns the text that id completes, "" where it only begins a character.
+// Add returns the text that id completes, "" if it only begins a character.
 func (d *Decoder) Add(id int32) string {
 	t := d.tokenizer
 	if !t.vocab.has(id) || d.skipSpecial && t.vocab.special[id] {
@@ -38,7 +38,7 @@ func (d *Decoder) Add(id int32) string {
 	return t.joiner.add(&d.state, t.vocab.shown[id])
 }
 
-// Flush returns what is left at the end of the text: U+FFFD for a character that was begun and never finished.
+// Flush returns the rest at the end of the text: U+FFFD for an incomplete character.
 func (d *Decoder) Flush() string {
 	if d.tokenizer.joiner != nil {
 		return d.tokenizer.joiner.flush(&d.state)
@@ -60,7 +60,7 @@ func joinBytes(s *decoderState, text string) string {
 	return out
 }
 
-// unfinished returns the length of the end of b that a following byte could make into one character.
+// unfinished returns the length of the end of b that a following byte could complete to one character.
 func unfinished(b []byte) int {
 	for n := 1; n <= min(3, len(b)); n++ {
 		tail := b[len(b)-n:]

@@ -21,8 +21,8 @@ const (
 	configName = "tokenizer_config.json"
 )
 
-// FormatError says what is wrong with a tokenizer file, or what it asks for that is not supported. It is the user's
-// file that must be changed, not the program.
+// FormatError describes what is wrong with a tokenizer file, or what it needs that is not supported. The user must
+// change the file.
 type FormatError struct {
 	Path    string
 	Problem string
@@ -67,8 +67,7 @@ func Load(path string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// Save writes the tokenizer.json in one step. A tokenizer that was loaded writes what it was loaded from, byte for
-// byte.
+// Save writes the tokenizer.json in one step. A tokenizer that was loaded writes the content that it was loaded from.
 func (t *Tokenizer) Save(path string) error {
 	if err := atomicfile.WriteBytes(path, t.source); err != nil {
 		return fmt.Errorf("tokenizer: %w", err)
@@ -76,7 +75,7 @@ func (t *Tokenizer) Save(path string) error {
 	return nil
 }
 
-// JSON returns a copy of the tokenizer.json, for a hash of what was used or for an embedding into another file.
+// JSON returns a copy of the tokenizer.json, for a hash or for embedding into another file.
 func (t *Tokenizer) JSON() []byte { return slices.Clone(t.source) }
 
 // Parse reads the content of a tokenizer.json.
@@ -88,7 +87,7 @@ func Parse(content []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// specialNames is the part of tokenizer_config.json that matters here.
+// specialNames is the part of tokenizer_config.json that is read.
 type specialNames struct {
 	EOS specialName `json:"eos_token"`
 	BOS specialName `json:"bos_token"`
@@ -180,7 +179,7 @@ func parse(content []byte) (*Tokenizer, error) {
 			return nil, quote.Errorf("added_tokens: nothing is left of %q when it is normalized", a.Content)
 		}
 		normalized = append(normalized, match{text, a})
-		// The reference decodes such a token to the text that it is found by.
+		// The reference decodes such a token to the text by which it is found.
 		if t.vocab.bytes[a.ID] = text; t.joiner == nil {
 			t.vocab.bytes[a.ID] = bytesOfPiece(text)
 		}

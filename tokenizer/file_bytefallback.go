@@ -9,8 +9,8 @@ import (
 	"popri/internal/quote"
 )
 
-// parseByteFallback reads LLaMA 2's tokenizer: spaces become blanks in the normalizer (Prepend and Replace) or in the
-// pre-tokenizer (Metaspace), and the decoder undoes it.
+// parseByteFallback reads LLaMA 2's tokenizer: the normalizer (Prepend and Replace) or the pre-tokenizer (Metaspace)
+// turns spaces into blanks, and the decoder reverses this.
 func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings, added []AddedToken) error {
 	if settings.IgnoreMerges {
 		return errors.New("model.ignore_merges with byte_fallback is not supported")
@@ -30,7 +30,7 @@ func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings
 	if inSplit {
 		before = scheme
 	}
-	// The model puts the blanks in by itself, which is faster; but added tokens that are normalized are looked for among
+	// The model inserts the blanks itself, which is faster; but normalized added tokens are searched in text with
 	// blanks.
 	if inNormalizer && slices.ContainsFunc(added, func(a AddedToken) bool { return a.Normalized }) {
 		t.normalizer, before = blanks{prepend: before == prependPart}, prependNever
@@ -50,7 +50,7 @@ func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings
 	return err
 }
 
-// step is one element of a Sequence, with the settings that those known here have.
+// step is one element of a Sequence, with the settings of the known elements.
 type step struct {
 	Type    string  `json:"type"`
 	Prepend *string `json:"prepend"`
@@ -143,7 +143,7 @@ func parseMetaspace(raw json.RawMessage) (is bool, before prepend, err error) {
 	return true, before, nil
 }
 
-// parseBlankDecoder knows Replace, ByteFallback, Fuse, and optionally Strip of one space at the start.
+// parseBlankDecoder accepts Replace, ByteFallback, Fuse, and optionally Strip of one space at the start.
 func parseBlankDecoder(raw json.RawMessage) (strip bool, err error) {
 	if isNull(raw) {
 		return false, errors.New("is missing (supported with byte_fallback: Replace, ByteFallback, Fuse, Strip)")

@@ -9,8 +9,8 @@ import (
 	"popri/internal/quote"
 )
 
-// The parts of tokenizer.json. An object with a "type" is decoded in two steps: first the type, then the settings of that
-// type, of which an unknown one is an error.
+// The parts of tokenizer.json. An object with a "type" is decoded in two steps: first the type, then the settings of
+// that type; an unknown setting is an error.
 type tokenizerFile struct {
 	Version       string          `json:"version"`
 	Truncation    json.RawMessage `json:"truncation"`
@@ -57,8 +57,8 @@ type bpeSettings struct {
 	Merges                  mergesJSON `json:"merges"`
 }
 
-// vocabJSON is an object of tokens and ids. A token that occurs twice is an error; decoding into a map would silently keep
-// the last one.
+// vocabJSON is an object of tokens and ids. A duplicate token is an error; decoding into a map would silently keep the
+// last one.
 type vocabJSON map[string]int32
 
 func (v *vocabJSON) UnmarshalJSON(b []byte) error {
@@ -143,7 +143,7 @@ func (m *mergesJSON) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// strict decodes JSON in which a key that is not in the struct is an error.
+// strict decodes JSON; a key that is not in the struct is an error.
 func strict(content []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.DisallowUnknownFields()
@@ -160,7 +160,7 @@ func typeOf(raw json.RawMessage) (string, error) {
 	return t.Type, nil
 }
 
-// modelType returns the model's type. Old files do not name it: there it follows from the settings.
+// modelType returns the model's type. Old files do not state it; the settings then decide.
 func modelType(raw json.RawMessage) (string, error) {
 	kind, err := typeOf(raw)
 	if err != nil || kind != "" {

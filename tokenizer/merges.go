@@ -4,7 +4,7 @@ import (
 	"popri/internal/quote"
 )
 
-// merge says what two neighbours become and how early.
+// merge is the result of merging two neighbours, and its rank.
 type merge struct {
 	rank int32
 	id   int32
@@ -15,8 +15,8 @@ func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b
 // merges are the pairs of neighbours that become one piece.
 type merges map[uint64]merge
 
-// newMerges checks that merges only make pieces that the vocabulary has, of as many bytes as their two, and that no pair
-// stands twice. made tells which pieces some merge makes.
+// newMerges checks that each merge makes a piece of the vocabulary with as many bytes as its two parts, and that no
+// pair occurs twice. made says which pieces some merge makes.
 func newMerges(v *vocabulary, pairs [][2]string) (m merges, made map[int32]bool, err error) {
 	m, made = make(merges, len(pairs)), make(map[int32]bool, len(pairs))
 	for rank, pair := range pairs {
@@ -34,7 +34,7 @@ func newMerges(v *vocabulary, pairs [][2]string) (m merges, made map[int32]bool,
 			return nil, nil, quote.Errorf("model.merges line %d, %q %q: the result %q is not in the vocabulary",
 				rank+1, pair[0], pair[1], pair[0]+pair[1])
 		}
-		// Lengths must add up, or offsets would not: a piece outside the byte alphabet stands for other bytes.
+		// Lengths must add up for offsets to be right: a piece outside the byte alphabet stands for other bytes.
 		if len(v.bytes[id]) != len(v.bytes[ids[0]])+len(v.bytes[ids[1]]) {
 			return nil, nil, quote.Errorf("model.merges line %d, %q %q: a character stands for no byte", rank+1,
 				pair[0], pair[1])
@@ -50,8 +50,8 @@ func newMerges(v *vocabulary, pairs [][2]string) (m merges, made map[int32]bool,
 	return m, made, nil
 }
 
-// checkMade looks for a merge that was lost: a piece that no merge makes although two others spell it. Some vocabularies
-// hold further pieces that no text gives; those cannot be spelled so.
+// checkMade looks for a missing merge: a piece that no merge makes although two others spell it. Some vocabularies have
+// further pieces that no text gives; those cannot be spelled this way.
 func (v *vocabulary) checkMade(made map[int32]bool) error {
 	for id, piece := range v.pieces {
 		known, ok := v.model[piece]
@@ -81,11 +81,11 @@ func (m merges) apply(symbols []int32) int {
 	return m.byHeap(symbols)
 }
 
-// scanLimit is the length up to which looking through all neighbours for every merge is faster than a heap.
+// scanLimit is the length up to which scanning all neighbours for every merge is faster than a heap.
 const scanLimit = 48
 
-// byScan merges in place, always the neighbours of the lowest rank and of those the leftmost, and returns how
-// many symbols are left.
+// byScan merges in place, always the neighbours of the lowest rank and among those the leftmost, and returns the number
+// of symbols that are left.
 func (m merges) byScan(symbols []int32) int {
 	var found [scanLimit]merge // of symbols i and i+1; rank -1 for none
 	look := func(i int) {
@@ -130,8 +130,8 @@ func (a candidate) before(b candidate) bool {
 	return a.rank < b.rank || a.rank == b.rank && a.position < b.position
 }
 
-// byHeap does the same in O(n log n): symbols in a linked list, possible merges on a heap, stale ones dropped as
-// they come up.
+// byHeap does the same in O(n log n): symbols in a linked list, possible merges on a heap; stale ones are dropped when
+// they are taken from it.
 func (m merges) byHeap(symbols []int32) int {
 	n := len(symbols)
 	previous, next := make([]int32, n), make([]int32, n)

@@ -9,8 +9,8 @@ import (
 // span is a half-open range of bytes of the text before a step.
 type span struct{ from, to int }
 
-// A normalizer rewrites a text before it is tokenized. With track, at holds for every byte of the result the range of the
-// text that it came from; nil means that the text was not changed.
+// A normalizer rewrites a text before it is tokenized. With track, at has for every byte of the result the range of the
+// text that it came from; nil means that the text did not change.
 type normalizer interface {
 	normalize(text string, track bool) (result string, at []span)
 }
@@ -43,7 +43,7 @@ func (n *normalized) came(bytes, from, to int) {
 
 func (n *normalized) done() (string, []span) { return string(n.text), n.at }
 
-// nfc is Unicode's canonical composition, which Qwen asks for.
+// nfc is Unicode's canonical composition, which Qwen uses.
 type nfc struct{}
 
 func (nfc) normalize(text string, track bool) (string, []span) {
@@ -65,8 +65,8 @@ func (nfc) normalize(text string, track bool) (string, []span) {
 	return n.done()
 }
 
-// compose adds the composed form of text[from:to]. A composed character came, as the reference has it, from the first of
-// those that it replaces.
+// compose adds the composed form of text[from:to]. A composed character has the range of the first of its parts, as in
+// the reference.
 func (n *normalized) compose(text string, from, to int, after []byte) {
 	at := from
 	first, size := utf8.DecodeRuneInString(text[at:to])
@@ -96,8 +96,8 @@ func (n *normalized) compose(text string, from, to int, after []byte) {
 	}
 }
 
-// blanks is Prepend and Replace of LLaMA 2: spaces become blanks, and where prepend is set one goes before the text. It
-// has the range of the text's first character, as the reference has it.
+// blanks is Prepend and Replace of LLaMA 2: spaces become blanks, and if prepend is set, one is put before the text. It
+// has the range of the text's first character, as in the reference.
 type blanks struct{ prepend bool }
 
 func (b blanks) normalize(text string, track bool) (string, []span) {

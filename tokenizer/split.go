@@ -2,12 +2,12 @@ package tokenizer
 
 import "unicode/utf8"
 
-// A splitter returns the length of the first word of a text that is not empty. The words are what merges never cross.
-// The regular expressions need look-ahead, which Go's do not have, and their order of alternatives decides; each
-// function below goes through them in that order.
+// A splitter returns the length of the first word of a text that is not empty. Merges never cross words. The regular
+// expressions need look-ahead, which Go's lack, and the order of their alternatives matters; each function below tries
+// them in that order.
 type splitter func(text string) int
 
-// The regular expressions that tokenizer.json files write out.
+// The regular expressions as tokenizer.json files spell them.
 const (
 	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
@@ -38,8 +38,8 @@ func splitGPT2(text string) int {
 	return runOf(c, text, start+size)
 }
 
-// splitDigits cuts every digit out (Digits with individual_digits) and what lies between by gpt2Pattern, as SmolLM does.
-// White space before a digit ends a part, so that it stays whole.
+// splitDigits separates every digit (Digits with individual_digits) and splits the text between digits by gpt2Pattern,
+// as SmolLM does. White space before a digit ends a part, so that it stays whole.
 func splitDigits(text string) int {
 	c, size := classAt(text)
 	switch c {
@@ -109,7 +109,7 @@ func splitLlama(text string, maxDigits int) int {
 	return spaceRun(text)
 }
 
-// runOf returns the end of the run of code points of one class that goes on at start.
+// runOf returns the end of the run of code points of one class that begins at start.
 func runOf(c class, text string, start int) int {
 	for start < len(text) {
 		next, size := classAt(text[start:])
@@ -121,8 +121,8 @@ func runOf(c class, text string, start int) int {
 	return start
 }
 
-// spaceRun follows \s+(?!\S)|\s+ at white space: all of it at the end of the text; else all but its last character,
-// which goes to the next word or stands alone; a single one as it is.
+// spaceRun follows \s+(?!\S)|\s+ at white space. At the end of the text it takes all of it; elsewhere all but its last
+// character, which joins the next word or is a word; a single character is taken as it is.
 func spaceRun(text string) int {
 	end := runOf(space, text, 0)
 	if end == len(text) {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Tokenizer turns text into ids and back. It does not change after it was made, and all methods may be called
+// Tokenizer turns text into ids and back. It never changes after its creation, and all methods may be called
 // concurrently.
 type Tokenizer struct {
 	vocab        *vocabulary
@@ -19,12 +19,12 @@ type Tokenizer struct {
 	source       []byte // the tokenizer.json
 }
 
-// A model makes ids of a part of a text that holds no added token. start says that the part begins the text.
+// A model turns a part of a text without added tokens into ids. start says that the part begins the text.
 type model interface {
 	encode(ids []int32, text string, start bool) []int32
-	// locate does what encode does and tells where in the part each id came from.
+	// locate does what encode does and returns where in the part each id came from.
 	locate(out []located, text string, start bool) []located
-	// words calls visit for what the model cuts a part into before it looks for pieces.
+	// words calls visit for the words of a part, before they are divided into pieces.
 	words(text string, visit func(string))
 }
 
@@ -34,17 +34,17 @@ type located struct {
 	from, to int
 }
 
-// Encoding is a text's ids and where they came from.
+// Encoding is a text's ids with their ranges in the text.
 type Encoding struct {
 	IDs []int32
-	// ByteOffsets and CharOffsets hold, for every id, the half-open range of the original text in bytes and in Unicode
+	// ByteOffsets and CharOffsets have, for every id, the half-open range of the original text in bytes and in Unicode
 	// code points. An id that holds a part of a character has the range of the whole character, so neighbours can
 	// overlap.
 	ByteOffsets, CharOffsets [][2]int
 }
 
-// Encode returns the ids of text. Added tokens inside the text are recognised; the template's ids (a token for the
-// beginning of a text, say) are not put around it, see [Tokenizer.Template].
+// Encode returns the ids of text. Added tokens inside the text are recognised; the template's ids (such as a token for
+// the beginning of a text) are not added, see [Tokenizer.Template].
 func (t *Tokenizer) Encode(text string) []int32 {
 	ids := make([]int32, 0, len(text)/3+4)
 	t.parts(text, false, func(plain string, _ []span, _ int, start bool) {
@@ -53,7 +53,7 @@ func (t *Tokenizer) Encode(text string) []int32 {
 	return ids
 }
 
-// EncodeWithOffsets returns what [Tokenizer.Encode] does together with the ranges of the text.
+// EncodeWithOffsets is [Tokenizer.Encode] with the ranges of the ids in the text.
 func (t *Tokenizer) EncodeWithOffsets(text string) Encoding {
 	var all, part []located
 	t.parts(text, true, func(plain string, at []span, from int, start bool) {
@@ -89,9 +89,9 @@ func (t *Tokenizer) EncodeWithOffsets(text string) Encoding {
 	return e
 }
 
-// parts calls plain for the normalized parts of text between added tokens and token for those, in order. at is what
-// [normalizer] tells of plain's bytes, from is the offset in the text that its ranges count from, and start says that plain
-// begins the text.
+// parts calls plain for the normalized parts of text between added tokens and token for the added tokens, in order. at
+// gives the ranges of plain's bytes as [normalizer] does, from is the offset in the text that its ranges count from,
+// and start says that plain begins the text.
 func (t *Tokenizer) parts(text string, track bool, plain func(part string, at []span, from int, start bool),
 	token func(t AddedToken, from, to int)) {
 	t.cut(t.first, text, func(between string, from int) {
@@ -114,8 +114,8 @@ func (t *Tokenizer) parts(text string, track bool, plain func(part string, at []
 	}, token)
 }
 
-// cut calls plain for the parts of text between added tokens, with their offsets, and token for those, with their ranges,
-// in order.
+// cut calls plain for the parts of text between added tokens, with their offsets, and token for the added tokens, with
+// their ranges, in order.
 func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token func(t AddedToken, from, to int)) {
 	offset := 0
 	for {
@@ -136,13 +136,13 @@ func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token 
 }
 
 // Decode returns the text of ids. Bytes that are not UTF-8 become U+FFFD, one for every maximal ill-formed part; ids
-// that the vocabulary does not have give nothing. With skipSpecial, special tokens give nothing either.
+// outside the vocabulary give nothing. With skipSpecial, special tokens give nothing either.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return t.decode(ids, skipSpecial, false)
 }
 
 // DecodeAfter returns the text of ids that follow others: what a sample adds to its prompt. It differs from Decode for
-// vocabularies whose first piece is written otherwise than the further ones.
+// vocabularies that write the first piece differently from later ones.
 func (t *Tokenizer) DecodeAfter(before, ids []int32, skipSpecial bool) string {
 	begun := slices.ContainsFunc(before, func(id int32) bool {
 		return t.vocab.has(id) &&
@@ -179,10 +179,10 @@ func (t *Tokenizer) text(id int32, skipSpecial bool) string {
 	return t.vocab.bytes[id]
 }
 
-// VocabSize returns the highest id plus one: the rows that an embedding table needs.
+// VocabSize returns the highest id plus one: the number of rows of an embedding table.
 func (t *Tokenizer) VocabSize() int { return len(t.vocab.pieces) }
 
-// ID returns the id of a token as the file writes it ("Ġthe", "<|endoftext|>").
+// ID returns the id of a token as spelled in the file ("Ġthe", "<|endoftext|>").
 func (t *Tokenizer) ID(token string) (int32, bool) {
 	if id, ok := t.vocab.added[token]; ok {
 		return id, true
@@ -191,7 +191,7 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 	return id, ok
 }
 
-// Token returns the token of an id as the file writes it, or "" for an id that the vocabulary does not have.
+// Token returns the token of an id as spelled in the file, or "" for an id outside the vocabulary.
 func (t *Tokenizer) Token(id int32) string {
 	if !t.vocab.has(id) {
 		return ""
@@ -199,8 +199,7 @@ func (t *Tokenizer) Token(id int32) string {
 	return t.vocab.pieces[id]
 }
 
-// Bytes returns the text that an id stands for, which can be a part of a character; "" for an id that the vocabulary
-// does not have.
+// Bytes returns the text of an id, which can be a part of a character; "" for an id outside the vocabulary.
 func (t *Tokenizer) Bytes(id int32) string { return t.text(id, false) }
 
 // IsSpecial reports whether id is a special token.
@@ -239,13 +238,13 @@ func (t *Tokenizer) named(configured specialName, customary ...string) (int32, b
 	return 0, false
 }
 
-// splitWords calls visit for the words of a text that pieces never cross; added tokens are left out.
+// splitWords calls visit for the words of a text, which pieces never cross; added tokens are left out.
 func (t *Tokenizer) splitWords(text string, visit func(string)) {
 	t.parts(text, false, func(part string, _ []span, _ int, _ bool) { t.model.words(part, visit) },
 		func(AddedToken, int, int) {})
 }
 
-// Words returns the normalized words that the split cuts a text into before it looks for pieces.
+// Words returns the normalized words of text, before they are divided into pieces.
 func (t *Tokenizer) Words(text string) []string {
 	var words []string
 	t.splitWords(text, func(word string) { words = append(words, strings.Clone(word)) })

@@ -19,17 +19,17 @@ type TrainOptions struct {
 	// VocabSize is the number of tokens in all: the 256 bytes, the special tokens, and as many merges as fit between.
 	// It must be at least 256 plus the special tokens; there is no default.
 	VocabSize int
-	// SpecialTokens get the last ids, in this order. They are cut out of the texts and never learnt. None is allowed.
+	// SpecialTokens get the last ids, in this order. They are cut out of the texts and never learnt. The list may be
+	// empty.
 	SpecialTokens []string
-	// MinFrequency is the smallest number of occurrences for which two neighbours are merged; 0 means 1, and the
-	// vocabulary stays smaller where nothing is that frequent. 2 keeps the last merges of a small text from spelling
-	// single words of it.
+	// MinFrequency is the least number of occurrences of a pair that is merged; 0 means 1. The vocabulary stays smaller
+	// if no pair is that frequent. 2 keeps the last merges of a small text from spelling single words of it.
 	MinFrequency int
 }
 
 // TrainBPE learns byte-level BPE with the split of GPT-2 from texts: the most frequent pair of neighbours becomes a
-// token, again and again (Sennrich et al., arXiv 1508.07909). Ties go to the pair whose bytes come first, so that the
-// same texts, in whatever order, give the same tokenizer.
+// token, repeatedly (Sennrich et al., arXiv 1508.07909). Ties go to the pair whose bytes come first, so that the same
+// texts, in any order, give the same tokenizer.
 func TrainBPE(texts iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
 	if smallest := 256 + len(opt.SpecialTokens); opt.VocabSize < smallest || opt.VocabSize > maxID {
 		return nil, fmt.Errorf("tokenizer: vocabulary of %d: allowed are %d (256 bytes and %d special tokens) to %d",
@@ -38,7 +38,7 @@ func TrainBPE(texts iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
 	if opt.MinFrequency < 0 {
 		return nil, fmt.Errorf("tokenizer: smallest frequency %d is negative", opt.MinFrequency)
 	}
-	// Without merges the tokenizer does nothing but split, which is what is needed first.
+	// Without merges the tokenizer only splits, which is the first step.
 	blank, err := assemble(nil, nil, opt.SpecialTokens)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
@@ -60,10 +60,10 @@ func TrainBPE(texts iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
 	return t, nil
 }
 
-// pairState is what the trainer knows of a pair of neighbours.
+// pairState is the trainer's record of a pair of neighbours.
 type pairState struct {
 	count int64
-	words []int32 // where it was seen; some may not hold it any more, some stand twice
+	words []int32 // where it was found; some entries may be outdated or repeated
 }
 
 // ranked is a pair on the heap with its count at that time; the count may have fallen since.
@@ -72,8 +72,8 @@ type ranked struct {
 	count int64
 }
 
-// learn returns the pieces beyond the single bytes in the order of their ids, and the merges, until the vocabulary
-// holds size pieces or no pair is frequent enough. Two merges can make the same piece, which gets one id.
+// learn returns the pieces beyond the single bytes in the order of their ids, and the merges, until the vocabulary has
+// size pieces or no pair is frequent enough. Two merges can make the same piece, which gets one id.
 func learn(counts map[string]int64, size int, minFrequency int64) (pieces []string, pairs [][2]string) {
 	words := slices.Sorted(maps.Keys(counts))
 	symbols := make([][]int32, len(words))
@@ -158,8 +158,8 @@ func learn(counts map[string]int64, size int, minFrequency int64) (pieces []stri
 			text = append(text, merged)
 			pieces = append(pieces, merged)
 		}
-		// A pair can come back after its merge, when another merge spells one of its halves. When encoding, the merge
-		// there is applies to it; here too, and it needs no second line.
+		// A pair can occur again after its merge, when another merge spells one of its halves. In encoding, the
+		// existing merge applies to it; so it does here, without a second line.
 		if !done[top.key] {
 			done[top.key] = true
 			pairs = append(pairs, [2]string{text[left], text[right]})
@@ -188,7 +188,7 @@ func learn(counts map[string]int64, size int, minFrequency int64) (pieces []stri
 	return pieces, pairs
 }
 
-// replacePair puts id in place of every left right, from the left, and returns the shortened slice.
+// replacePair replaces every left right by id, from the left, and returns the shortened slice.
 func replacePair(symbols []int32, left, right, id int32) []int32 {
 	n := 0
 	for i := 0; i < len(symbols); i++ {
@@ -215,7 +215,7 @@ func byteOrder() []byte {
 }
 
 // assemble writes a tokenizer.json of the single bytes, the pieces and the special tokens, in that order of ids, and
-// reads it, so that a trained tokenizer is exactly what loading its file gives.
+// reads it, so that a trained tokenizer is exactly the one in its file.
 func assemble(pieces []string, pairs [][2]string, specials []string) (*Tokenizer, error) {
 	var vocab bytes.Buffer
 	vocab.WriteByte('{')
@@ -298,7 +298,7 @@ func assemble(pieces []string, pairs [][2]string, specials []string) (*Tokenizer
 	return parse(content)
 }
 
-// marshal is json.Marshal without the escaping of <, > and &, which stand in the names of most special tokens.
+// marshal is json.Marshal without the escaping of <, > and &, which occur in the names of most special tokens.
 func marshal(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

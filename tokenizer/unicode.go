@@ -2,7 +2,7 @@ package tokenizer
 
 import "unicode/utf8"
 
-// class is what the split knows of a code point.
+// class is the class of a code point for the split.
 type class uint8
 
 const (
@@ -17,8 +17,8 @@ type classRange = runeRange[class]
 // asciiClass answers for most text without a search.
 var asciiClass = asciiOf(classRanges[:])
 
-// classOf returns the class of a code point by Unicode 16, as the reference's regular expressions have it: \p{L},
-// \p{N} and \s. Go's own tables are of another Unicode version, which changes with Go's.
+// classOf returns the class of a code point by Unicode 16, as in the reference's regular expressions: \p{L}, \p{N} and
+// \s. Go's own tables are of another Unicode version, which changes with Go's.
 func classOf(r rune) class {
 	if r < utf8.RuneSelf {
 		return asciiClass[r]

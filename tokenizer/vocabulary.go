@@ -15,19 +15,19 @@ const maxID = 1 << 24
 type AddedToken struct {
 	ID      int32
 	Content string
-	// Special tokens are left out by a decoding that skips them.
+	// Special tokens are left out if decoding skips them.
 	Special bool
-	// Normalized tokens are looked for after the others, in what the others left.
+	// Normalized tokens are searched after the others, in the rest of the text.
 	Normalized bool
 }
 
-// vocabulary knows the pieces by id and by text.
+// vocabulary has the pieces by id and by text.
 type vocabulary struct {
-	model   map[string]int32 // the model's pieces as the file writes them
+	model   map[string]int32 // the model's pieces as spelled in the file
 	added   map[string]int32
 	pieces  []string // by id; "" where there is none, see known
-	bytes   []string // what each stands for in a text
-	shown   []string // what a decoder is given for each: the piece, but for normalized added tokens
+	bytes   []string // the text of each
+	shown   []string // the decoder's input for each: the piece, except for normalized added tokens
 	known   []bool
 	special []bool
 	list    []AddedToken // ascending by id
@@ -92,7 +92,7 @@ type matcher struct {
 	firsts  []byte
 }
 
-// match is an added token and the text that it is found by.
+// match is an added token and the text by which it is found.
 type match struct {
 	text  string
 	token AddedToken
@@ -113,7 +113,7 @@ func newMatcher(tokens []match) *matcher {
 	return m
 }
 
-// next returns the first token in text and where it starts; ok is false where there is none.
+// next returns the first token in text and where it starts; ok is false if there is none.
 func (m *matcher) next(text string) (start int, found match, ok bool) {
 	if len(m.firsts) == 0 {
 		return 0, match{}, false

@@ -7,10 +7,10 @@ import (
 	"popri/internal/quote"
 )
 
-// wordPiece cuts a word into the longest pieces that the vocabulary has, from its start on (Schuster and Nakajima 2012, as
-// BERT uses it). A word that cannot be spelled so, or is longer than longest characters, is unknown as a whole.
+// wordPiece divides a word into the longest pieces of the vocabulary, from its start on (Schuster and Nakajima 2012, as
+// BERT uses it). A word that cannot be divided, or is longer than longest characters, is unknown as a whole.
 type wordPiece struct {
-	first, further map[string]int32 // pieces that begin a word, and those that go on, without their prefix
+	first, further map[string]int32 // pieces that begin a word, and pieces that continue one, without their prefix
 	maxFirst       int              // bytes of the longest of each
 	maxFurther     int
 	unknown        int32
@@ -121,13 +121,13 @@ func (m *wordPiece) words(text string, visit func(string)) {
 	}
 }
 
-// wordPieceDecoder joins pieces: one that does not go on begins a word, and a space comes before it.
+// wordPieceDecoder joins pieces: one that does not continue begins a word, with a space before it.
 type wordPieceDecoder struct {
 	prefix  string
 	cleanup bool
 }
 
-// The reference takes the spaces before punctuation and contractions away, in this order, within each piece.
+// The reference removes the spaces before punctuation and contractions, in this order, within each piece.
 var cleanups = [...][2]string{
 	{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
 	{" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},

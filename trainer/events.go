@@ -15,22 +15,22 @@ type Stage struct {
 	events *Events
 }
 
-// Progress tells how much of the stage is done.
+// Progress reports how much of the stage is done.
 func (s Stage) Progress(done, total int) {
 	if s.events != nil && s.events.Progress != nil {
 		s.events.Progress(s, done, total)
 	}
 }
 
-// Events are called as a run goes on; nil ones are left out. They must not keep their arguments.
+// Events are called during a run; nil ones are skipped. They must not keep their arguments.
 type Events struct {
 	StageBegin func(Stage)
 	StageEnd   func(Stage)
 	Progress   func(s Stage, done, total int)
-	// Log takes a method's own events, such as a training step: a name, the round (0 outside of rounds) and a value whose
-	// JSON fields are logged.
+	// Log receives a method's own events, such as a training step: a name, the round (0 outside of rounds) and a value
+	// whose JSON fields are logged.
 	Log func(event string, round int, v any)
-	// Say takes a sentence for the user.
+	// Say receives a sentence for the user.
 	Say      func(text string)
 	RoundEnd func(series.Round)
 }

@@ -10,7 +10,7 @@ import (
 // BudgetError is the error of a refused charge; it is [ErrBudget].
 type BudgetError struct {
 	Path           string
-	Spent, After   float64 // ε now, and as it would be
+	Spent, After   float64 // ε now, and ε after the charge
 	Epsilon, Delta float64
 }
 
@@ -22,28 +22,28 @@ func (e *BudgetError) Error() string {
 // Is makes errors.Is find [ErrBudget].
 func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 
-// Budget is what a run may spend, and on whom. It never changes after [Create].
+// Budget is what a run may spend, and whom it protects. It never changes after [Create].
 type Budget struct {
 	Epsilon float64 // may be +Inf: no protection, every charge passes
 	Delta   float64
 	// Mechanism names what is released: "gaussian".
 	Mechanism string
-	// Unit says whose data set of texts is protected: "a client is …".
+	// Unit says whose texts are protected: "a client is …".
 	Unit string
 	// Relation says which data sets count as neighbours. Runs state [accountant.ZeroOut], or [accountant.Replace] for
-	// cohorts of a fixed size; ledgers of earlier versions say [accountant.AddOrRemove].
+	// cohorts of a fixed size; ledgers of earlier versions state [accountant.AddOrRemove].
 	Relation accountant.Relation
-	// Data identifies the population's private data, so that ledgers are only continued on the same; "" means that it is
-	// not known, and such a ledger is continued by none.
+	// Data identifies the population's private data, so that a ledger is only continued on the same data. "" means that
+	// the data are not known; no ledger continues such a one.
 	Data string
-	// Group is how many clients one who is protected may be; 0 means 1.
+	// Group is the number of clients that one protected person may have; 0 means 1.
 	Group int
 	// Clients is the size of the population. Delta must be below 1/Clients: above it, releasing one client's data in
 	// full would pass as private.
 	Clients int
-	// ForcedDelta admits a Delta of 1/Clients or more. Reports must say so.
+	// ForcedDelta accepts a Delta of 1/Clients or more. Reports must say so.
 	ForcedDelta bool
-	// InsecureSeededNoise tells that the noise can be computed from the run's seed, so that nothing is protected.
+	// InsecureSeededNoise says that the noise can be computed from the run's seed, so that nothing is protected.
 	InsecureSeededNoise bool
 }
 

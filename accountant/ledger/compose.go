@@ -11,7 +11,7 @@ import (
 
 // Composed is what several ledgers on the same private data spend together.
 type Composed struct {
-	Data    string // the data's key, as in [Budget.Data]; "" where it is not known
+	Data    string // the data's key, as in [Budget.Data]; "" if it is not known
 	Ledgers []int  // which of the given ones, by number from 0
 	// Epsilon is spent by all charges at Delta, the largest of the ledgers' δ: a smaller one would be claimed of a run
 	// that does not state it. It is for Group clients together, the largest of the ledgers' groups.
@@ -20,18 +20,18 @@ type Composed struct {
 	Group      int
 	Relation   accountant.Relation
 	Accountant string
-	Charges    int  // each counted once, also where a ledger and one that continues it are both given
+	Charges    int  // each counted once, even if a ledger and one that continues it are both given
 	Seeded     bool // a ledger's noise was seeded: nobody is protected, whatever Epsilon says
 	// Unknown says why there is no figure; "" where there is one.
 	Unknown string
 }
 
-// Compose groups ledgers by the private data that they are on and composes the charges of each group. A charge that
-// several ledgers hold, as a continued one and its successor do, counts once.
+// Compose groups ledgers by their private data and composes the charges of each group. A charge that several ledgers
+// hold, such as a continued ledger and its successor, counts once.
 //
-// Ledgers that say [accountant.AddOrRemove] and such that say [accountant.ZeroOut] are composed under the latter, for
-// which the bounds are the same. No figure is given where relations or privacy units differ otherwise, or where the data
-// are not known.
+// Ledgers that state [accountant.AddOrRemove] and ledgers that state [accountant.ZeroOut] are composed under the
+// latter, which has the same bounds. Compose gives no figure where relations or privacy units differ otherwise, or
+// where the data are not known.
 func Compose(records []Record) ([]Composed, error) {
 	var out []Composed
 	at := map[string]int{}
@@ -98,7 +98,7 @@ type budgeted struct {
 	budget Budget
 }
 
-// union joins the charges of ledgers: each as often as the ledger has it that has it most often.
+// union joins the charges of ledgers. A charge occurs in the result as often as in the ledger that holds it most often.
 func union(records []Record) []budgeted {
 	var out []budgeted
 	have := map[Entry]int{}
@@ -115,7 +115,7 @@ func union(records []Record) []budgeted {
 	return out
 }
 
-// Words says it in a sentence. what names the ledgers, such as "runs".
+// Words states the result in a sentence. what names the ledgers, such as "runs".
 func (c Composed) Words(what string) string {
 	who := fmt.Sprintf("%d %s", len(c.Ledgers), what)
 	if len(c.Ledgers) == 1 {

@@ -77,7 +77,7 @@ func continuable(old, b Budget) error {
 	return nil
 }
 
-// continuing says in words what l continues, where that is not from as it is now.
+// continuing names the ledger that l continues, if that is not from as it is now.
 func (l *Ledger) continuing(from *Ledger) string {
 	switch at := slices.Index(from.content.hashes, l.content.continues); {
 	case l.content.continues == "":

@@ -2,8 +2,8 @@ package ledger
 
 import "fmt"
 
-// Differs lists in words the values that are not the same: "epsilon is 7, was 3". b is the budget as it is to be, other the
-// one that is there. Hashes are not shown: nobody compares them by eye.
+// Differs lists in words the values that differ: "epsilon is 7, was 3". b is the wanted budget, other the existing one.
+// Hashes are left out, because people do not compare them by eye.
 func (b Budget) Differs(other Budget) []string {
 	out := compare("epsilon", b.Epsilon, other.Epsilon)
 	out = append(out, compare("delta", b.Delta, other.Delta)...)
@@ -11,7 +11,7 @@ func (b Budget) Differs(other Budget) []string {
 	return append(out, b.protects(other)...)
 }
 
-// protects lists what differs in whom the budgets protect, and how.
+// protects lists the differences in whom the budgets protect, and how.
 func (b Budget) protects(other Budget) []string {
 	var out []string
 	switch {
@@ -31,7 +31,7 @@ func (b Budget) protects(other Budget) []string {
 	return append(out, compare("insecure seeded noise", b.InsecureSeededNoise, other.InsecureSeededNoise)...)
 }
 
-// compare returns the sentence about a value that differs, or none.
+// compare returns the sentence about a value that differs, or "".
 func compare[T comparable](name string, is, was T) []string {
 	if is == was {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"popri/accountant"
 )
 
-// Sampling is how the clients of a round are drawn, which decides what it costs.
+// Sampling says how the clients of a round are drawn, which decides the cost of the round.
 type Sampling string
 
 // The ways of sampling.
@@ -19,20 +19,21 @@ const (
 
 // Entry is one charge: one noised sum.
 type Entry struct {
-	Round int // from 1; a round whose release was lost and drawn anew has more than one
+	Round int // from 1; a round whose release was lost and drawn again has more than one charge
 	// Query is the name of what the clients were asked.
 	Query string
-	// Sigma is the noise that is in the release: standard deviation / Sensitivity. Where clients add shares of the noise
-	// and fewer answer than were counted on, it is less than was planned, and that is what is charged.
+	// Sigma is the noise in the release: standard deviation / Sensitivity. Where clients add shares of the noise and
+	// fewer clients answer than expected, the noise is less than planned, and the charge states the noise that is
+	// there.
 	Sigma       float64
-	Sensitivity float64 // L2 norm by which one client moves the sum at most, rounding included
+	Sensitivity float64 // L2 norm by which one client moves the sum at most, with rounding
 	Sampling    Sampling
-	// SamplingRate is the chance of each client under Poisson sampling, else 0.
+	// SamplingRate is the probability of each client under Poisson sampling, else 0.
 	SamplingRate float64
 	// Cohort is how many clients were asked: all, or the number drawn; under Poisson sampling the number expected.
 	Cohort int
-	// Clients is how many took part: Cohort, or fewer where some did not answer. Under Poisson sampling it is Cohort, for
-	// the true number depends on who is in the data.
+	// Clients is the number of clients that took part: Cohort, or fewer where some did not answer. Under Poisson
+	// sampling it is Cohort, because the true number depends on the data.
 	Clients     int
 	ReleaseHash string // hex SHA-256 of the released file
 	// Inherited tells that the charge is from the ledger that this one continues.
@@ -73,7 +74,7 @@ func (e Entry) validate(b Budget) error {
 	return nil
 }
 
-// Event is what accountants make of the charge.
+// Event converts the charge for the accountants.
 func (e Entry) Event(b Budget) accountant.Event {
 	event := accountant.Event{Sigma: e.Sigma, Group: b.Group, Count: 1}
 	switch e.Sampling {
@@ -85,7 +86,7 @@ func (e Entry) Event(b Budget) accountant.Event {
 	return event
 }
 
-// Events is what accountants make of charges.
+// Events converts charges for the accountants.
 func Events(b Budget, entries []Entry) []accountant.Event {
 	var events []accountant.Event
 	for _, e := range entries {
@@ -94,7 +95,7 @@ func Events(b Budget, entries []Entry) []accountant.Event {
 	return events
 }
 
-// Accountant returns the one that decides about charges: the tightest that covers them.
+// Accountant returns the accountant that decides about charges: the tightest one that covers them.
 func Accountant(b Budget, entries []Entry) accountant.Accountant {
 	for _, e := range entries {
 		if e.Sampling != Full {

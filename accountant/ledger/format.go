@@ -12,7 +12,7 @@ import (
 	"popri/internal/jsonfloat"
 )
 
-// The lines, less their hash.
+// The lines of a ledger, without their hash.
 type (
 	budgetRecord struct {
 		Type                string              `json:"type"`
@@ -102,11 +102,11 @@ type content struct {
 	entries    []Entry
 	totals     []float64 // beside each entry
 	continues  string    // last hash of the ledger that this one continues
-	by         string    // hash of the first line of the one that continues it
+	by         string    // hash of the first line of the ledger that continues this one
 	hashes     []string  // of each line
 	last       string    // the last line's hash
 	size       int       // bytes of all lines that count
-	unfinished bool      // the last of these lacks its line break
+	unfinished bool      // the last of these has no line break
 }
 
 func (c content) lines() int { return len(c.hashes) }
@@ -119,7 +119,7 @@ func parse(b []byte) (content, error) {
 		body, hash, err := unseal(line)
 		if err != nil {
 			if !ended && number > 1 {
-				break // a crash tore it; it was never acknowledged
+				break // torn by a crash; Charge never returned for it
 			}
 			return c, fmt.Errorf("%w: line %d: %w", ErrDamaged, number, err)
 		}

@@ -24,8 +24,8 @@ func writeHead(path string, h head) error {
 	return nil
 }
 
-// checkHead compares the ledger with its head. A crash between the two leaves the ledger one line ahead; a ledger that
-// is behind was cut.
+// checkHead compares the ledger with its head. A crash between the two writes leaves the ledger one line ahead; a
+// ledger that is behind its head was cut.
 func checkHead(path string, c content) error {
 	b, err := os.ReadFile(path + headName)
 	if err != nil {

@@ -13,16 +13,17 @@ import (
 	"popri/internal/filelock"
 )
 
-// ErrBudget marks a charge that would pass the budget. Nothing was written.
+// ErrBudget marks a charge that would exceed the budget. Nothing was written.
 var ErrBudget = errors.New("the privacy budget would be passed")
 
 // ErrDamaged marks a ledger that was changed after it was written, or cut short.
 var ErrDamaged = errors.New("the ledger is damaged")
 
-// ErrBadBudget marks a budget that does not protect anybody, or makes no sense.
+// ErrBadBudget marks a budget that protects nobody or contradicts itself.
 var ErrBadBudget = errors.New("bad privacy budget")
 
-// ErrContinued marks a ledger that another one goes on with: its charges count there, and it takes no more.
+// ErrContinued marks a ledger that another ledger continues: the other one holds its charges, and this one accepts no
+// more.
 var ErrContinued = errors.New("the ledger is continued elsewhere")
 
 // Ledger is an open ledger, held by this process alone. Its methods are safe for concurrent use.
@@ -33,17 +34,17 @@ type Ledger struct {
 	mutex   sync.Mutex
 	file    *os.File
 	size    int64 // of all complete lines
-	broken  error // set once the file's content is not known
+	broken  error // set when the content of the file is not known any more
 	content content
 }
 
-// LockName is what the name of the lock file adds to the ledger's.
+// LockName is the suffix that makes the lock file's name from the ledger's.
 const LockName = ".lock"
 
-// Create starts a ledger at path with its budget. A ledger that is there already gives an error that is fs.ErrExist.
+// Create starts a ledger at path with its budget. An existing ledger gives an error that is fs.ErrExist.
 func Create(path string, b Budget) (*Ledger, error) { return create(path, b, "", nil) }
 
-// create starts a ledger that continues the one with the given last hash, if any, with its charges.
+// create starts a ledger that continues the one with the given last hash, if any, and holds its charges.
 func create(path string, b Budget, continues string, inherited []Entry) (*Ledger, error) {
 	if err := b.Validate(); err != nil {
 		return nil, fmt.Errorf("ledger: %s: %w", path, err)
@@ -68,7 +69,7 @@ func create(path string, b Budget, continues string, inherited []Entry) (*Ledger
 			line, hash = seal(e.record(spent), hash)
 			all = append(all, line...)
 		}
-		// The head goes first: a ledger without one would look cut short, a head without a ledger harms nobody.
+		// The head is written first: a ledger without a head would look cut, but a head without a ledger does no harm.
 		if err := writeHead(path, head{1 + len(inherited), hash}); err != nil {
 			return err
 		}
@@ -84,8 +85,8 @@ func create(path string, b Budget, continues string, inherited []Entry) (*Ledger
 	return open(path, lock)
 }
 
-// Open goes on with the ledger at path. A last line that a crash left incomplete was never acknowledged and is removed.
-// Anything else that does not fit is an error that is [ErrDamaged] and names the line.
+// Open opens the ledger at path for further charges. It removes a last line that a crash left incomplete, because
+// Charge never returned for it. Any other damage is an error that is [ErrDamaged] and names the line.
 func Open(path string) (*Ledger, error) {
 	lock, err := filelock.Acquire(path + LockName)
 	if err != nil {
@@ -116,7 +117,7 @@ func open(path string, lock *filelock.Lock) (l *Ledger, err error) {
 		return l, fmt.Errorf("ledger: %s: %w", path, err)
 	}
 	l.size = int64(l.content.size)
-	if l.content.unfinished { // complete but for its line break: it may have been acknowledged, so it counts
+	if l.content.unfinished { // only its line break is missing: Charge may have returned for it, so it counts
 		if _, err := l.file.WriteAt([]byte("\n"), l.size); err != nil {
 			return l, fmt.Errorf("ledger: %w", err)
 		}
@@ -144,7 +145,7 @@ func (l *Ledger) Entries() []Entry {
 // Spent returns the ε spent so far at the budget's δ.
 func (l *Ledger) Spent() (float64, error) { return Spent(l.Budget(), l.Entries()) }
 
-// After returns the ε that would be spent after more charges like e.
+// After returns the ε that would be spent after count more charges like e.
 func (l *Ledger) After(e Entry, more int) (float64, error) {
 	entries := l.Entries()
 	for range more {
@@ -153,9 +154,9 @@ func (l *Ledger) After(e Entry, more int) (float64, error) {
 	return Spent(l.Budget(), entries)
 }
 
-// Charge records a release. When it returns nil the charge is on disk, and what it covers may be released. A charge
-// that would pass the budget is refused with a [BudgetError] and leaves no trace. After any other error the charge may
-// or may not stand: open the ledger anew to see.
+// Charge records a release. When it returns nil, the charge is on disk, and the release that it covers may be
+// published. A charge that would exceed the budget is refused with a [BudgetError] and writes nothing. After any other
+// error, the charge may or may not be on disk: open the ledger again to find out.
 func (l *Ledger) Charge(e Entry) error {
 	if err := e.validate(l.content.budget); err != nil {
 		return err
@@ -190,8 +191,9 @@ func (l *Ledger) Charge(e Entry) error {
 	return nil
 }
 
-// Check makes sure that what would be written next to the ledger is found there: its path is the file that was opened,
-// as long as it was left, and its head says so. A run's folder that was removed or replaced meanwhile is an error.
+// Check verifies that the next write would reach the ledger: the path still leads to the file that was opened, the file
+// has its expected length, and its head agrees. It returns an error if, for example, the run's folder was removed or
+// replaced meanwhile.
 func (l *Ledger) Check() error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -225,7 +227,7 @@ func (l *Ledger) check() error {
 	return nil
 }
 
-// add writes a line and makes sure that it is on disk, where the ledger's name leads.
+// add writes a line and verifies that it is on disk under the ledger's name.
 func (l *Ledger) add(record func(previous string) any) error {
 	if err := l.check(); err != nil {
 		l.broken = err
@@ -251,7 +253,7 @@ func (l *Ledger) add(record func(previous string) any) error {
 	return nil
 }
 
-// Close gives the ledger back. It may be called more than once.
+// Close releases the ledger. It may be called more than once.
 func (l *Ledger) Close() error {
 	if l == nil {
 		return nil

@@ -9,12 +9,13 @@ import (
 type Record struct {
 	Budget  Budget
 	Entries []Entry
-	// Totals is the running total of ε that stands beside each charge.
+	// Totals is the running total of ε beside each charge.
 	Totals []float64
-	// Continues is the last hash of the ledger that this one continues, ContinuedBy the first of the one that continues
-	// it; "" for none.
+	// Continues is the last hash of the ledger that this one continues, ContinuedBy the first hash of the ledger that
+	// continues this one; "" for none.
 	Continues, ContinuedBy string
-	// Hashes are those of all lines. Who keeps the last one elsewhere can tell later whether the line is still there.
+	// Hashes are the hashes of all lines. Whoever keeps the last one elsewhere can verify later that the line is still
+	// there.
 	Hashes []string
 }
 

@@ -1,6 +1,6 @@
-// Package table3 computes what Table 3 of the POPri paper (Hou et al. 2025) states: the noise for some numbers of
-// clients, of clients per round, and budgets, beside the ε that this noise gives by each accountant and the noise that
-// the budget asks for.
+// Package table3 computes what Table 3 of the POPri paper (Hou et al. 2025) states: the noise for given numbers of
+// clients, clients per round, and budgets. Beside it stand the ε of this noise by each accountant, and the noise that
+// the budget needs.
 package table3
 
 import (
@@ -20,7 +20,7 @@ const (
 type Setting struct {
 	Clients  int     `json:"clients"`
 	PerRound int     `json:"per_round"` // Clients: full participation
-	Epsilon  float64 `json:"epsilon"`   // that is to be kept
+	Epsilon  float64 `json:"epsilon"`   // that the noise is to keep
 	Sigma    float64 `json:"paper_sigma"`
 }
 
@@ -36,10 +36,10 @@ var Settings = []Setting{
 	{133000, 1000, 7, .475}, {133000, 1000, 1, 1.05},
 }
 
-// Row is what comes of a setting. Everything with "fixed" is for cohorts of exactly PerRound clients, drawn without
-// replacement as the published code draws them, and for the replacement of a client, which moves a sum twice as far as
-// σ counts; the rest is for Poisson samples of that expected size and for the addition or removal of a client.
-// Where all take part the exact value stands in its own field and the accountants agree with it.
+// Row is the result for a setting. Every field with "fixed" is for cohorts of exactly PerRound clients, drawn without
+// replacement as the published code draws them, and for the replacement of a client, which moves a sum by twice the
+// unit of σ. The other fields are for Poisson samples of that expected size and for the addition or removal of a
+// client. Where all clients take part, the exact value has its own field, and the accountants agree with it.
 type Row struct {
 	Setting
 	Exact    *float64 `json:"exact,omitempty"`

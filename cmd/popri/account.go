@@ -13,7 +13,7 @@ import (
 	"popri/accountant"
 )
 
-// quantity is one of the verbs: what is asked for, from what.
+// quantity is one of the account verbs: what it computes, and from what.
 type quantity struct {
 	name, short, example string
 	given                []string // flags that must be set
@@ -66,7 +66,7 @@ var quantities = []quantity{
 	},
 }
 
-// answers is what an account verb prints: for each accountant that applies its figure, beside what was asked.
+// answers is the output of an account verb: the figure of each accountant that applies, beside the question.
 type answers struct {
 	asked  question
 	given  map[string]float64
@@ -146,7 +146,7 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 			switch {
 			case errors.Is(err, accountant.ErrNotApplicable):
 				continue
-			case err != nil: // the accountants fail for impossible values alone
+			case err != nil: // the accountants return an error for impossible values only
 				return fail(err)
 			}
 			r.byName = append(r.byName, named{acc.Name(), value})
@@ -206,7 +206,7 @@ func (asked quantity) print(w io.Writer, q question, r answers) {
 	q.statement(w)
 }
 
-// digits is how many significant ones the account verbs print.
+// digits is the number of significant digits that the account verbs print.
 const digits = 6
 
 func roundedUp(v float64) string { return accountant.RoundUp(v, digits) }

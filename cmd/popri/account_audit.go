@@ -13,7 +13,7 @@ import (
 	"popri/fedsim"
 )
 
-// audited is what `account audit` prints of a run.
+// audited is the output of `account audit` for a run.
 type audited struct {
 	Dir       string            `json:"dir"`
 	Sound     bool              `json:"sound"`
@@ -52,14 +52,14 @@ func newAudited(r experiment.Audited) audited {
 	return out
 }
 
-// noiseTests are what was measured of the noise in the releases.
+// noiseTests are the measurements of the noise in the releases.
 type noiseTests struct {
 	Releases []audit.NoiseTest `json:"releases"`
 	Pooled   *audit.NoiseTest  `json:"pooled,omitempty"`
 	Untested []string          `json:"untested"` // of which releases there is no test, and why
 }
 
-// auditedRuns is what `account audit` prints of several runs.
+// auditedRuns is the output of `account audit` for several runs.
 type auditedRuns struct {
 	Sound    bool              `json:"sound"`
 	Runs     []audited         `json:"runs"`
@@ -134,7 +134,7 @@ func (result auditedRuns) print(w io.Writer) {
 	printComposed(w, result.Composed)
 }
 
-// printComposed says in a line for each private data set what runs spend together.
+// printComposed prints a line for each private data set with what the runs spend together.
 func printComposed(w io.Writer, composed []ledger.Composed) {
 	for _, c := range composed {
 		fmt.Fprintf(w, "%s.\n", c.Words("runs"))

@@ -98,7 +98,7 @@ type plottedCurve struct {
 	Epsilon []figure `json:"epsilon"`
 }
 
-// roundsUpTo returns whole numbers from 1 to n, at most some, closer together where curves bend.
+// roundsUpTo returns at most the given number of whole numbers from 1 to n, closer together where curves bend.
 func roundsUpTo(n int) []int {
 	var out []int
 	for i := range plotPoints + 1 {

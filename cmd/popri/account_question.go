@@ -9,13 +9,13 @@ import (
 	"popri/accountant"
 )
 
-// mostRounds bounds what `account rounds` looks for.
+// mostRounds bounds the search of `account rounds`.
 const mostRounds = 1_000_000
 
-// unitText is what the figures mean, whichever is asked for.
+// unitText says what the figures mean; it is the same for all account verbs.
 const unitText = "one client with all its texts"
 
-// question is what the account verbs are asked: three of sigma, rounds, epsilon and delta are given.
+// question is the input of the account verbs: three of sigma, rounds, epsilon and delta are given.
 type question struct {
 	event          accountant.Event
 	delta, epsilon float64
@@ -24,7 +24,7 @@ type question struct {
 	forceDelta     bool
 }
 
-// samplingFlags are those that say who takes part and what is protected.
+// samplingFlags are the flags that say who takes part and who is protected.
 func (q *question) samplingFlags(f *pflag.FlagSet) {
 	f.Float64Var(&q.event.SamplingRate, "sampling-rate", 1,
 		"probability that a client takes part in a round (1: all take part)")
@@ -39,7 +39,7 @@ func (q *question) samplingFlags(f *pflag.FlagSet) {
 	f.BoolVar(&q.forceDelta, "force-delta", false, "accept a --delta of 1/clients or more")
 }
 
-// settle checks what flags say together.
+// settle checks the flags together.
 func (q *question) settle(f *pflag.FlagSet) error {
 	if rate := q.event.SamplingRate; !(rate > 0 && rate <= 1) {
 		return fmt.Errorf("--sampling-rate is %g, want more than 0 and at most 1", rate)
@@ -124,7 +124,7 @@ func (q question) unit() string {
 	return unitText
 }
 
-// statement prints what the figures hold for.
+// statement prints the conditions under which the figures hold.
 func (q question) statement(w io.Writer) {
 	fmt.Fprintf(w, "\nrelation\t%s: %s\nunit\t%s\nsensitivity\t%s\n", q.relation,
 		accountant.Relation(q.relation).GroupWords(q.event.Group), q.unit(), q.sensitivity())

@@ -15,7 +15,7 @@ import (
 	"popri/internal/atomicfile"
 )
 
-// writeClients writes a population and shows who it is.
+// writeClients writes a population and prints its counts.
 func (a *app) writeClients(verb, out string, p *clients.Population) error {
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
 		return usage(fmt.Errorf("%s: --out %s is a folder", verb, out))

@@ -21,7 +21,7 @@ type dataProblem struct {
 	Warning   bool   `json:"warning"` // a run tolerates the problem
 }
 
-// dataChecked is what `data check` tells.
+// dataChecked is the output of `data check`.
 type dataChecked struct {
 	File     string         `json:"file"`
 	OK       bool           `json:"ok"`
@@ -30,7 +30,7 @@ type dataChecked struct {
 	Problems []dataProblem  `json:"problems"` // of each kind the first ones, unless all are asked for
 }
 
-// shownRows is how many bad rows of each kind `data check` lists.
+// shownRows is the number of bad rows of each kind that `data check` lists.
 const shownRows = 20
 
 // firstOfEach returns the first n problems of each kind and how many there are of each.
@@ -66,7 +66,7 @@ row is bad or the file cannot be read. A warning is a problem that a run tolerat
 	return cmd
 }
 
-// checkData lists what is wrong with a client file, of each kind so many rows.
+// checkData lists the problems of a client file, up to the given number of rows of each kind.
 func (a *app) checkData(file string, most int) error {
 	problems, err := clients.Check(file)
 	shown, counts := firstOfEach(problems, most)

@@ -11,7 +11,7 @@ import (
 	"popri/datasets/godoc"
 )
 
-// dataInformation is what `data info` tells: the counts, who the clients are, and what everybody may see.
+// dataInformation is the output of `data info`: the counts, who the clients are, and who sees their texts.
 type dataInformation struct {
 	clients.Information
 	Source string            `json:"source"`

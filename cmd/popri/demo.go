@@ -165,8 +165,8 @@ func (a *app) evalProgress(steps, models int) experiment.EvalProgress {
 	}
 }
 
-// freeFolder returns dir, or where a finished run lies there, dir-2, dir-3, …; one that is unfinished, or lacks runs of
-// other methods that were begun, is gone on with.
+// freeFolder returns dir if no finished run is in it, else the first of dir-2, dir-3, … without one. A run that is
+// unfinished, or lacks runs of other methods that were begun, is continued.
 func freeFolder(dir string, with []string) string {
 	finished := func(dir string) bool {
 		_, err := experiment.ReadEvaluation(dir)

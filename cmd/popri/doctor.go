@@ -21,10 +21,10 @@ import (
 	"popri/tensor"
 )
 
-// demoMemory is what the demo needs at most, in bytes.
+// demoMemory is the largest memory of the demo, in bytes.
 const demoMemory = 4 << 30
 
-// finding is one thing that doctor looked at.
+// finding is the result of one check of doctor.
 type finding struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
@@ -69,7 +69,7 @@ missing. The exit code is 1 if the demo would not run.`,
 	}
 }
 
-// findLibtorch multiplies two matrices: the library is loaded and works.
+// findLibtorch multiplies two matrices to verify that the library is loaded and works.
 func findLibtorch() finding {
 	f := finding{Name: "libtorch", Found: "version " + experiment.LibtorchVersion()}
 	err := tensor.Run(func(s *tensor.Scope) error {
@@ -86,7 +86,7 @@ func findLibtorch() finding {
 	return f
 }
 
-// findDevice says where models compute, and what a GPU would need.
+// findDevice names the device of the models, and says what a GPU would need.
 func findDevice() finding {
 	f := finding{Name: "device", OK: true, Found: tensor.DefaultDevice().String()}
 	switch n := tensor.CUDADevices(); {
@@ -144,7 +144,7 @@ func findMemory() finding {
 	return f
 }
 
-// memory returns the machine's memory and what of it is available, in bytes, within the limit of a container.
+// memory returns the machine's memory and its available part, in bytes, within the limit of a container.
 func memory() (total, available uint64, err error) {
 	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

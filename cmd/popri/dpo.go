@@ -132,8 +132,8 @@ This training is not differentially private: the adapter can reveal the pairs to
 	return cmd
 }
 
-// removeUnbegun removes the folder that a training made and that holds nothing but its lock, since the training failed
-// before it began. One that another process has begun to use by now stays.
+// removeUnbegun removes the folder of a training that failed before it began, if the folder holds nothing but its lock.
+// A folder that another process has begun to use stays.
 func removeUnbegun(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != trainingLock {
@@ -145,9 +145,9 @@ func removeUnbegun(dir string) {
 	}
 	defer lock.Release()
 	if err := os.Remove(filepath.Join(dir, trainingLock)); err == nil {
-		_ = os.Remove(dir) // fails where something else is in it
+		_ = os.Remove(dir) // fails if something else is in it
 	}
 }
 
-// trainingLock is the file by which a preference training keeps others out of its folder.
+// trainingLock is the file that keeps other processes out of a preference training's folder.
 const trainingLock = "training.lock"

@@ -2,6 +2,6 @@ package main
 
 import "popri/internal/fault"
 
-// usage marks an error as one that the user can correct. Verbs mark what they alone can know to be one, such as an input
-// file that is not there; errors about the content of files are marked where they arise.
+// usage marks an error as one that the user can correct. Verbs mark the errors that only they can classify, such as a
+// missing input file; errors about the content of files are marked where they arise.
 func usage(err error) error { return fault.User(err) }

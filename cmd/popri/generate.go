@@ -77,7 +77,7 @@ token.`,
 	return cmd
 }
 
-// check looks at the flags and tells of all that are impossible.
+// check validates the flags and reports all impossible values.
 func (o *generateOptions) check() error {
 	var problems []string
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// group makes a verb that only holds others. Called alone or with a word that is none of them, it says which there are.
+// group makes a verb that only contains other verbs. Called alone or with an unknown word, it lists them.
 func group(use, short, example string, verbs ...*cobra.Command) *cobra.Command {
 	var names []string
 	for _, v := range verbs {

@@ -36,7 +36,7 @@ type app struct {
 	threads  int
 	device   string
 	accept   []string // fields of a model's config.json to ignore
-	started  bool     // the command line was understood and a verb is at work
+	started  bool     // the command line was valid and a verb has begun
 }
 
 func main() {

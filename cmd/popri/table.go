@@ -27,7 +27,7 @@ func evaluationTable(w io.Writer, e *experiment.Evaluation) error {
 	return t.Flush()
 }
 
-// percentages prints an interval of shares, nothing for none.
+// percentages prints an interval of shares, or nothing for nil.
 func percentages(i *downstream.Interval, decimals int) string {
 	if i == nil {
 		return ""

@@ -17,18 +17,18 @@ import (
 	"popri/internal/parquetio"
 )
 
-// BuildOptions say how a folder of text files becomes clients.
+// BuildOptions say how to make clients of a folder of text files.
 type BuildOptions struct {
-	Words            int     // longest text in words; longer paragraphs are cut into spans of so many; 0 leaves them whole
+	Words            int     // longest text in words; longer paragraphs are cut into spans; 0 leaves them whole
 	MinWords         int     // shorter paragraphs and remainders are left out
 	Validation, Test float64 // shares of the clients in these splits, by a hash of their IDs; the rest is for training
 }
 
 var blankLines = regexp.MustCompile(`\n[ \t\r]*\n`)
 
-// Build makes clients of a folder: each file in it is a client, and each folder in it one of all its files, however deep.
-// A client's ID is that name, without the extension of a file; its texts are the paragraphs, which blank lines part. Names
-// that begin with a dot are left out, as are clients without a text.
+// Build makes clients of a folder: each file in it is a client, and each subfolder is one client of all its files,
+// however deep. A client's ID is that name, without a file's extension; its texts are the paragraphs, separated by
+// blank lines. Names that begin with a dot, and clients without a text, are left out.
 func Build(dir string, o BuildOptions) (*Population, error) {
 	if o.Validation < 0 || o.Test < 0 || o.Validation+o.Test > 1 {
 		return nil, fmt.Errorf("clients: shares of %g for validation and %g for test", o.Validation, o.Test)
@@ -100,7 +100,7 @@ func readTexts(path string, o BuildOptions) ([]string, error) {
 	return texts, nil
 }
 
-// split depends on the ID alone: a client stays where it is when others come or go.
+// split depends on the ID alone: a client's split does not change when other clients are added.
 func (o BuildOptions) split(id string) Split {
 	sum := sha256.Sum256([]byte(id))
 	switch u := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53); {

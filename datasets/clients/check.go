@@ -9,14 +9,14 @@ import (
 	"popri/internal/parquetio"
 )
 
-// Problem is what is wrong with one row. It holds no cell of the file: where columns are swapped, an ID, a split or a date
+// Problem is a problem of one row. It holds no cell of the file: where columns are swapped, an ID, a split or a date
 // may be somebody's text.
 type Problem struct {
 	Row       int64  // counts from 0; -1 where the problem has no row
 	ClientRow int64  // the first row of the row's client; -1 where it is the same row, or the row has no client
-	Kind      string // what such problems have in common, such as "split is null"
-	Message   string // the kind with lengths, places and rows
-	Warning   bool   // true where [Read] copes with it
+	Kind      string // the kind of the problem, such as "split is null"
+	Message   string // the kind, with lengths, places and rows
+	Warning   bool   // true if [Read] accepts the row
 }
 
 func (p Problem) String() string {
@@ -29,7 +29,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("row %d, of the client of row %d: %s", p.Row, p.ClientRow, p.Message)
 }
 
-// InvalidError is the error of a file whose rows break the schema's rules.
+// InvalidError is the error of a file whose rows break the rules of the schema.
 type InvalidError struct {
 	Path     string
 	Problems []Problem // without warnings, at least one
@@ -51,20 +51,20 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
-// Unwrap lets errors.Is find parquetio.ErrFormat, the mark of a user's bad file.
+// Unwrap lets errors.Is find parquetio.ErrFormat, which marks a user's bad file.
 func (e *InvalidError) Unwrap() error { return parquetio.ErrFormat }
 
-// Check reads a client file and names every bad row, in the order of rows. The error is for a file that cannot be read
-// at all: not Parquet, damaged, columns missing or of the wrong type. A file without rows is such an error too.
+// Check reads a client file and reports every bad row, in the order of rows. The error is for a file that cannot be
+// read at all: not Parquet, damaged, columns missing or of the wrong type, or without rows.
 func Check(path string) ([]Problem, error) {
 	_, problems, err := load(path)
 	return problems, err
 }
 
-// builder collects rows into clients and notes what is wrong.
+// builder collects rows into clients and notes problems.
 type builder struct {
 	clients  []Client
-	index    map[string]int // client ID to its place in clients
+	index    map[string]int // client ID to its index in clients
 	firstRow []int64        // of each client
 	lastRow  []int64
 	dates    [][]string
@@ -74,7 +74,7 @@ type builder struct {
 
 func newBuilder() *builder { return &builder{index: map[string]int{}} }
 
-// problem notes a problem of a row and of the client at a place, -1 for none.
+// problem notes a problem of a row and of the client at an index, -1 for none.
 func (b *builder) problem(row int64, at int, kind, format string, args ...any) {
 	p := Problem{Row: row, ClientRow: -1, Kind: kind, Message: fmt.Sprintf(format, args...)}
 	if at >= 0 && row >= 0 && b.firstRow[at] < row {
@@ -83,7 +83,7 @@ func (b *builder) problem(row int64, at int, kind, format string, args ...any) {
 	b.problems = append(b.problems, p)
 }
 
-// client notes a row's identifying cells and returns the client's place, or -1 where the row has no usable identity.
+// client notes a row's identifying cells and returns the client's index, or -1 if the row has no usable identity.
 func (b *builder) client(row int64, id, split parquetio.Cell) int {
 	switch {
 	case id.Null:
@@ -164,7 +164,7 @@ func (b *builder) finish() []Client {
 	return b.clients
 }
 
-// shared returns the value that all have, or "" and the values where they differ.
+// shared returns the value that all texts have, or "" and the values if they differ.
 func shared(values []string) (string, []string) {
 	for _, v := range values {
 		if v != values[0] {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Overlap counts, for each split, the public texts that are texts of its clients too.
+// Overlap counts, for each split, the public texts that are also texts of its clients.
 type Overlap struct {
-	Public int // texts that were looked at
+	Public int // texts that were compared
 	Counts map[Split]int
 }
 
-// Overlap looks for public texts of at least leastWords words that are texts of clients, but for white space and the
+// Overlap looks for public texts of at least leastWords words that are texts of clients, apart from white space and the
 // case of letters. The counts are private: they depend on single texts.
 func (p *Population) Overlap(public []string, leastWords int) Overlap {
 	owner := map[string]Split{}
@@ -41,7 +41,7 @@ func normalized(t string) normalizedText {
 	return normalizedText{strings.Join(words, " "), len(words)}
 }
 
-// Total is the number of public texts that are any client's.
+// Total is the number of public texts that are a client's.
 func (o Overlap) Total() int {
 	n := 0
 	for _, k := range o.Counts {

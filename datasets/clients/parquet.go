@@ -18,9 +18,9 @@ const (
 	unitKey = "popri.unit"
 )
 
-// Read reads a client file in either layout. Rows of a client that are not neighbours are brought together; clients
-// stand in the order of their first rows. Every row must be sound: an error names the bad ones (see [Check]), the
-// file, and wraps parquetio.ErrFormat.
+// Read reads a client file in either layout. Rows of one client need not be neighbours; clients keep the order of their
+// first rows. Every row must be sound: an error names the bad rows (see [Check]) and the file, and wraps
+// parquetio.ErrFormat.
 func Read(path string) (*Population, error) {
 	p, problems, err := load(path)
 	if err != nil {
@@ -101,7 +101,7 @@ func readRows(f *parquetio.File, path string, b *builder) error {
 	return nil
 }
 
-// optional reads a column that need not be there: every cell is null then.
+// optional reads a column that may be missing; every cell is then null.
 func optional(f *parquetio.File, name string) ([]parquetio.Cell, error) {
 	if f.Has(name) {
 		return f.Strings(name)
@@ -123,14 +123,14 @@ type row struct {
 }
 
 // Write writes a population with one row per (client, text), clients sorted by the bytes of their IDs, zstd, page
-// checksums, row groups of 10 000 rows. It replaces the file at once or leaves it as it was. A population that [Read]
+// checksums, row groups of 10 000 rows. The file is replaced as a whole or stays as it was. A population that [Read]
 // would refuse is refused.
 func Write(path string, p *Population) error {
 	sorted := slices.Clone(p.Clients)
 	slices.SortStableFunc(sorted, func(a, b Client) int { return strings.Compare(a.ID, b.ID) })
 	b := newBuilder()
 	var rows []row
-	// Clients have no rows yet: they are named by their place in the order of IDs.
+	// Clients have no rows yet: errors name them by their index in the order of IDs.
 	fault := func(i int, kind, detail string) {
 		b.problem(-1, -1, kind, "client %d, counted from 0 by ID: %s%s", i, kind, detail)
 	}
@@ -186,7 +186,7 @@ func nullable(s string) *string {
 	return &s
 }
 
-// Information is what [Info] tells about a file. Rows counts texts.
+// Information has the counts of a file. Rows counts texts.
 type Information struct {
 	Counts
 	Splits map[Split]Counts `json:"splits"`
@@ -194,7 +194,7 @@ type Information struct {
 	Unit   string           `json:"unit"`
 }
 
-// Info reads a client file and counts what is in it.
+// Info reads a client file and counts its contents.
 func Info(path string) (Information, error) {
 	p, err := Read(path)
 	if err != nil {
@@ -203,7 +203,7 @@ func Info(path string) (Information, error) {
 	return p.Info(), nil
 }
 
-// Info counts what is in the population.
+// Info counts the contents of the population.
 func (p *Population) Info() Information {
 	info := Information{Counts: Count(p.Clients), Splits: map[Split]Counts{}, Name: p.Name, Unit: p.Unit}
 	for _, s := range Splits {

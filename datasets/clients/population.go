@@ -29,18 +29,18 @@ func (s Split) Valid() bool { return s == Train || s == Validation || s == Test 
 type Client struct {
 	ID    string
 	Split Split
-	Date  string   // YYYY-MM-DD; empty where there is none or where the texts' dates differ
-	Label string   // empty where there is none or where the texts' labels differ
+	Date  string   // YYYY-MM-DD; empty if there is none or the texts' dates differ
+	Label string   // empty if there is none or the texts' labels differ
 	Texts []string // in the client's own order, each non-blank; at least one
 
-	Dates  []string // one for each text where they differ, else nil
-	Labels []string // one for each text where they differ, else nil
+	Dates  []string // one for each text if they differ, else nil
+	Labels []string // one for each text if they differ, else nil
 }
 
 // Population is a set of clients.
 type Population struct {
 	Name    string
-	Unit    string // who or what a client is, in a sentence, for reports
+	Unit    string // a sentence that says who or what a client is, for reports
 	Clients []Client
 }
 
@@ -55,14 +55,14 @@ func (p *Population) Split(s Split) []Client {
 	return out
 }
 
-// Counts says how much there is in a part of a population.
+// Counts are the sizes of a part of a population.
 type Counts struct {
 	Clients int `json:"clients"`
 	Texts   int `json:"rows"`
 	Words   int `json:"words"`
 }
 
-// Count counts clients, their texts and the words of these as separated by white space.
+// Count counts clients, their texts and the words of the texts, separated by white space.
 func Count(clients []Client) Counts {
 	n := Counts{Clients: len(clients)}
 	for _, c := range clients {
@@ -83,8 +83,9 @@ func Texts(clients []Client) []string {
 	return out
 }
 
-// Tag identifies the population's content for those who have the key; without the key it reveals nothing: hex HMAC-SHA-256
-// over every client's fields and texts, in the order of the IDs. splits chooses the clients; none means all.
+// Tag identifies the population's content for the owner of the key, and reveals nothing without the key: hex
+// HMAC-SHA-256 over every client's fields and texts, in the order of the IDs. splits chooses the clients; none means
+// all.
 func (p *Population) Tag(key []byte, splits ...Split) string {
 	h := hmac.New(sha256.New, key)
 	sorted := slices.Clone(p.Clients)

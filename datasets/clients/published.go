@@ -13,9 +13,9 @@ import (
 	"popri/internal/parquetio"
 )
 
-// ReadPublishedJSON reads the layout of the published POPri code: a JSON file for each split, one object that maps a
-// client's ID to the list of its texts. An empty path leaves its split out. Clients keep the files' order. Errors name keys by
-// their number, from 0, and quote nothing.
+// ReadPublishedJSON reads the layout of the published POPri code: a JSON file for each split, with one object that maps
+// a client's ID to the list of its texts. An empty path leaves its split out. Clients keep the files' order. Errors
+// name keys by their number, from 0, and quote nothing.
 func ReadPublishedJSON(train, validation, test string) (*Population, error) {
 	p := &Population{Name: "published layout", Unit: "a client is one key of the JSON object"}
 	owner := map[string]string{}
@@ -48,7 +48,7 @@ func ReadPublishedJSON(train, validation, test string) (*Population, error) {
 	return p, nil
 }
 
-// parsePublished reads one object token by token, since a map would lose the order and hide keys that come twice.
+// parsePublished reads one object token by token, because a map would lose the order and hide duplicate keys.
 func parsePublished(content []byte, split Split) ([]Client, error) {
 	content = bom.Trim(content)
 	if !utf8.Valid(content) {
@@ -67,7 +67,7 @@ func parsePublished(content []byte, split Split) ([]Client, error) {
 		if err != nil {
 			return nil, fmt.Errorf("key %d: %w", key, place(err))
 		}
-		id := token.(string) // a key: the decoder lets nothing else through
+		id := token.(string) // a key: the decoder accepts nothing else here
 		if first, ok := b.index[id]; ok {
 			return nil, fmt.Errorf("key %d is the same client as key %d", key, first)
 		}
@@ -99,7 +99,7 @@ func parsePublished(content []byte, split Split) ([]Client, error) {
 	return b.finish(), nil
 }
 
-// place says where JSON is wrong. The decoder's own words can quote a value.
+// place says where JSON is wrong. The decoder's own message can quote a value.
 func place(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("a value of another type ends at byte %d of what follows the key", e.Offset)

@@ -7,33 +7,35 @@ import (
 )
 
 const (
-	// prefixWords is how many leading words two texts share to count as the same comment with small changes.
+	// prefixWords is the number of leading words that two texts share if they count as the same comment with small
+	// changes.
 	prefixWords = 8
-	// runWords is the length of a run of words that may not stand on both sides of a border.
+	// runWords is the length of a run of words that may not occur on both sides of a border.
 	runWords = 12
 )
 
-// Border keeps text from standing on both sides of a border: what has been added on the stricter side is recognised
-// in later text. Words are compared in lower case by their letters and digits alone, so that case, punctuation and
-// line breaks hide nothing. Make one with [NewBorder].
+// Border keeps text from occurring on both sides of a border: it recognises in later text what was added on the
+// stricter side. It compares words in lower case by their letters and digits alone, so that case, punctuation and line
+// breaks hide nothing. Make one with [NewBorder].
 type Border struct {
 	seed     maphash.Seed
 	prefixes map[uint64]struct{}
 	runs     map[uint64]struct{}
 }
 
-// NewBorder returns a border with nothing on its stricter side.
+// NewBorder returns a border whose stricter side is empty.
 func NewBorder() *Border {
 	return &Border{seed: maphash.MakeSeed(), prefixes: map[uint64]struct{}{}, runs: map[uint64]struct{}{}}
 }
 
-// Repeats reports whether text starts like a text added before: the same first words, or the same whole if shorter.
+// Repeats reports whether text begins like a text that was added before: the same first words, or the same whole if
+// shorter.
 func (b *Border) Repeats(text string) bool {
 	_, ok := b.prefixes[b.prefix(b.hashes(text))]
 	return ok
 }
 
-// Shares reports whether text repeats a text added before or shares a run of 12 words with one.
+// Shares reports whether text repeats a text that was added before, or shares a run of 12 words with one.
 func (b *Border) Shares(text string) bool {
 	words := b.hashes(text)
 	if _, ok := b.prefixes[b.prefix(words)]; ok {
@@ -47,7 +49,7 @@ func (b *Border) Shares(text string) bool {
 	return false
 }
 
-// Add puts text on the stricter side.
+// Add adds text to the stricter side.
 func (b *Border) Add(text string) {
 	words := b.hashes(text)
 	b.prefixes[b.prefix(words)] = struct{}{}
@@ -78,7 +80,7 @@ func combine(words []uint64) uint64 {
 	return h
 }
 
-// normalise lowers case and keeps letters and digits; whatever stands between separates words.
+// normalise lowers case and keeps letters and digits; everything else separates words.
 func normalise(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) &&

@@ -12,7 +12,7 @@ import (
 	"popri/datasets/clients"
 )
 
-// TextsPerClient is how many successive texts of one file a client has at most.
+// TextsPerClient is the largest number of successive texts of one file that a client has.
 const TextsPerClient = 4
 
 // Shares of the files of D, by hash of the path: up to trainShare train, and so on; the rest is public.
@@ -26,13 +26,13 @@ const (
 type Corpus struct {
 	Public    datasets.Public
 	Private   *clients.Population
-	GoVersion string // the release whose source was read, such as "go1.26.8": it decides every text and split
-	Root      string // where that source lies
+	GoVersion string // the release whose source was read, such as "go1.26.8", which decides every text and split
+	Root      string // where that source is
 }
 
-// Load reads the corpus from goroot, or where that is empty from the toolchain that built the program or that the go
-// command names. It takes a few seconds and is deterministic for a Go release. A tree that is not there gives an
-// error that is [ErrNoSource].
+// Load reads the corpus from goroot, or if that is empty, from the toolchain that built the program or that the go
+// command names. It takes a few seconds and is deterministic for a Go release. A missing tree gives an error that is
+// [ErrNoSource].
 func Load(goroot string) (*Corpus, error) {
 	root, err := findRoot(goroot)
 	if err != nil {
@@ -53,8 +53,8 @@ func Load(goroot string) (*Corpus, error) {
 	return c, nil
 }
 
-// split gives every file its part and removes what repeats: within a part near copies, across parts everything that
-// shares a run of words with a stricter part, in the order train, validation, test, public.
+// split assigns every file to its part and removes repetitions: near copies within a part, and across parts everything
+// that shares a run of words with a stricter part, in the order train, validation, test, public.
 func split(files []file) *Corpus {
 	parts := map[clients.Split][]file{}
 	for _, f := range files {
@@ -90,7 +90,7 @@ func split(files []file) *Corpus {
 	return c
 }
 
-// dedupe drops texts that a stricter part forbids and those that start like an earlier one of the same part.
+// dedupe drops texts that a stricter part forbids, and texts that begin like an earlier one of the same part.
 func dedupe(files []file, forbidden func(string) bool) []file {
 	seen := NewBorder()
 	var out []file
@@ -110,7 +110,7 @@ func dedupe(files []file, forbidden func(string) bool) []file {
 	return out
 }
 
-// cut makes clients of a file's texts, as equal in size as can be.
+// cut makes clients of a file's texts, of nearly equal size.
 func cut(f file, s clients.Split) []clients.Client {
 	n := (len(f.texts) + TextsPerClient - 1) / TextsPerClient
 	out := make([]clients.Client, n)
@@ -125,7 +125,7 @@ func cut(f file, s clients.Split) []clients.Client {
 	return out
 }
 
-// assign returns a file's split, or "" where it is public.
+// assign returns a file's split, or "" if the file is public.
 func assign(p string) clients.Split {
 	if !inDomain(p) {
 		return ""

@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// minWords is the shortest comment kept. Shorter ones ("returns true") say little and repeat everywhere.
+	// minWords is the length of the shortest comment that is kept. Shorter comments ("returns true") say little and
+	// occur everywhere.
 	minWords = 12
-	// minPlain is the share of plain words that prose has at least; below it stand tables, formulas and code.
+	// minPlain is the least share of plain words in prose; tables, formulas and code have less.
 	minPlain = 0.62
 	// MaxWords is the length of the longest text: about 64 tokens of a small vocabulary, the length of the samples.
 	MaxWords = 50
 )
 
-// prose turns one comment group into texts of minWords to MaxWords words, or none where it is not prose.
+// prose turns one comment group into texts of minWords to MaxWords words, or none if it is not prose.
 func prose(group *ast.CommentGroup) []string {
 	raw := group.Text() // without markers and //go: directives
 	if len(strings.Fields(raw)) < minWords || !utf8.ValidString(raw) || unwanted(raw) || isCode(raw) {
@@ -57,10 +58,10 @@ func unwanted(raw string) bool {
 	})
 }
 
-// isCode tells a comment that is Go code switched off: it parses as statements or declarations.
+// isCode recognises a comment that is disabled Go code: it parses as statements or declarations.
 func isCode(raw string) bool {
 	if !strings.ContainsAny(raw, "=(){};:") {
-		return false // prose never parses, so the parser need not be asked
+		return false // prose never parses, so the parser is not called
 	}
 	files := token.NewFileSet()
 	if _, err := parser.ParseFile(files, "", "package p\nfunc _() {\n"+raw+"\n}",
@@ -77,8 +78,8 @@ var (
 	docLink        = regexp.MustCompile(`(^|[\s("])\[(\*?\pL[\pL\pN_./]*)\]`)
 )
 
-// flatten keeps a comment's prose: indented code blocks, headings, rules and link definitions go, list markers and
-// the brackets of documentation links are taken off.
+// flatten keeps a comment's prose: it removes indented code blocks, headings, rules and link definitions, and strips
+// list markers and the brackets of documentation links.
 func flatten(raw string) string {
 	var kept []string
 	inList := false
@@ -98,7 +99,7 @@ func flatten(raw string) string {
 		case !indented:
 			inList = false
 		}
-		// What is indented and not the continuation of a list item is preformatted: code, examples, tables.
+		// An indented line that does not continue a list item is preformatted: code, examples, tables.
 		if words := strings.Fields(text); indented && (!inList && marker == "" || plainShare(words) < minPlain) {
 			continue
 		}
@@ -111,7 +112,7 @@ func flatten(raw string) string {
 	return prose
 }
 
-// plainShare is the share of words that are plain: letters, in lower case, with a leading capital or all capitals, with
+// plainShare is the share of plain words: letters in lower case, with a leading capital or all capitals, with
 // punctuation around them and hyphens or apostrophes between.
 func plainShare(words []string) float64 {
 	if len(words) == 0 {
@@ -149,7 +150,7 @@ func plain(word string) bool {
 	return lower > 0 || upper > 0
 }
 
-// spans cuts words into pieces of at most MaxWords, at ends of sentences where it can. A tail below minWords goes.
+// spans cuts words into pieces of at most MaxWords, at ends of sentences if possible. A rest below minWords is dropped.
 func spans(words []string) [][]string {
 	var out [][]string
 	for len(words) > MaxWords {

@@ -1,5 +1,5 @@
 // Package bert is the sentence encoder on libtorch: BERT (Devlin et al. 2018) with the mean of the tokens' last states,
-// scaled to unit length (Reimers and Gurevych 2019). Texts are encoded in batches of like length.
+// scaled to unit length (Reimers and Gurevych 2019). Texts of similar length form a batch.
 package bert
 
 import (
@@ -101,12 +101,12 @@ func (e *Encoder) Hash() string {
 }
 
 const (
-	batchTokens   = 1024 // padded tokens of a batch: enough for fast products, few enough to stay in the processor's cache
+	batchTokens   = 1024 // padded tokens of a batch: enough for fast products, few enough for the processor's cache
 	tokenizeTexts = 64   // texts that one task tokenizes
 )
 
-// Encode implements [embedding.Encoder]. The cut into batches depends on the texts alone, and each batch runs on one
-// thread, so that the same texts give the same bits on any number of threads.
+// Encode implements [embedding.Encoder]. The batches depend on the texts alone, and each batch runs on one thread, so
+// that the same texts give the same bits on any number of threads.
 func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	out := embedding.NewMatrix(len(texts), e.Dim())
 	ids := make([][]int32, len(texts))

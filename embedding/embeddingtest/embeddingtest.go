@@ -22,14 +22,14 @@ var Triples = [][3]string{
 }
 
 // Run checks that rows are unit vectors of Dim values, that they do not depend on the batch or on the time, that
-// near texts are closer than far ones, and that concurrent use is safe. tolerance is how far the same text may move
-// between batches (0 where the arithmetic does not depend on the batch).
+// similar texts are closer than others, and that concurrent use is safe. tolerance is the largest difference of a
+// text's row between batches (0 if the arithmetic does not depend on the batch).
 func Run(t *testing.T, e embedding.Encoder, tolerance float64) {
 	var texts []string
 	for _, triple := range Triples {
 		texts = append(texts, triple[:]...)
 	}
-	plain := len(texts) // the rest may hold nothing that the encoder knows
+	plain := len(texts) // the other texts may hold nothing that the encoder knows
 	texts = append(texts, "x", strings.Repeat("a very long text goes on and on ", 400), "ünïcödé – 日本語 🙂",
 		"broken \xff\xfe bytes", "A B\tC\nD")
 	encode := func(t *testing.T, texts ...string) embedding.Matrix {

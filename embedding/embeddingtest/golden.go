@@ -51,8 +51,8 @@ func strs(texts []text) []string {
 	return out
 }
 
-// Golden compares an encoder with the reference's embeddings. The weights of some folders are not part of the golden data:
-// $POPRI_MINILM names where they lie. Without it their ids are checked alone.
+// Golden compares an encoder with the reference's embeddings. The weights of some folders are not part of the golden
+// data: $POPRI_MINILM names their folder. Without it, only their ids are checked.
 func Golden(t *testing.T, open func(dir string) (embedding.Encoder, error)) {
 	root := golden.Root(t)
 	folders, err := filepath.Glob(filepath.Join(root, "embedding", "*", "meta.json"))

@@ -1,5 +1,5 @@
-// Package sentence reads the folder of a sentence encoder in the form of sentence-transformers: a BERT with its tokenizer,
-// mean pooling and unit length, as all-MiniLM-L6-v2 is one. What runs the network stands in packages of its own.
+// Package sentence reads the folder of a sentence encoder in the form of sentence-transformers: a BERT with its
+// tokenizer, mean pooling and unit length, such as all-MiniLM-L6-v2. Other packages run the network.
 package sentence
 
 import (
@@ -22,7 +22,7 @@ import (
 	"popri/tokenizer"
 )
 
-// Config is what of a BERT's config.json matters.
+// Config has the relevant fields of a BERT's config.json.
 type Config struct {
 	Vocab    int     `json:"vocab_size"`
 	Hidden   int     `json:"hidden_size"`
@@ -41,16 +41,16 @@ type Config struct {
 type Folder struct {
 	Dir       string
 	Config    Config
-	MaxTokens int    // longer texts are cut, the template's tokens included
+	MaxTokens int    // longer texts are cut; the template's tokens count
 	Hash      string // of configuration, tokenizer and weights, for cache keys
 
 	tokenizer      *tokenizer.Tokenizer
 	prefix, suffix []int32
 	files          *safetensors.Model
-	names          map[string]string // as BertModel names a tensor, to its name in the file
+	names          map[string]string // tensor name in BertModel to its name in the file
 }
 
-// Open reads a folder. What it asks for and the encoders do not do is refused by name.
+// Open reads a folder. A setting that the encoders do not support is refused by name.
 func Open(dir string) (*Folder, error) {
 	f := &Folder{Dir: dir, names: map[string]string{}}
 	if err := f.open(); err != nil {
@@ -87,7 +87,7 @@ func (f *Folder) open() error {
 	}
 	for _, name := range f.files.Names() {
 		as := strings.TrimPrefix(name, "bert.")
-		// Position numbers, and the part that classifies: mean pooling uses neither.
+		// Position numbers, and the classifying part: mean pooling uses neither.
 		if as == "embeddings.position_ids" || strings.HasPrefix(as, "pooler.") || strings.HasPrefix(as, "cls.") {
 			continue
 		}
@@ -96,7 +96,7 @@ func (f *Folder) open() error {
 	return f.hash()
 }
 
-// readJSON reads an optional file; a missing one leaves into as it is.
+// readJSON reads an optional file; a missing one leaves into unchanged.
 func (f *Folder) readJSON(name string, decode func([]byte) error) (found bool, err error) {
 	path := filepath.Join(f.Dir, name)
 	raw, err := os.ReadFile(path)
@@ -157,7 +157,7 @@ func (f *Folder) readConfig() error {
 		NormEps: 1e-12, Act: "gelu", Position: "absolute"}
 	c := &f.Config
 	found, err := f.readJSON("config.json", func(raw []byte) error {
-		// The type comes first: another model's fields would say little.
+		// The type is checked first: the fields of another model would only confuse.
 		var head struct {
 			Type string `json:"model_type"`
 		}
@@ -232,17 +232,17 @@ func (f *Folder) hash() error {
 // Close unmaps the weights.
 func (f *Folder) Close() error { return f.files.Close() }
 
-// Name says which encoder this is: "bert-6x384".
+// Name identifies the encoder: "bert-6x384".
 func (f *Folder) Name() string { return fmt.Sprintf("bert-%dx%d", f.Config.Layers, f.Config.Hidden) }
 
-// IDs returns the ids of a text as the model wants them, cut to MaxTokens.
+// IDs returns the ids of a text for the model, cut to MaxTokens.
 func (f *Folder) IDs(text string) []int32 {
 	ids := f.tokenizer.Encode(text)
 	ids = ids[:min(len(ids), f.MaxTokens-len(f.prefix)-len(f.suffix))]
 	return slices.Concat(f.prefix, ids, f.suffix)
 }
 
-// Tensor returns the float32 values of a tensor by the name that BertModel gives it. Its shape must be the given one.
+// Tensor returns the float32 values of a tensor by its name in BertModel. It must have the given shape.
 func (f *Folder) Tensor(name string, shape ...int) ([]float32, error) {
 	in, ok := f.names[name]
 	if !ok {
@@ -285,7 +285,7 @@ type Layer struct {
 	MLPNormW, MLPNormB   []float32
 }
 
-// Weights reads all tensors. A tensor that no part of the network takes is an error.
+// Weights reads all tensors. A tensor that no part of the network uses is an error.
 func (f *Folder) Weights() (*Weights, error) {
 	c := f.Config
 	h := c.Hidden

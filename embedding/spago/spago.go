@@ -1,5 +1,5 @@
 // Package spago is the sentence encoder of package bert in pure Go, on spago's matrices: for clients that have no
-// libtorch. It builds for every platform without cgo. Texts are laid one after another, so that nothing is padded.
+// libtorch. It builds for every platform without cgo. Texts are concatenated, so that no padding is needed.
 package spago
 
 import (

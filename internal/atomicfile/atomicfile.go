@@ -13,18 +13,18 @@ import (
 	"syscall"
 )
 
-// TempPrefix starts the name of every temporary file. A directory that a killed process left behind can be cleaned
-// by removing the files whose names start with it.
+// TempPrefix starts the name of every temporary file. After a killed process, a directory can be cleaned by removing
+// the files whose names start with it.
 const TempPrefix = ".tmp-"
 
-// bufferSize keeps small writes from becoming system calls; 256 KiB is past the point where a larger one is faster.
+// bufferSize keeps small writes from becoming system calls; a size above 256 KiB is no faster.
 const bufferSize = 256 << 10
 
-// serial tells apart the temporary files that one process has open for the same path.
+// serial distinguishes the temporary files that one process has open for the same path.
 var serial atomic.Uint64
 
-// Write replaces the file at path by what write writes. The file gets mode 0644 less the umask, or keeps the
-// permissions that it has. Errors name path; an error that write returns is wrapped and can be found by errors.Is.
+// Write replaces the file at path by the output of write. The file gets mode 0644 less the umask, or keeps its
+// permissions. Errors name path; an error of write is wrapped, so that errors.Is finds it.
 func Write(path string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -81,8 +81,8 @@ func WriteBytes(path string, content []byte) error {
 	})
 }
 
-// CreateBytes writes a new file with the given mode less the umask. A file that is there already stays as it is and gives
-// an error that is fs.ErrExist: of several processes that create one file, one wins.
+// CreateBytes writes a new file with the given mode less the umask. An existing file stays as it is and gives an error
+// that is fs.ErrExist: of several processes that create one file, one succeeds.
 func CreateBytes(path string, content []byte, mode fs.FileMode) error {
 	err := createBytes(path, content, mode)
 	if err != nil {
@@ -102,7 +102,7 @@ func createBytes(path string, content []byte, mode fs.FileMode) error {
 	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
-	// A link, unlike a renaming, replaces nothing. Some file systems have none.
+	// Unlike a rename, a link replaces nothing. Some file systems have no links.
 	if err := os.Link(temp.Name(), path); err != nil {
 		if _, there := os.Lstat(path); there == nil || errors.Is(err, fs.ErrExist) {
 			return fs.ErrExist
@@ -114,8 +114,8 @@ func createBytes(path string, content []byte, mode fs.FileMode) error {
 	return syncDir(dir)
 }
 
-// createTemp opens a new file beside the target. os.CreateTemp would give it mode 0600, which would make every file
-// that a run writes unreadable for a group; here the umask decides, as for any other new file.
+// createTemp opens a new file beside the target. os.CreateTemp would give it mode 0600, so that a group could read no
+// file of a run; here the umask decides, as for any other new file.
 func createTemp(dir, base string, mode fs.FileMode) (*os.File, error) {
 	for attempt := 0; ; attempt++ {
 		name := filepath.Join(dir, fmt.Sprintf("%s%s-%d-%d", TempPrefix, base, os.Getpid(), serial.Add(1)))
@@ -127,7 +127,7 @@ func createTemp(dir, base string, mode fs.FileMode) (*os.File, error) {
 	}
 }
 
-// SyncDir flushes a directory's entries, so that files created, renamed or removed in it stay so after a power cut.
+// SyncDir flushes a directory's entries, so that files created, renamed or removed in it remain so after a power cut.
 func SyncDir(dir string) error {
 	if err := syncDir(dir); err != nil {
 		return fmt.Errorf("syncing directory %s: %w", dir, err)

@@ -1,4 +1,4 @@
-// Package bom takes away the byte-order mark that some editors put before a UTF-8 text.
+// Package bom removes the byte-order mark that some editors put before a UTF-8 text.
 package bom
 
 import "bytes"

@@ -28,7 +28,7 @@ const Variable = "POPRI_KEY_FILE"
 // Size is the length of a key in bytes.
 const Size = 32
 
-// ErrKey marks a key file that cannot be read, written or understood. The user must mend it.
+// ErrKey marks a key file that cannot be read, written or understood. The user must correct it.
 var ErrKey = errors.New("key for tags of private data")
 
 // Path returns the file that holds the key.
@@ -43,7 +43,7 @@ func Path() (string, error) {
 	return filepath.Join(dir, "popri", "data.key"), nil
 }
 
-// Load returns the key and makes it if there is none.
+// Load returns the key and makes one if there is none.
 func Load() ([]byte, error) {
 	path, err := Path()
 	if err != nil {
@@ -56,7 +56,7 @@ func Load() ([]byte, error) {
 	if err := create(path); err != nil {
 		return nil, fmt.Errorf("%w: %w; set %s to a file that can be written", ErrKey, err, Variable)
 	}
-	return read(path) // another process may have been first
+	return read(path) // another process was faster
 }
 
 func read(path string) ([]byte, error) {
@@ -71,7 +71,7 @@ func read(path string) ([]byte, error) {
 	return key, nil
 }
 
-// create writes a new key. A key that is there already stays.
+// create writes a new key. An existing key stays.
 func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

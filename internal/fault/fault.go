@@ -1,5 +1,5 @@
-// Package fault tells errors that the user can correct from failures of the program. A command exits with another code for
-// the first kind. An error type of another package joins them by a method UserFault() bool.
+// Package fault distinguishes errors that the user can correct from failures of the program. A command exits with
+// another code for the first kind. An error type of another package joins them by a method UserFault() bool.
 package fault
 
 import (

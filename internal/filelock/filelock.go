@@ -1,7 +1,7 @@
 // Package filelock keeps a second process from working on the same files.
 //
-// The lock is the operating system's, on a file beside what it guards, so it goes with the process however that ends:
-// there are no stale locks to clean up. The file itself stays.
+// The operating system holds the lock, on a file beside the guarded ones, so the lock ends with the process however the
+// process ends: no stale locks remain. The file itself stays.
 package filelock
 
 import (
@@ -41,7 +41,7 @@ func Acquire(path string) (*Lock, error) {
 		}
 		return nil, fmt.Errorf("%s: %w (%s): wait until it ends or use another directory", path, ErrLocked, owner)
 	}
-	// The number only informs people; the lock holds even if it cannot be written, as on a full disk.
+	// The number only informs people; the lock is held even if the number cannot be written, as on a full disk.
 	if err := file.Truncate(0); err == nil {
 		_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}

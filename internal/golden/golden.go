@@ -1,8 +1,8 @@
-// Package golden finds the reference vectors that the TestGolden… tests compare with.
+// Package golden finds the reference vectors for the TestGolden… tests.
 //
-// The folder is the one that $POPRI_GOLDEN names, by default testdata/golden at the root of the repository.
-// Tests walk the lists inside the folder and name no case, number or size themselves, so that they check whatever
-// is there. A kind of case that no test understands yet must stand in [NotBuilt]; any other unknown kind fails.
+// The folder is the one that $POPRI_GOLDEN names, by default testdata/golden at the root of the repository. Tests read
+// the lists inside the folder and name no case, number or size themselves, so that they check every case that is there.
+// A kind of case without a test must stand in [NotBuilt]; any other unknown kind fails.
 package golden
 
 import (
@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// NotBuilt lists, as path.Match patterns, the kinds of cases that popri does not cover yet. `make golden` prints it.
-// It may only shrink.
+// NotBuilt lists, as path.Match patterns, the kinds of cases that popri does not cover yet. `make golden` prints it. It
+// may only shrink.
 var NotBuilt = []string{}
 
-// Root returns the folder of golden data. A folder that is named and missing is a failure, never a skip.
+// Root returns the folder of golden data. If the variable names a missing folder, the test fails; it is never skipped.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("POPRI_GOLDEN")
@@ -44,8 +44,8 @@ func ReadJSON(t testing.TB, path string, v any) {
 	}
 }
 
-// Unbuilt reports whether kind stands in [NotBuilt]. A test calls it for every kind that it finds and does not
-// handle: true means pass over it, false has already failed the test.
+// Unbuilt reports whether kind is in [NotBuilt]. A test calls it for every kind that it does not handle: true means to
+// ignore the kind, false has already failed the test.
 func Unbuilt(t testing.TB, kind string) bool {
 	t.Helper()
 	for _, pattern := range NotBuilt {
@@ -57,7 +57,8 @@ func Unbuilt(t testing.TB, kind string) bool {
 	return false
 }
 
-// Checked records that a test compared n cases of a kind. None is a failure: a check that saw nothing proves nothing.
+// Checked records that a test compared n cases of a kind. It fails for n = 0, because a test without cases proves
+// nothing.
 func Checked(t testing.TB, kind string, n int) {
 	t.Helper()
 	if n == 0 {

@@ -1,4 +1,4 @@
-// Package hfconfig reads the config.json of Hugging Face checkpoints so that nothing in it is silently ignored.
+// Package hfconfig reads the config.json of Hugging Face checkpoints and ignores no field silently.
 package hfconfig
 
 import (
@@ -14,8 +14,8 @@ import (
 	"popri/internal/quote"
 )
 
-// Fields that do not change what a model computes: bookkeeping, how it was initialised and trained (dropout is never
-// applied here), which of several equal computations another program chooses, and the defaults of its sampler.
+// Fields that do not change the model's computation: bookkeeping, initialisation and training (dropout is never applied
+// here), a program's choice between equal computations, and the defaults of its sampler.
 var harmless = map[string]bool{}
 
 func init() {
@@ -33,19 +33,19 @@ func init() {
 	}
 }
 
-// accepted are the fields that the user says do not matter.
+// accepted are the fields that the user declared irrelevant.
 var accepted atomic.Pointer[[]string]
 
-// Accept names the fields that [Decode] passes over although it does not know them, in the whole program: the user's
-// word that they do not change what a model computes. It replaces the names of an earlier call.
+// Accept names unknown fields that [Decode] ignores, in the whole program: the user declares that they do not change
+// the model's computation. It replaces the names of an earlier call.
 func Accept(names ...string) {
 	names = slices.Clone(names)
 	accepted.Store(&names)
 }
 
 // Decode reads the fields that the struct into names by its json tags. Any other field must be bookkeeping (it begins
-// with an underscore), harmless (also those listed), accepted by the user or switched off; else it is refused by name,
-// since ignoring it could change the model.
+// with an underscore), harmless (also the listed ones), accepted by the user or switched off. Otherwise it is refused
+// by name, because ignoring it could change the model.
 func Decode(raw []byte, into any, alsoHarmless ...string) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return quote.JSON(err)

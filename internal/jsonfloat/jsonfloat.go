@@ -1,4 +1,4 @@
-// Package jsonfloat writes an infinite number to JSON, which has none.
+// Package jsonfloat writes infinite numbers, which JSON lacks.
 package jsonfloat
 
 import (
@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Float is a float64 that JSON holds as the string "inf" where it is +Inf.
+// Float is a float64 that becomes the string "inf" in JSON if it is +Inf.
 type Float float64
 
 // MarshalJSON writes a number, or "inf". NaN and -Inf are errors.

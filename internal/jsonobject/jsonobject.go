@@ -1,5 +1,5 @@
-// Package jsonobject reads one JSON object so that nothing in it is silently replaced: encoding/json keeps the last of two
-// equal names, takes names in any case, and puts U+FFFD where bytes are no text.
+// Package jsonobject reads one JSON object without silent changes: encoding/json keeps the last of two equal names,
+// accepts names in any case, and puts U+FFFD for bytes that are not UTF-8.
 package jsonobject
 
 import (
@@ -13,8 +13,7 @@ import (
 	"popri/internal/quote"
 )
 
-// Fields returns the fields of an object. Ill-formed UTF-8, a name that stands twice and anything after the object are
-// errors.
+// Fields returns the fields of an object. Ill-formed UTF-8, a duplicate name and anything after the object are errors.
 func Fields(raw []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(raw) {
 		return nil, fmt.Errorf("not UTF-8: byte %d of %d is ill-formed", illFormed(raw), len(raw))
@@ -36,7 +35,7 @@ func Fields(raw []byte) (map[string]json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		name := token.(string) // a name: the decoder lets nothing else through
+		name := token.(string) // a name: the decoder accepts nothing else here
 		if _, twice := fields[name]; twice {
 			return nil, quote.Errorf("%q stands twice", name)
 		}
@@ -55,7 +54,7 @@ func Fields(raw []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// illFormed returns the place of the first byte that is no text.
+// illFormed returns the index of the first byte that is not UTF-8.
 func illFormed(raw []byte) int {
 	for at := 0; at < len(raw); {
 		r, size := utf8.DecodeRune(raw[at:])

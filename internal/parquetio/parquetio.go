@@ -22,7 +22,7 @@ import (
 	"popri/internal/quote"
 )
 
-// ErrFormat marks errors that lie in a file's content: not Parquet, damaged, or not of the wanted schema.
+// ErrFormat marks errors in a file's content: not Parquet, damaged, or of another schema.
 var ErrFormat = fault.User(errors.New("bad file"))
 
 // Cell is one string of a column.
@@ -31,12 +31,12 @@ type Cell struct {
 	Null  bool
 }
 
-// A column may hold spareBytes and expansion times the file's size when it is decoded. Text is compressed to a tenth at
-// best, and a dictionary of repeated texts gains some more; beyond it a small file would be read for minutes.
+// A decoded column may have spareBytes plus expansion times the file's size. Text is compressed to a tenth at best, and
+// a dictionary of repeated texts gains a little more; without a limit, a small file could take minutes to read.
 const (
 	spareBytes = 256 << 20
 	expansion  = 16
-	// valueBytes is what a value counts beside its bytes: a file may claim billions of empty ones in a few bytes.
+	// valueBytes is the cost of a value besides its bytes: a file may claim billions of empty values in a few bytes.
 	valueBytes = 16
 )
 
@@ -93,7 +93,7 @@ func Open(path string) (f *File, err error) {
 	return f, nil
 }
 
-// checkFrame looks at the magic bytes and at the footer's length before the library trusts either.
+// checkFrame checks the magic bytes and the footer's length before the library uses either.
 func checkFrame(r io.ReaderAt, size int64) error {
 	const magic = "PAR1"
 	var head, tail [8]byte
@@ -119,7 +119,7 @@ func checkFrame(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// checkExtents refuses metadata that point outside the file or claim more values than it may hold.
+// checkExtents refuses metadata that point outside the file or claim more values than it can hold.
 func (f *File) checkExtents(size int64) error {
 	var rows int64
 	for i, group := range f.parquet.Metadata().RowGroups {
@@ -155,7 +155,7 @@ func (f *File) Close() error { return f.handle.Close() }
 // Rows returns the number of rows.
 func (f *File) Rows() int64 { return f.parquet.NumRows() }
 
-// Metadata returns the value of a key of the file's own metadata, "" if it is not there.
+// Metadata returns the value of a key of the file's own metadata, "" if it is missing.
 func (f *File) Metadata(key string) string {
 	value, _ := f.parquet.Lookup(key)
 	return value
@@ -170,8 +170,8 @@ func (f *File) Columns() []string {
 	return names
 }
 
-// describeColumns lists the names that look like names. Others may be data: a table without a header line gets its first
-// row as names from some programs.
+// describeColumns lists the names that look like names. Others may be data: some programs take the first row of a table
+// without a header line as names.
 func (f *File) describeColumns() string {
 	names := f.Columns()
 	for i, name := range names {
@@ -238,7 +238,7 @@ func (f *File) Lists(name string) ([][]Cell, error) {
 	return lists, nil
 }
 
-// leaf is a column of byte arrays and what its levels mean.
+// leaf is a column of byte arrays with the meaning of its levels.
 type leaf struct {
 	name           string
 	index          int
@@ -285,8 +285,8 @@ func (f *File) leaf(name string, list bool) (leaf, error) {
 	return l, nil
 }
 
-// isString reports whether values of the type are strings. The logical type comes first: a column without children that a
-// damaged file calls a list or a map has no kind.
+// isString reports whether values of the type are strings. The logical type is checked first: a column without children
+// that a damaged file calls a list or a map has no kind.
 func isString(t parquet.Type) bool {
 	if logical := t.LogicalType(); logical != nil {
 		switch logical.Value.(type) {

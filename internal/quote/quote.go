@@ -1,4 +1,4 @@
-// Package quote shows values of files in errors, cut to a length that a terminal line holds.
+// Package quote shows values of files in errors, cut to a length that fits a terminal line.
 package quote
 
 import (
@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Most is the length in characters from which on values are cut.
+// Most is the length in characters above which values are cut.
 const Most = 80
 
 // Text quotes a text as Go does. A text of more than [Most] characters is cut, and its length stands behind it.
@@ -33,13 +33,13 @@ func Raw[T ~string | ~[]byte](value T) string {
 	return fmt.Sprintf("%s… (%d bytes)", head, len(value))
 }
 
-// Errorf is fmt.Errorf with every text that %q shows cut as [Text] cuts it, and those of a list.
+// Errorf is fmt.Errorf, except that texts for %q are cut as by [Text], also in lists.
 func Errorf(format string, args ...any) error { return fmt.Errorf(format, values(args)...) }
 
-// Sprintf is fmt.Sprintf with every text that %q shows cut as [Text] cuts it, and those of a list.
+// Sprintf is fmt.Sprintf, except that texts for %q are cut as by [Text], also in lists.
 func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, values(args)...) }
 
-// JSON cuts what the decoder of JSON quotes in an error: numbers and the names of fields.
+// JSON cuts the numbers and field names that the decoder of JSON quotes in an error.
 func JSON(err error) error {
 	const unknown = "json: unknown field "
 	if e, ok := err.(*json.UnmarshalTypeError); ok {
@@ -85,7 +85,7 @@ func (v value) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), string(v))
 }
 
-// List joins texts with commas and cuts the list after so many entries.
+// List joins texts with commas and cuts the list after the given number of entries.
 func List(texts []string, most int) string {
 	shown := make([]string, 0, min(len(texts), most))
 	for _, t := range texts[:min(len(texts), most)] {

@@ -19,7 +19,7 @@ func New(seed uint64, path ...string) *rand.Rand {
 	return rand.New(rand.NewChaCha8(key(seed, path)))
 }
 
-// Seed returns a 64-bit seed for the stream that seed and path name, for libraries that take no generator.
+// Seed returns a 64-bit seed for the stream that seed and path name, for libraries that accept no generator.
 func Seed(seed uint64, path ...string) uint64 {
 	k := key(seed, append(path[:len(path):len(path)], "seed"))
 	return binary.LittleEndian.Uint64(k[:])

@@ -23,7 +23,7 @@ func Write[T any](path string, rows []T) error {
 	})
 }
 
-// Read reads a file of rows. A file that is not there is fs.ErrNotExist; one that is damaged is named.
+// Read reads a file of rows. A missing file gives fs.ErrNotExist; the error of a damaged file names it.
 func Read[T any](path string) (rows []T, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -17,8 +17,8 @@ import (
 
 const gotchModule, gotchVersion = "github.com/sugarme/gotch", "v0.9.1"
 
-// prepareGotch copies the bindings out of the module cache (Go forbids to change them there) with cgo flags for the
-// chosen libtorch. The copy's name holds a hash of everything it depends on.
+// prepareGotch copies the bindings out of the module cache (Go forbids changing them there) with cgo flags for the
+// chosen libtorch. The copy's name holds a hash of everything that it depends on.
 func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 	flags, err := cgoFlags(torch)
 	if err != nil {
@@ -45,7 +45,7 @@ func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	// Only the raw bindings are used. The higher layers of gotch stay out, and with them their dependencies.
+	// Only the raw bindings are used; the higher layers of gotch would bring further dependencies.
 	if err := copyTree(filepath.Join(module.Dir, "libtch"), filepath.Join(tmp, "libtch")); err != nil {
 		return "", err
 	}
@@ -88,7 +88,7 @@ func cgoFlags(torch libtorch) (string, error) {
 	}
 	link := "-ltorch_cpu -lc10 -lstdc++"
 	if _, err := os.Stat(filepath.Join(torch.lib(), "libtorch_cuda.so")); err == nil {
-		// Nothing calls the CUDA library by name: it registers its kernels when it is loaded.
+		// Nothing calls the CUDA library by name: loading it registers its kernels.
 		link = "-Wl,--no-as-needed -ltorch_cuda -lc10_cuda -Wl,--as-needed " + link
 	}
 	return fmt.Sprintf(`package libtch
@@ -125,8 +125,8 @@ var (
 	function = regexp.MustCompile(`^(void|tensor \*|tensor|int|int64_t|double|bool|char \*)\s*\*?(atg?_\w+)\(`)
 )
 
-// stubMissing compiles the wrappers against another libtorch than the one that gotch is written for, and gives every
-// wrapper that the compiler refuses a body that reports so when it is called.
+// stubMissing compiles the wrappers against a libtorch other than the one that gotch is written for. A wrapper that the
+// compiler refuses gets a body that reports this when it is called.
 func stubMissing(dir, cxx string, torch libtorch) error {
 	path := filepath.Join(dir, "torch_api_generated.cpp.h")
 	stubbed := 0
@@ -197,7 +197,8 @@ func writeWorkspace(root, gotch string) error {
 	return os.Rename(tmp, path)
 }
 
-// lock keeps two set-ups of the same user from working in the cache at once. The kernel drops it with the process.
+// lock keeps two set-ups of the same user from working in the cache at once. The kernel releases it when the process
+// ends.
 func lock(cache string) (func(), error) {
 	f, err := os.OpenFile(filepath.Join(cache, "setup.lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// problem is something that the user can mend; it is printed without a stack of wrapping.
+// problem is something that the user can correct; it is printed without the wrapping errors.
 type problem struct{ what, cure string }
 
 func (p problem) Error() string {
@@ -116,7 +116,7 @@ func cacheDir() (string, error) {
 	return dir, nil
 }
 
-// describe adds what a failed command wrote to its standard error.
+// describe adds the standard error of a failed command.
 func describe(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

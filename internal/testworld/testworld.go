@@ -28,7 +28,7 @@ import (
 	"popri/tokenizer"
 )
 
-// Main does a package's tests under a key of their own, see datakey.UseTemporary, and returns the exit code. Packages whose
+// Main runs a package's tests under their own key, see datakey.UseTemporary, and returns the exit code. Packages whose
 // tests begin runs call it in TestMain.
 func Main(m *testing.M) int {
 	remove, err := datakey.UseTemporary()
@@ -39,7 +39,7 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// World is where everything lies.
+// World has the paths of its files.
 type World struct {
 	Dir       string
 	Private   string // Parquet file of 30 train, 5 validation and 8 test clients

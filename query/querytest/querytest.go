@@ -14,18 +14,18 @@ import (
 // Make makes the query under test about samples, unit vectors of [Dim] values.
 type Make func(samples embedding.Matrix) (query.Query, error)
 
-// Dim is the length of the embeddings, and Samples how many of them a query is made about.
+// Dim is the length of the embeddings, and Samples the number of samples of a query.
 const (
 	Dim     = 6
 	Samples = 40
 )
 
-// slack is what rounding may add to a norm, as a share of the bound: what package noise allows for it.
+// slack is the rounding error of a norm, as a share of the bound, that package noise allows.
 const slack = 1e-9
 
-// Run checks, over ordinary and adversarial clients and samples, that a client's vector keeps its bound, that the fast sum
-// is the sum of the clients' vectors, that no client moves it by more than the bound, and that a client without texts
-// answers zeros.
+// Run checks, over ordinary and adversarial clients and samples, that a client's vector keeps its bound, that the fast
+// sum is the sum of the clients' vectors, that no client moves it by more than the bound, and that a client without
+// texts answers zeros.
 func Run(t *testing.T, make Make) {
 	t.Helper()
 	for name, samples := range worlds() {
@@ -38,7 +38,7 @@ func Run(t *testing.T, make Make) {
 		}
 		for kind, clients := range crowds(samples) {
 			if !q.NeedsTexts() {
-				clients.Texts, clients.Offsets = embedding.Matrix{}, nil // the means must do
+				clients.Texts, clients.Offsets = embedding.Matrix{}, nil // the query uses the means only
 			}
 			check(t, name+", "+kind, q, clients)
 		}
@@ -90,7 +90,7 @@ func check(t *testing.T, name string, q query.Query, clients query.Clients) {
 	}
 }
 
-// refusals: values that are no numbers, and embeddings of another length, are errors.
+// refusals: values that are not finite, and embeddings of another length, are errors.
 func refusals(t *testing.T, make Make) {
 	t.Helper()
 	q, err := make(worlds()["random"])
@@ -137,7 +137,7 @@ func worlds() map[string]embedding.Matrix {
 	return out
 }
 
-// crowds are clients of several kinds, seen from the samples.
+// crowds are clients of several kinds, relative to the samples.
 func crowds(samples embedding.Matrix) map[string]query.Clients {
 	r := rand.New(rand.NewPCG(3, 4))
 	out := map[string]query.Clients{}

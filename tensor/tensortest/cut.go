@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// SortedCut says which ids top-k k and then top-p p leave of a row of logits, by sorting all of them.
+// SortedCut returns the ids that top-k k and then top-p p keep of a row of logits, by sorting all of them.
 func SortedCut(row []float32, k int, p, temperature float64) map[int]bool {
 	ids := make([]int, len(row))
 	for i := range ids {

@@ -1,4 +1,4 @@
-// Package symbols tells tests whether the running program brings an allocator of its own.
+// Package symbols lets tests check whether the running program has its own allocator.
 package symbols
 
 import (

@@ -8,7 +8,7 @@ import (
 	"popri/tensor"
 )
 
-// Cases are the tensors of a file of golden data.
+// Cases are the tensors of a golden file.
 type Cases struct {
 	t    testing.TB
 	file *safetensors.File
@@ -28,7 +28,7 @@ func Open(t testing.TB, path string) Cases {
 // Has reports whether the file has a tensor of that name.
 func (c Cases) Has(name string) bool { _, ok := c.file.Tensor(name); return ok }
 
-// Load copies a tensor into the scope. A name that is not there, or another type than float32, int64 and uint8, fails.
+// Load copies a tensor into the scope. A missing name, or a type other than float32, int64 and uint8, fails the test.
 func (c Cases) Load(s *tensor.Scope, name string) tensor.Tensor {
 	c.t.Helper()
 	x, ok := c.file.Tensor(name)
