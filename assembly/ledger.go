@@ -20,7 +20,7 @@ import (
 	"popri/rundir"
 )
 
-// Budget is what a run may spend, and on whom.
+// Budget is what a run may spend, and whom it protects.
 func Budget(c configs.Config, p *clients.Population) (ledger.Budget, error) {
 	key, err := datakey.Load()
 	if err != nil {
@@ -48,7 +48,7 @@ func continued(c configs.Config) string {
 	return old
 }
 
-// Plan checks, before anything is written, that a new run's budget makes sense and that its rounds fit in it. It returns
+// Plan checks, before anything is written, that a new run's budget is valid and that its rounds fit in it. It returns
 // the noise multiplier.
 func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 	if err := b.Validate(); err != nil {
@@ -56,7 +56,7 @@ func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 	}
 	var before []ledger.Entry
 	if old := continued(c); old != "" {
-		// The old ledger takes no more once it is continued, so what it left must suffice.
+		// The old ledger accepts no more charges once it is continued, so its remaining budget must suffice.
 		record, err := ledger.Inspect(old)
 		if errors.Is(err, fs.ErrNotExist) {
 			return 0, fault.Userf("privacy.continues: %w", err)
@@ -69,8 +69,8 @@ func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 	return Calibrate(c, b, before)
 }
 
-// OpenLedger opens the ledger of the run in dir and checks that it is for the same budget, or makes it. Only a run without
-// any round may lack one: else what was released would be forgotten.
+// OpenLedger opens the ledger of the run in dir and checks that it has the same budget, or makes the ledger. Only a run
+// without any round may lack one: otherwise releases would be forgotten.
 func OpenLedger(c configs.Config, dir string, want ledger.Budget) (l *ledger.Ledger, err error) {
 	path, rounds := filepath.Join(dir, rundir.Ledger), filepath.Join(dir, rundir.Rounds)
 	missing := !rundir.Has(dir, rundir.Ledger)
@@ -119,8 +119,9 @@ func Inherited(l *ledger.Ledger) []ledger.Entry {
 	return inherited
 }
 
-// Calibrate returns the noise multiplier of the run's releases: the one that is set, or what the method makes of the least
-// with which all rounds fit what earlier runs left of the budget. Rounds that this run has made are no reason to change it.
+// Calibrate returns the noise multiplier of the run's releases: the configured one, or the method's choice from the
+// least multiplier with which all rounds fit the budget that earlier runs left. The rounds that this run has made do
+// not change it.
 func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float64, error) {
 	if c.Privacy.NoiseMultiplier > 0 {
 		return c.Privacy.NoiseMultiplier, nil
@@ -132,20 +133,20 @@ func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float6
 	return sigma, err
 }
 
-// needed is the least noise multiplier with which all rounds fit what is left of the budget.
+// needed is the least noise multiplier with which all rounds fit the remaining budget.
 func needed(c configs.Config, b ledger.Budget, before []ledger.Entry) (float64, error) {
 	each := ledger.Entry{Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
 	if each.Sampling == ledger.Poisson {
 		each.SamplingRate = float64(c.Fed.ClientsPerRound) / float64(b.Clients)
 	}
 	plan := accountant.Plan{Before: ledger.Events(b, before), Each: each.Event(b)}
-	plan.Each.Count = methods.Of(c).RoundsOf(c)
+	plan.Each.Count = methods.Of(c).ReleasesOf(c)
 	a := ledger.Accountant(b, append(before, each))
 	sigma, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
 	if err != nil || len(before) == 0 {
 		return sigma, err
 	}
-	// What rounding left over of a spent budget pays for no round that is worth asking for.
+	// The remainder that rounding leaves of a spent budget does not pay for a useful round.
 	plan.Before = nil
 	fresh, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
 	if err == nil && sigma > mostNoise*fresh {
@@ -156,5 +157,5 @@ func needed(c configs.Config, b ledger.Budget, before []ledger.Entry) (float64, 
 	return sigma, err
 }
 
-// mostNoise is by how much a run that continues a ledger may need more noise than one that has the budget to itself.
+// mostNoise bounds the noise of a run that continues a ledger, relative to a run with the whole budget.
 const mostNoise = 30

@@ -17,11 +17,11 @@ import (
 	"popri/rundir"
 )
 
-// Figure is what one accountant says.
+// Figure is one accountant's ε.
 type Figure struct {
 	Name    string  `json:"name"`
 	Epsilon float64 `json:"-"`
-	// Unknown says why the accountant has no bound for these charges; "" where it has.
+	// Unknown says why the accountant has no bound for these charges; "" if it has one.
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type Report struct {
 	Dir    string
 	Record ledger.Record
 	Facts  guarantee.Facts
-	// Spent is ε by every accountant, at the budget's δ; Decides names the one that the ledger goes by.
+	// Spent is ε by every accountant, at the budget's δ; Decides names the accountant that the ledger uses.
 	Spent    []Figure
 	Decides  string
 	Epsilon  float64 // by that one
@@ -40,34 +40,42 @@ type Report struct {
 	Bound float64
 	// Head is the hash of the ledger's last line, to be kept elsewhere: see [Options].
 	Head string
-	// Noise is the test of each release's noise, NoisePooled that of all together; NoiseUntested says of which releases
-	// there is none, and why.
+	// Noise is the test of each release's noise, and NoisePooled the test of all together. NoiseUntested names the
+	// releases without a test and says why.
 	Noise         []NoiseTest
 	NoisePooled   *NoiseTest
 	NoiseUntested []string
-	// Problems are what does not fit: with any, the statement cannot be signed.
+	// Problems are the contradictions that were found: with any, the statement cannot be signed.
 	Problems []string
-	// Warnings are what takes somebody or something out of the guarantee.
+	// Warnings name who or what is outside of the guarantee.
 	Warnings []string
 
 	options Options
 	found   []foundRelease
+	// unreleased has a file of each round that was made after a release and has none beside it.
+	unreleased []string
 }
 
-// Options say what an audit knows beside the run's folder.
+// Options are what an audit knows besides the run's folder.
 type Options struct {
-	// Rounds gives a round's samples as the run's encoder sees them, for the test of the noise; nil leaves that out. An
-	// error says why a round cannot be tested.
+	// Rounds gives a round's samples as vectors of the run's encoder, for the test of the noise; nil leaves the test
+	// out. An error says why a round cannot be tested.
 	Rounds func(round int) (Round, error)
-	// Head is the hash of a line that the ledger had, or the first [LeastHead] or more digits of it; "" for none. A ledger
+	// Head is the hash of an earlier line of the ledger, or its first [LeastHead] or more digits; "" for none. A ledger
 	// that was rolled back together with its head file lacks the line.
 	Head string
-	// Query gives what a run with a configuration asks its clients and the norm bound of their vectors, to be compared with
-	// the releases; nil leaves that out.
-	Query func(configs.Config) (name string, bound float64)
+	// Expect gives what a configuration's clients are asked, to compare with the releases; nil leaves the comparison out.
+	Expect func(configs.Config) Expected
 }
 
-// LeastHead is how many digits of a hash tell lines apart.
+// Expected is what a run asks its clients.
+type Expected struct {
+	Query string
+	Bound float64 // the norm that no client's vector exceeds
+	Once  bool    // the release of round 1 serves all rounds
+}
+
+// LeastHead is the number of digits that identify a line.
 const LeastHead = 12
 
 // Validate returns an error that names the bad value.
@@ -78,11 +86,11 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Sound reports whether everything fits.
+// Sound reports whether no problem was found.
 func (r *Report) Sound() bool { return len(r.Problems) == 0 }
 
-// Run audits a run's folder. An error means that it could not be read; what does not fit is in Problems, damage to the
-// ledger included.
+// Run audits a run's folder. An error means that the folder could not be read. Contradictions are in Problems, damage
+// to the ledger included.
 func Run(dir string, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -112,6 +120,9 @@ func Run(dir string, o Options) (*Report, error) {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	r.configuration()
+	for _, name := range r.unreleased {
+		r.problem("%s was made after a release that is not on disk: what it used cannot be checked.", name)
+	}
 	if err := r.testNoise(o.Rounds); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
@@ -123,10 +134,10 @@ func (r *Report) problem(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
-// tolerance is how far totals may differ that were computed by other versions of the accountants.
+// tolerance is the largest accepted difference of totals that other versions of the accountants computed.
 const tolerance = 1e-3
 
-// recompute asks every accountant, and compares the totals that stand in the ledger.
+// recompute asks every accountant, and compares the results with the totals in the ledger.
 func (r *Report) recompute() error {
 	b, entries := r.Record.Budget, r.Record.Entries
 	events := ledger.Events(b, entries)
@@ -148,7 +159,7 @@ func (r *Report) recompute() error {
 	if !(r.Epsilon <= b.Epsilon) {
 		r.problem("The charges come to ε = %s, more than the budget of %g.", accountant.RoundUp(r.Epsilon, 6), b.Epsilon)
 	}
-	// Totals of sampled rounds take a transform each: of long runs some are checked, and the last.
+	// The total of a sampled round needs a Fourier transform. Of long runs, some totals and the last one are checked.
 	every := 1
 	if r.Decides == (accountant.PLD{}).Name() {
 		every = max(1, len(entries)/50)
@@ -169,7 +180,7 @@ func (r *Report) recompute() error {
 	return nil
 }
 
-// releases looks at what lies on disk.
+// releases compares the releases on disk with the charges.
 func (r *Report) releases() error {
 	b := r.Record.Budget
 	charged, seen := map[string]ledger.Entry{}, map[string]bool{}
@@ -224,7 +235,7 @@ func (r *Report) releases() error {
 			}
 		}
 		if after != "" && !released {
-			r.problem("%s was made after a release that is not on disk: what it used cannot be checked.", after)
+			r.unreleased = append(r.unreleased, after)
 		}
 	}
 	for i, e := range r.Record.Entries {
@@ -237,12 +248,12 @@ func (r *Report) releases() error {
 	return nil
 }
 
-// consequence reports whether a file of a round is made from the round's release.
+// consequence reports whether a file of a round is computed from the round's release.
 func consequence(name string) bool {
 	return slices.Contains([]string{"pairs.parquet", "adapter", "selection.parquet", "metrics.json"}, name)
 }
 
-// compare holds a release against its charge.
+// compare compares a release with its charge.
 func (r *Report) compare(name string, found *release.Release, e ledger.Entry, b ledger.Budget) {
 	r.Query, r.Bound = found.Query, found.Bound
 	if found.Round != e.Round || found.Query != e.Query || found.Sigma != e.Sigma || found.Sensitivity != e.Sensitivity ||

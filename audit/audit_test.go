@@ -138,13 +138,13 @@ func write(t *testing.T, path string, b []byte) {
 }
 
 // cosine is what these runs ask.
-func cosine(c configs.Config) (string, float64) {
-	return scoring.CosineName(scoring.Normalize(c.Scoring.Normalize)), c.Scoring.ClipNorm
+func cosine(c configs.Config) Expected {
+	return Expected{Query: scoring.CosineName(scoring.Normalize(c.Scoring.Normalize)), Bound: c.Scoring.ClipNorm}
 }
 
 func audited(t *testing.T, dir string) *Report {
 	t.Helper()
-	r, err := Run(dir, Options{Query: cosine})
+	r, err := Run(dir, Options{Expect: cosine})
 	if err != nil {
 		t.Fatal(err)
 	}

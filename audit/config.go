@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/rundir"
 )
 
-// configuration compares what the run was configured to be with its ledger and with the headers of its releases.
+// configuration compares the run's configuration with its ledger and with the headers of its releases.
 func (r *Report) configuration() {
 	path := filepath.Join(r.Dir, rundir.Config)
 	c, err := configs.Load(configs.LoadOptions{File: path})
@@ -40,15 +41,18 @@ func (r *Report) configuration() {
 	for _, v := range headerValues(c, b) {
 		r.compareHeaders(path, v)
 	}
-	if r.options.Query == nil {
+	if r.options.Expect == nil {
 		return
 	}
-	name, bound := r.options.Query(*c)
-	r.compareHeaders(path, headerValue{"query", name, func(f foundRelease) any { return f.release.Query }})
-	r.compareHeaders(path, headerValue{"norm bound", bound, func(f foundRelease) any { return f.release.Bound }})
+	e := r.options.Expect(*c)
+	r.compareHeaders(path, headerValue{"query", e.Query, func(f foundRelease) any { return f.release.Query }})
+	r.compareHeaders(path, headerValue{"norm bound", e.Bound, func(f foundRelease) any { return f.release.Bound }})
+	if first := func(f foundRelease) bool { return f.release.Round == 1 }; e.Once && slices.ContainsFunc(r.found, first) {
+		r.unreleased = nil
+	}
 }
 
-// headerValue is a value of the configuration that stands in every release's header too.
+// headerValue is a value of the configuration that every release's header states too.
 type headerValue struct {
 	key  string
 	says any

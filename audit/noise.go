@@ -19,11 +19,11 @@ type Round struct {
 	Key     string           // of the samples and their encoder, as in the release
 }
 
-// NoiseTest compares the noise of a release with what was charged for. Every true sum lies in the span of the samples'
-// vectors, so what a release has outside of it is noise alone: of n values with r dimensions in the span, the squared
-// length of that part, over the square of the noise's standard deviation, is χ²-distributed with n − r degrees of
-// freedom. Samples, encoder and release are all that it takes. Who has the clients' texts can put noise outside of the
-// span and none into it, which this test does not see.
+// NoiseTest compares the noise of a release with the charged noise. Every true sum lies in the span of the samples'
+// vectors, so the part of a release outside of the span is noise alone. For n values and a span of r dimensions, the
+// squared length of that part, divided by the noise's variance, is χ²-distributed with n − r degrees of freedom. The
+// test needs the samples, the encoder and the release only. It does not detect a forger who knows the clients' texts
+// and adds noise outside of the span but none inside.
 type NoiseTest struct {
 	Round     int     `json:"round,omitempty"` // 0 for all releases together
 	Samples   int     `json:"samples"`
@@ -32,27 +32,29 @@ type NoiseTest struct {
 	Statistic float64 `json:"statistic"`
 	// Ratio is the measured standard deviation of the noise over the charged one.
 	Ratio float64 `json:"ratio"`
-	// Less and More are the chances of a statistic as small and as large as this one, if the noise is as charged.
+	// Less and More are the probabilities of a statistic as small and as large as this one, if the noise is as charged.
 	Less float64 `json:"p_less"`
 	More float64 `json:"p_more"`
-	// Level is below which chance the test rejects, on either side.
+	// Level is the probability below which the test rejects, on either side.
 	Level float64 `json:"level"`
-	// Finds is the power: noise of this ratio to the charged one, or less, is found with a chance of 99 %.
+	// Finds is the power of the test: it detects noise of this ratio to the charged noise, or less, with a probability
+	// of 99 %.
 	Finds float64 `json:"finds_ratio"`
 }
 
 const (
-	// falseAlarms is the chance with which an honest run fails any of its noise tests: so small that a failure is one.
+	// falseAlarms is the probability that an honest run fails any of its noise tests. It is so small that a failure
+	// means a problem.
 	falseAlarms = 1e-6
-	// power is the chance with which the noise is found that [NoiseTest.Finds] tells of.
+	// power is the probability that [NoiseTest.Finds] refers to.
 	power = 0.99
 )
 
-// tooLittle and tooMuch tell of a statistic that noise as charged does not give.
+// tooLittle and tooMuch report a statistic that the charged noise does not give.
 func (n NoiseTest) tooLittle() bool { return n.Less < n.Level }
 func (n NoiseTest) tooMuch() bool   { return n.More < n.Level }
 
-// judge fills in what follows from the statistic, for one of so many tests.
+// judge computes the fields that follow from the statistic, for one of the given number of tests.
 func (n *NoiseTest) judge(tests int) {
 	freedom := float64(n.Freedom)
 	n.Level = falseAlarms / 2 / float64(tests)
@@ -77,7 +79,7 @@ func chiQuantile(freedom, p float64) float64 {
 	}
 }
 
-// testNoise tests the releases that were found, each and all together.
+// testNoise tests the releases, each and all together.
 func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 	if rounds == nil {
 		r.NoiseUntested = append(r.NoiseUntested, "any round: the samples' vectors were not given")
@@ -116,7 +118,7 @@ func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 	return nil
 }
 
-// reject names a test that failed.
+// reject adds a problem for a test that failed.
 func (r *Report) reject(what string, n NoiseTest) {
 	switch {
 	case n.tooLittle():
@@ -130,14 +132,15 @@ func (r *Report) reject(what string, n NoiseTest) {
 	}
 }
 
-// spanned is a query whose sums lie in a space of less dimensions than they have values.
+// spanned is a query whose sums have more values than dimensions.
 type spanned interface {
 	Project(noised []float64) ([]float64, error)
 	Len() int
 	Rank() int
 }
 
-// noiseOf measures the part of a release outside the span of the samples. Where that cannot be done, why says the reason.
+// noiseOf measures the part of a release outside the span of the samples. why gives the reason where that is
+// impossible.
 func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) (n NoiseTest, why string, err error) {
 	found := f.release
 	round, err := rounds(found.Round)
@@ -174,8 +177,8 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 	return n, "", nil
 }
 
-// otherKey compares the samples and the encoder with those of the release. Other samples do not fit; another encoder, as
-// on another machine, only leaves the noise untested.
+// otherKey compares the samples and the encoder with those of the release. Other samples are a contradiction; another
+// encoder, as on another machine, only leaves the noise untested.
 func (r *Report) otherKey(f foundRelease, round Round) (why string) {
 	if f.release.Key == round.Key {
 		return ""
@@ -209,7 +212,7 @@ func (r *Report) NoiseWords() []string {
 	return out
 }
 
-// single is the least that the tests of single releases find.
+// single is the best ratio that the tests of single releases detect.
 func (r *Report) single() string {
 	least := math.Inf(1)
 	for _, n := range r.Noise {
@@ -220,7 +223,7 @@ func (r *Report) single() string {
 
 const otherSamples = "its release is for other samples"
 
-// reasons are why the noise of some rounds is untested, in the order in which they come up.
+// reasons are the reasons why the noise of some rounds is untested, in the order of their first occurrence.
 type reasons []struct {
 	why    string
 	rounds []string

@@ -27,6 +27,7 @@ type Config struct {
 	LoRA       LoRA       `yaml:"lora"`
 	DPO        DPO        `yaml:"dpo"`
 	Trainer    Trainer    `yaml:"trainer"`
+	Warmup     Warmup     `yaml:"warmup"`
 	Synthetic  Synthetic  `yaml:"synthetic"`
 	Downstream Downstream `yaml:"downstream"`
 	Eval       Eval       `yaml:"eval"`
@@ -49,16 +50,31 @@ type Trainer struct {
 	Rounds int `yaml:"rounds"`
 }
 
+// Warmup says how the adapters are trained before the first round, on the public texts that are most relevant to the
+// clients (public_selection). It needs scoring.release "once" and costs no privacy.
+type Warmup struct {
+	// Steps is the number of updates. Default 0, no warm-up.
+	Steps int `yaml:"steps"`
+	// Batch is the number of texts of an update. Default 32; all of them are in memory at once.
+	Batch int `yaml:"batch"`
+	// LearningRate is AdamW's constant learning rate, above 0. Default 5e-4; large models need about a tenth.
+	LearningRate float64 `yaml:"learning_rate"`
+}
+
 // Synthetic says what the run produces.
 type Synthetic struct {
-	// Texts is the number of texts of the synthetic set. Default 12000. More cost time and no privacy.
+	// Texts is the number of texts that the model writes. Default 12000. More cost time and no privacy.
 	Texts int `yaml:"texts"`
+	// PublicTexts is the number of rows of the synthetic set that are public texts, the most relevant to the clients
+	// (public_selection). It needs scoring.release "once". Default 0, none.
+	PublicTexts int `yaml:"public_texts"`
 	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text, so
 	// 1 takes twice the time and gives slightly more variety.
 	Samples int `yaml:"samples"`
-	// Examples says which texts the prompts of the synthetic set quote: "public" texts, as in the rounds and in the paper,
-	// or "scored", the tenth of all rounds' samples with the highest noised scores. Quoting these costs no privacy, because
-	// the scores are already charged; the texts become more like them and less varied. Default "public".
+	// Examples says which texts the prompts of the synthetic set quote: "public" texts, as in the rounds and in the paper;
+	// "relevant", the public texts that are most relevant to the clients (see generate.quote); or "scored", the tenth of all
+	// rounds' samples with the highest noised scores. Quoting these costs no privacy, because the scores are already charged;
+	// the texts become more like them and less varied. Default "public".
 	Examples string `yaml:"examples"`
 	// Temperature is as in generate. Default 0.9, which gives slightly more correct and less varied text than 1.
 	Temperature float64 `yaml:"temperature"`

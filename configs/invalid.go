@@ -55,7 +55,7 @@ func nearest(key string) string {
 	last := func(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 	best, distance := "", 0
 	for _, known := range keys {
-		// A key in the wrong section, or without one, is near too.
+		// A key in the wrong section, or without one, is also near.
 		d := min(levenshtein(key, known.Name), levenshtein(last(key), last(known.Name))+1)
 		if best == "" || d < distance {
 			best, distance = known.Name, d

@@ -154,7 +154,7 @@ func load(opt LoadOptions) (*Config, []Problem) {
 	return &c, l.problems
 }
 
-// The declaration that private data are public or test data, and the data that it is about.
+// The declaration that private data are public or test data, and the data that it covers.
 const (
 	privateKey   = "data.private"
 	referenceKey = "eval.reference_private"

@@ -16,6 +16,11 @@ type Scoring struct {
 	// ClipNorm is the largest L2 norm of a client's vector: the sensitivity, to which the noise is proportional. Default 1.
 	// With "standardize" it only sets the scale; with "none", a value above the vectors' norms adds noise without need.
 	ClipNorm float64 `yaml:"clip_norm"`
+	// Release says how often clients are asked. "rounds" asks in each round for the scores of its samples, as in the paper.
+	// "once" asks in round 1 for the mean embedding, from which the scores of all samples follow: one release has far less
+	// noise than the T releases of the same budget, and rounds, prompts and samples cost no privacy. Each client's vector
+	// then has the length clip_norm. Default "rounds".
+	Release string `yaml:"release"`
 	// Denoise removes noise from the released sum, which costs no privacy: "project" projects it onto the space that
 	// contains the true sum; "none" leaves it, as in the paper. Default "project".
 	Denoise string `yaml:"denoise"`

@@ -7,7 +7,7 @@ import (
 	"popri/internal/quote"
 )
 
-// What the settings with names can be. Later names are refused with the list of those that there are.
+// The values of settings that have a list of names. Any other name is refused with this list.
 var (
 	dtypes      = []string{"auto", "float32", "bfloat16"}
 	devices     = []string{"auto", "cpu", "cuda"}
@@ -22,7 +22,9 @@ var (
 	bests       = []string{"last", "pairs", "fid"}
 	nonFinites  = []string{"stop", "skip"}
 	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
-	examples    = []string{"public", "scored"}
+	releases    = []string{"rounds", "once"}
+	quotes      = []string{"public", "relevant"}
+	examples    = []string{"public", "relevant", "scored"}
 	longTexts   = []string{"drop", "cut"}
 	separators  = []string{"empty_line", "line_end"}
 	endings     = []string{"stopped", "always"}
@@ -40,7 +42,7 @@ var (
 // Encoders are the values of scoring.encoder that need no folder.
 var Encoders = []string{"latent", "hashing"}
 
-// Upper bounds far past every use, so that products of two stay within 64 bits.
+// Upper bounds far beyond any use, so that products of two stay within 64 bits.
 const (
 	maxCount     = 1 << 30
 	maxTokens    = 1 << 20
@@ -101,6 +103,7 @@ func (c Config) check(v *validator) error {
 	v.count("scoring.dim", c.Scoring.Dim, 2, maxDimension)
 	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)
 	v.above("scoring.clip_norm", c.Scoring.ClipNorm, 0, 1e6)
+	v.oneOf("scoring.release", c.Scoring.Release, releases)
 	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
 	v.oneOf("scoring.objective", c.Scoring.Objective, objectives)
 	v.count("scoring.client_texts", c.Scoring.ClientTexts, 1, maxCount)
@@ -160,6 +163,13 @@ func (c Config) check(v *validator) error {
 	v.evolution(c.PrivateEvolution)
 
 	v.count("public_selection.texts", c.PublicSelection.Texts, 1, maxCount)
+	v.count("public_selection.repeated", c.PublicSelection.Repeated, 0, max(0, c.PublicSelection.Texts))
+	v.oneOf("generate.quote", c.Generate.Quote, quotes)
+	v.count("synthetic.public_texts", c.Synthetic.PublicTexts, 0, maxCount)
+	v.count("warmup.steps", c.Warmup.Steps, 0, maxCount)
+	v.count("warmup.batch", c.Warmup.Batch, 1, 1<<20)
+	v.above("warmup.learning_rate", c.Warmup.LearningRate, 0, 10)
+	v.once(c)
 	v.above("private_evolution_sft.share", c.PrivateEvolutionSFT.Share, 0, 1)
 	v.count("private_evolution_sft.batch", c.PrivateEvolutionSFT.Batch, 1, maxCount)
 	v.count("private_evolution_sft.epochs", c.PrivateEvolutionSFT.Epochs, 1, maxCount)
@@ -231,6 +241,27 @@ func (v *validator) preference(c Config) {
 		}
 	}
 	v.above("dpo.adam_eps", d.AdamEps, 0, 1)
+}
+
+// once checks the settings that need an answer before the first round.
+func (v *validator) once(c Config) {
+	if c.Scoring.Release == "once" {
+		return
+	}
+	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known before " +
+		"the first round"
+	if c.Generate.Quote == "relevant" {
+		v.add("generate.quote", "is \"relevant\", which %s", reason)
+	}
+	if c.Synthetic.Examples == "relevant" {
+		v.add("synthetic.examples", "is \"relevant\", which %s", reason)
+	}
+	if c.Synthetic.PublicTexts > 0 {
+		v.add("synthetic.public_texts", "is %d, which %s", c.Synthetic.PublicTexts, reason)
+	}
+	if c.Warmup.Steps > 0 {
+		v.add("warmup.steps", "is %d, which %s", c.Warmup.Steps, reason)
+	}
 }
 
 // evolution checks the section private_evolution.

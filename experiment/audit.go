@@ -17,9 +17,9 @@ import (
 	"popri/sampling"
 )
 
-// RoundVectors opens the encoder of the run in dir and returns what gives the samples of each of its rounds as the run's
-// clients saw them, for [audit.Options]. It reads the configuration, the public texts and the samples, and no client's
-// text. close frees the encoder. An error says why it cannot be opened.
+// RoundVectors opens the encoder of the run in dir and returns a function that gives the samples of each of its rounds
+// as vectors, for [audit.Options]. It reads the configuration, the public texts and the samples, and no client's text.
+// close frees the encoder. An error says why the encoder cannot be opened.
 func RoundVectors(dir string) (rounds func(round int) (audit.Round, error), close func(), err error) {
 	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, ConfigFile)})
 	if err != nil {
@@ -67,7 +67,7 @@ func runEncoder(c configs.Config) (embedding.Encoder, error) {
 	return assembly.NewEncoder(c, public)
 }
 
-// Compose says what runs spend together, for each private data set that they are on. A run without a ledger is an error.
+// Compose returns what runs spend together, for each of their private data sets. A run without a ledger is an error.
 func Compose(runs []string) ([]ledger.Composed, error) {
 	records := make([]ledger.Record, len(runs))
 	for i, dir := range runs {
@@ -79,7 +79,10 @@ func Compose(runs []string) ([]ledger.Composed, error) {
 	return ledger.Compose(records)
 }
 
-// ExpectedQuery is what a run with this configuration asks its clients, and the norm bound of their vectors.
-func ExpectedQuery(c configs.Config) (name string, bound float64) {
-	return methods.Of(c).Query(c)
+// Expected returns what a run with this configuration asks its clients.
+func Expected(c configs.Config) (e audit.Expected) {
+	d := methods.Of(c)
+	e.Query, e.Bound = d.Query(c)
+	e.Once = d.Releases != nil && d.Releases(c) == 1
+	return e
 }

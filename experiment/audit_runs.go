@@ -56,8 +56,8 @@ func (a AuditedRuns) Verdict() error {
 	return errors.Join(faults...)
 }
 
-// Audit audits the runs in dirs and computes the ε that they spend together. It returns an error if a run cannot be read;
-// what is wrong with a run is in its Problems.
+// Audit audits the runs in dirs and computes the ε that they spend together. It returns an error if a run cannot be
+// read; problems of a run are in its Problems.
 func Audit(dirs []string, o AuditOptions) (AuditedRuns, error) {
 	var result AuditedRuns
 	if o.Head != "" && len(dirs) > 1 {
@@ -83,7 +83,7 @@ func auditRun(dir string, o AuditOptions) (Audited, error) {
 	if !Exists(dir) {
 		return Audited{}, mistake("account audit: %s holds no run: there is no %s", dir, ConfigFile)
 	}
-	options := audit.Options{Head: strings.ToLower(o.Head), Query: ExpectedQuery}
+	options := audit.Options{Head: strings.ToLower(o.Head), Expect: Expected}
 	if err := options.Validate(); err != nil {
 		return Audited{}, mistake("account audit: --head: %w", err)
 	}
@@ -109,7 +109,7 @@ func auditRun(dir string, o AuditOptions) (Audited, error) {
 	return a, a.play(o.Game)
 }
 
-// maxGameRounds keeps the game of a long run short. The claimed ε is then that of so many rounds.
+// maxGameRounds keeps the game of a long run short. The claimed ε is then that of this many rounds.
 const maxGameRounds = 50
 
 // play plays the canary game with the run's query, clipping and noise, over as many rounds as the run was charged for.

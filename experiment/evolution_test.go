@@ -123,7 +123,7 @@ func TestNoiseFactor(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer free()
-		r, err := audit.Run(dir, audit.Options{Rounds: rounds, Query: ExpectedQuery})
+		r, err := audit.Run(dir, audit.Options{Rounds: rounds, Expect: Expected})
 		if err != nil || !r.Sound() || r.Releases != len(entries) {
 			t.Errorf("the audit: %v, %+v", err, r)
 		}

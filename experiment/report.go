@@ -25,7 +25,7 @@ import (
 	"popri/trainer"
 )
 
-// Report gathers what a run's folder holds into the page's data. Parts that are not there yet are left out.
+// Report collects the contents of a run's folder for the page. Missing parts are left out.
 func Report(dir string) (report.Report, error) {
 	var r report.Report
 	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, ConfigFile)})
@@ -99,7 +99,7 @@ func Report(dir string) (report.Report, error) {
 	return r, nil
 }
 
-// accountants are the words of the report.
+// accountants are the names that the report uses.
 var accountants = map[string]string{"exact": "exact Gaussian (Balle and Wang 2018)",
 	"pld": "privacy loss distribution (pessimistic, by FFT)"}
 
@@ -110,7 +110,7 @@ func privacy(f guarantee.Facts, c *configs.Config) report.Privacy {
 	d := methods.Of(*c)
 	_, bound := d.Query(*c)
 	p := report.Privacy{Epsilon: b.Epsilon, Delta: b.Delta, Spent: f.Spent, Protects: f.Protects(), Unit: b.Unit,
-		Clients: b.Clients, Rounds: own, Planned: d.RoundsOf(*c), ClipNorm: bound,
+		Clients: b.Clients, Rounds: own, Planned: d.ReleasesOf(*c), ClipNorm: bound,
 		Accountant: accountants[ledger.Accountant(b, f.Record.Entries).Name()], Relation: string(b.Relation),
 		Statement: f.Statement(), Warnings: f.Warnings()}
 	if n := len(f.Record.Entries); n > 0 {
@@ -130,7 +130,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// addResults fills in the table and says in words how the method fared against each comparator.
+// addResults fills the table and compares the method with each comparator in words.
 func addResults(r *report.Report, e *Evaluation, d method.Description) {
 	notes := map[string]string{
 		"public": "the small model before fine-tuning", KeyUntuned: d.Untuned,
@@ -173,7 +173,7 @@ func reported(i *downstream.Interval) *report.Interval {
 	return &report.Interval{Low: i[0], High: i[1]}
 }
 
-// addSamples puts texts from before and after the tuning beside real public ones.
+// addSamples puts texts before and after the tuning beside real public texts.
 func addSamples(r *report.Report, dir string, c *configs.Config) error {
 	const n = 8
 	columns := []struct{ name, file, note string }{

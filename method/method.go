@@ -1,4 +1,4 @@
-// Package method is what the methods have in common: what a method works with, and what it says about itself. Each method
+// Package method is the common part of the methods: what a method works with, and how it describes itself. Each method
 // is a folder in methods/; package methods lists them.
 package method
 
@@ -17,7 +17,7 @@ import (
 	"popri/trainer"
 )
 
-// Env is what a method works with. None of it is private but what the clients release.
+// Env is what a method works with. Nothing in it is private; the clients' releases are covered by the guarantee.
 type Env struct {
 	Dir       string // the run's folder
 	Config    configs.Config
@@ -30,45 +30,55 @@ type Env struct {
 	Reference *metrics.Gaussian // of validation text, to measure the samples' Fréchet distance to; nil leaves it out
 }
 
-// Description is what a method says about itself.
+// Description is how a method describes itself.
 type Description struct {
 	// Name is the value of the key method, and the key of the product's row in evaluations.
 	Name string
 	// Title is the method's name for people.
 	Title string
-	// Query is what clients are asked under a configuration, and the norm bound of their vectors.
+	// Query is the name of the clients' query under a configuration, and the norm bound of their vectors.
 	Query func(configs.Config) (name string, bound float64)
-	// Rounds is how often clients are asked under a configuration; nil is trainer.rounds.
+	// Rounds is the number of rounds under a configuration; nil is trainer.rounds.
 	Rounds func(configs.Config) int
-	// NeedsTexts tells that clients answer by each text's embedding rather than by their mean.
+	// Releases is how often clients are asked under a configuration; nil is once in each round.
+	Releases func(configs.Config) int
+	// NeedsTexts says that clients answer by each text's embedding instead of their mean.
 	NeedsTexts bool
-	// Noise turns the noise multiplier that the budget needs into that of the releases, which are charged for what they
-	// hold; nil takes what the budget needs. It is not asked where privacy.noise_multiplier is set.
+	// Noise converts the noise multiplier that the budget needs into that of the releases, which are charged for their
+	// real noise; nil uses what the budget needs. It is not called if privacy.noise_multiplier is set.
 	Noise func(c configs.Config, needed float64) (float64, error)
-	// Selects tells that the method follows dpo.best, by which the product may depend on validation clients.
+	// Selects says that the method follows dpo.best, by which the product may depend on validation clients.
 	Selects bool
-	// Check returns the user's mistake where the configuration asks for what the data do not have; nil checks nothing.
+	// Check returns the user's mistake if the configuration needs data that are missing; nil checks nothing.
 	Check func(c configs.Config, hasReference bool) error
 	// New makes the method.
 	New func(Env) (trainer.Method, error)
 	// Series are the figures and pictures of its rounds.
 	Series series.Set
-	// Work says what a round asks about under a configuration: "200 prompts × 10 samples".
+	// Work describes a round under a configuration: "200 prompts × 10 samples".
 	Work func(configs.Config) string
-	// Denoise says how noise is taken out of a release under a configuration; nil where it is not.
+	// Denoise says how noise is removed from a release under a configuration; nil if it is not removed.
 	Denoise func(configs.Config) string
-	// Product says how the texts of the product came about, Untuned how those of the model as it came differ from them.
+	// Product says how the product's texts were made, Untuned how the texts of the untuned model differ from them.
 	Product, Untuned string
-	// Notes are sentences for the report about how releases are read, under a configuration; nil for none.
+	// Notes are sentences for the report about the reading of releases under a configuration; nil for none.
 	Notes func(configs.Config) []string
 }
 
-// RoundsOf is how often the method asks the clients under a configuration.
+// RoundsOf is the number of rounds of the method under a configuration.
 func (d Description) RoundsOf(c configs.Config) int {
 	if d.Rounds != nil {
 		return d.Rounds(c)
 	}
 	return c.Trainer.Rounds
+}
+
+// ReleasesOf is the number of queries of the method under a configuration.
+func (d Description) ReleasesOf(c configs.Config) int {
+	if d.Releases != nil {
+		return d.Releases(c)
+	}
+	return d.RoundsOf(c)
 }
 
 // Distance is the Fréchet distance of samples to the reference; nil without one.
@@ -84,7 +94,7 @@ func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	return &d, err
 }
 
-// Key identifies the samples in a file as the run's encoder sees them, for a query.
+// Key identifies the samples in a file and the run's encoder, for a query.
 func (e Env) Key(file string) (string, error) {
 	hash, err := filehash.SHA256(file)
 	if err != nil {

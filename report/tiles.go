@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// tiles are the figures that a reader wants first.
+// tiles are the figures at the top of the page.
 func (p *page) tiles(r Report) {
 	add := func(label, value, note string) { p.Tiles = append(p.Tiles, tile{label, value, note}) }
 	switch v := r.Privacy; {
@@ -41,7 +41,7 @@ func (p *page) tiles(r Report) {
 		if r.Privacy.Rounds < r.Privacy.Planned {
 			note = fmt.Sprintf("of %d planned", r.Privacy.Planned)
 		}
-		add("Rounds", count(r.Privacy.Rounds), note)
+		add("Releases", count(r.Privacy.Rounds), note)
 	}
 	if p.Total != "" {
 		add("Time", p.Total, "all stages")
@@ -72,9 +72,9 @@ func (v Privacy) facts() (list []fact) {
 		add("Clients", count(v.Clients))
 	}
 	if v.Planned > 0 {
-		add("Rounds", fmt.Sprintf("%d of %d", v.Rounds, v.Planned))
+		add("Releases", fmt.Sprintf("%d of %d", v.Rounds, v.Planned))
 	} else if v.Rounds > 0 {
-		add("Rounds", count(v.Rounds))
+		add("Releases", count(v.Rounds))
 	}
 	if v.Accountant != "" {
 		add("Accountant", v.Accountant)

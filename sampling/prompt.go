@@ -13,23 +13,23 @@ import (
 	"popri/tokenizer"
 )
 
-// ErrTooFewPrompts marks an error of public texts of which too few are left to make prompts of: the user's mistake.
+// ErrTooFewPrompts marks the error of too few usable public texts for prompts: the user's mistake.
 var ErrTooFewPrompts = errors.New("too few public texts for prompts")
 
-// PublicTexts says what became of the public texts.
+// PublicTexts counts what was done with the public texts.
 type PublicTexts struct {
-	Used    int `json:"used"`    // prompts quote these
-	Cut     int `json:"cut"`     // of them, to data.max_tokens
+	Used    int `json:"used"`    // texts that prompts quote
+	Cut     int `json:"cut"`     // texts among them that were cut to data.max_tokens
 	Dropped int `json:"dropped"` // longer than data.max_tokens
 }
 
-// String says it in words.
+// String states the counts in words.
 func (t PublicTexts) String() string {
 	return fmt.Sprintf("public texts: %d used, %d of them cut to data.max_tokens, %d longer ones dropped", t.Used,
 		t.Cut, t.Dropped)
 }
 
-// Warning returns what the user should know, "" where most texts are used.
+// Warning returns a warning if many texts are not used, else "".
 func (t PublicTexts) Warning() string {
 	if t.Used >= t.Dropped {
 		return ""
@@ -39,26 +39,26 @@ func (t PublicTexts) Warning() string {
 		t.Used, t.Used+t.Dropped)
 }
 
-// Prompter makes prompts of public texts and reads a sample's text out of what the model wrote.
+// Prompter makes prompts of public texts and extracts a sample's text from the model's output.
 type Prompter struct {
-	// Public counts the texts that the prompter was given.
+	// Public counts the prompter's public texts.
 	Public PublicTexts
 
 	tok       *tokenizer.Tokenizer
 	config    configs.Generate
-	context   int // most tokens of a prompt
-	longest   int // most tokens of a completion
-	maxTokens int // of a public text, and of a sample where samples are cut
+	context   int // largest number of tokens of a prompt
+	longest   int // largest number of tokens of a completion
+	maxTokens int // largest number of tokens of a public text, and of a sample if samples are cut
 	texts     []string
-	ids       [][]int32 // of texts, where a line is a text
+	ids       [][]int32 // tokens of the texts, if each line is a text
 	separator int32
 	newline   []int32
-	marker    string // what starts the next text under a template
-	gap       string // what parts the texts of a template
+	marker    string // the marker that starts the next text under a template
+	gap       string // the separator of the texts of a template
 }
 
-// NewPrompter prepares the public texts for a model with the given context length, in which room is left for completions
-// of the given length. Texts are taken as the section data says.
+// NewPrompter prepares the public texts for a model with the given context length, and reserves room for completions of
+// the given length. The section data decides which texts are used.
 func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, public []datasets.Text,
 	context, longest int) (*Prompter, error) {
 	separator, ok := tok.EOS()
@@ -89,7 +89,7 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 	return p, nil
 }
 
-// take keeps the texts of at most maxTokens tokens, and of longer ones, where cut is set, the first words that fit.
+// take keeps the texts of at most maxTokens tokens and, if cut is set, the first words of longer ones that fit.
 func (p *Prompter) take(public []datasets.Text, cut bool) {
 	count := func(text string) int { return len(p.tok.Encode(text)) }
 	for _, t := range public {
@@ -111,7 +111,7 @@ func (p *Prompter) take(public []datasets.Text, cut bool) {
 	}
 }
 
-// distinct counts texts that differ.
+// distinct counts the different texts.
 func (p *Prompter) distinct() int {
 	seen := make(map[string]bool, len(p.texts))
 	for _, t := range p.texts {
@@ -133,11 +133,23 @@ func (p *Prompter) With(texts []string) *Prompter {
 	return &q
 }
 
+// Fitting returns the texts that prompts can quote: those of at most data.max_tokens tokens, repetitions kept.
+func (p *Prompter) Fitting(texts []string) []string {
+	out := make([]string, 0, len(texts))
+	for _, t := range texts {
+		if len(p.tok.Encode(t)) <= p.maxTokens {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 // Prompt is one prompt: its text for people, its tokens for the model.
 type Prompt struct {
 	Text string
 	IDs  []int32
-	// Begun are the tokens at the prompt's end with which the sample begins already; none where all of it is to be written.
+	// Begun are the tokens at the prompt's end that are the beginning of the sample; none if the model writes the whole
+	// sample.
 	Begun []int32
 }
 
@@ -161,13 +173,13 @@ func (p *Prompter) Draw(random *rand.Rand, n int) ([]Prompt, error) {
 	return out, nil
 }
 
-// choose draws the texts of a prompt: all that were drawn before again, unless they must differ.
+// choose draws the texts of a prompt, with replacement unless they must differ.
 func (p *Prompter) choose(random *rand.Rand) []int {
 	which := make([]int, 0, p.config.Examples)
 	for len(which) < p.config.Examples {
 		w := random.IntN(len(p.texts))
 		if p.config.DistinctExamples && slices.ContainsFunc(which, func(v int) bool { return p.texts[v] == p.texts[w] }) {
-			continue // there are enough that differ, see NewPrompter
+			continue // NewPrompter verified that there are enough different ones
 		}
 		which = append(which, w)
 	}
@@ -183,7 +195,7 @@ func (p *Prompter) one(random *rand.Rand) Prompt {
 	return p.quoting(texts, ids, "")
 }
 
-// Quoting makes a prompt that quotes texts in order and begins the sample with given words, "" for none. Where that is too
+// Quoting makes a prompt that quotes texts in order and begins the sample with given words, "" for none. If that is too
 // long for the model, the first texts are left out, one after the other.
 func (p *Prompter) Quoting(texts []string, beginning string) (Prompt, error) {
 	ids := make([][]int32, len(texts))
@@ -199,7 +211,7 @@ func (p *Prompter) Quoting(texts []string, beginning string) (Prompt, error) {
 		len(strings.Fields(beginning)), p.context)
 }
 
-// quoting makes a prompt of texts, which have the given tokens.
+// quoting makes a prompt of texts with the given tokens.
 func (p *Prompter) quoting(texts []string, tokens [][]int32, beginning string) Prompt {
 	begun := p.tok.Encode(beginning)
 	var text strings.Builder
@@ -223,7 +235,7 @@ func (p *Prompter) quoting(texts []string, tokens [][]int32, beginning string) P
 	return Prompt{text.String(), append(append([]int32{}, prefix...), p.tok.Encode(text.String())...), begun}
 }
 
-// Cut returns as many of a text's first words as data.max_tokens hold; "" where not even the first one fits.
+// Cut returns as many of a text's first words as fit data.max_tokens; "" if not even the first word fits.
 func (p *Prompter) Cut(text string) string {
 	count := func(text string) int { return len(p.tok.Encode(text)) }
 	first := datasets.First(text, count, p.maxTokens)
@@ -233,7 +245,7 @@ func (p *Prompter) Cut(text string) string {
 	return first
 }
 
-// stopTokens end a sample where a line is a text.
+// stopTokens are the tokens that end a sample if each line is a text.
 func (p *Prompter) stopTokens() []int32 {
 	if p.config.TemplateItem == "" && len(p.newline) == 1 {
 		return p.newline
@@ -241,7 +253,7 @@ func (p *Prompter) stopTokens() []int32 {
 	return nil
 }
 
-// stop reports whether the tokens hold a whole text and the beginning of what follows it.
+// stop reports whether the tokens hold a whole text and the beginning of the next one.
 func (p *Prompter) stop() func(ids []int32) bool {
 	if p.marker == "" {
 		return nil
@@ -253,8 +265,15 @@ func (p *Prompter) stop() func(ids []int32) bool {
 	}
 }
 
-// Read returns a sample's text, on one line, and its completion for training: the tokens with an end where the sample
-// ended by itself, or always where the configuration says so. A prompt and its completion together fit the context.
+// Completion returns the tokens of a text as a sample that ended by itself.
+func (p *Prompter) Completion(text string) []int32 {
+	_, completion := p.Read(p.tok.Encode(text), true)
+	return completion
+}
+
+// Read returns a sample's text, on one line, and its completion for training: the tokens, with an end-of-text token if
+// the sample ended by itself, or always if the configuration says so. A prompt and its completion together fit the
+// context.
 func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []int32) {
 	text = p.tok.Decode(ids, true)
 	end := p.newline
@@ -279,11 +298,11 @@ func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []in
 	if stopped {
 		completion = append(completion, end...)
 	}
-	// A text that is encoded anew may take more tokens than the model drew.
+	// A text that is encoded again may have more tokens than the model drew.
 	return text, completion[:min(len(completion), p.longest)]
 }
 
-// first cuts a sample to maxTokens tokens, or to fewer where the last one ends inside a character.
+// first cuts a sample to maxTokens tokens, or to fewer if the last one ends inside a character.
 func (p *Prompter) first(ids []int32) (string, []int32) {
 	whole := p.tok.Decode(ids, true)
 	for n := p.maxTokens; n > 0; n-- {

@@ -20,21 +20,21 @@ import (
 	"popri/tensor"
 )
 
-// Method is one way to make a product of what clients release.
+// Method is one way to make a product from the clients' releases.
 type Method interface {
 	// Restore sets the method to its state after a complete round; 0 is the beginning.
 	Restore(round int) error
-	// Round does a round. Its files lie in r.Dir; what is there already from a process that ended is used again.
+	// Round does a round. Its files are in r.Dir; complete files of an earlier process are used again.
 	Round(ctx context.Context, r *Round) error
-	// Tidy removes what a round that is complete needs no longer. It may be called again for the same round.
+	// Tidy removes files of a complete round that are not needed any more. It may be called again for the same round.
 	Tidy(round int) error
-	// Product writes the synthetic set of the state that was restored last to file, in parts that survive a kill.
+	// Product writes the synthetic set of the restored state to file, in parts that survive a kill.
 	Product(ctx context.Context, s Stage, file string) ([]sampling.Row, error)
 	// Close releases the method's memory.
 	Close()
 }
 
-// Options are what a run consists of. Clients, Spent and Events may be set after [New], before [Trainer.Train].
+// Options are the parts of a run. Clients, Spent and Events may be set after [New], before [Trainer.Train].
 type Options struct {
 	Dir     string // the run's folder, which exists
 	Rounds  int
@@ -53,7 +53,7 @@ func New(o Options) *Trainer { return &Trainer{o} }
 // Close releases the method.
 func (t *Trainer) Close() { t.Method.Close() }
 
-// Round is what a method works with in one round.
+// Round is the environment of a method in one round.
 type Round struct {
 	Number  int // from 1
 	Dir     string
@@ -74,10 +74,16 @@ func (r *Round) Log(event string, v any) {
 	}
 }
 
-// Collect asks the clients and notes what was released.
-func (r *Round) Collect(q query.Query) (answer *release.Release, err error) {
+// Collect asks the clients and notes the release's figures.
+func (r *Round) Collect(q query.Query) (*release.Release, error) { return r.collect(q, r.Number) }
+
+// CollectOnce asks a question whose answer serves all rounds. Round 1 asks it; later rounds get the same release.
+func (r *Round) CollectOnce(q query.Query) (*release.Release, error) { return r.collect(q, 1) }
+
+// collect asks the question of a round: a round that was answered before gets the same release and charges nothing.
+func (r *Round) collect(q query.Query, round int) (answer *release.Release, err error) {
 	err = r.Stage("collect", func(Stage) error {
-		answer, err = r.trainer.Clients.Collect(release.Request{Round: r.Number, Query: q, Dir: r.Dir})
+		answer, err = r.trainer.Clients.Collect(release.Request{Round: round, Query: q, Dir: rundir.Round(r.trainer.Dir, round)})
 		return err
 	})
 	if err != nil {
@@ -109,20 +115,20 @@ func (t *Trainer) Stage(name string, round int, f func(Stage) error) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	s.Took = time.Since(begun)
-	tensor.Trim() // what one stage needed must not add to what the next one needs
+	tensor.Trim() // the memory of one stage must not add to that of the next
 	if t.Events.StageEnd != nil {
 		t.Events.StageEnd(s)
 	}
 	return nil
 }
 
-// Train runs the rounds that are not done yet. It stops between two steps when ctx ends.
+// Train does the rounds that are left. It stops between two steps when ctx ends.
 func (t *Trainer) Train(ctx context.Context) error {
 	done, err := Latest(t.Dir)
 	if err != nil {
 		return err
 	}
-	if done > 0 { // a kill after the round's end may have left something
+	if done > 0 { // a kill after the round's end may have left files
 		if err := t.Method.Tidy(done); err != nil {
 			return err
 		}
@@ -163,7 +169,7 @@ func (t *Trainer) round(ctx context.Context, number int) error {
 	return t.Method.Tidy(number)
 }
 
-// Product writes the synthetic set of the newest complete round. One that is there is left as it is.
+// Product writes the synthetic set of the newest complete round. An existing one stays as it is.
 func (t *Trainer) Product(ctx context.Context) error {
 	file := filepath.Join(t.Dir, rundir.Synthetic)
 	if _, err := os.Stat(file); err == nil {
@@ -182,7 +188,7 @@ func (t *Trainer) Product(ctx context.Context) error {
 	})
 }
 
-// Done is the number of rounds that are complete; 0 where that cannot be read.
+// Done is the number of complete rounds; 0 if it cannot be read.
 func (t *Trainer) Done() int {
 	done, err := Latest(t.Dir)
 	if err != nil {
@@ -191,7 +197,7 @@ func (t *Trainer) Done() int {
 	return done
 }
 
-// Latest returns the newest complete round of a run, 0 where there is none.
+// Latest returns the newest complete round of a run, 0 if there is none.
 func Latest(run string) (int, error) {
 	b, err := os.ReadFile(filepath.Join(run, rundir.Latest))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,7 +213,7 @@ func Latest(run string) (int, error) {
 	return round, nil
 }
 
-// ReadMetrics returns the figures of the rounds that are complete, in order.
+// ReadMetrics returns the figures of the complete rounds, in order.
 func ReadMetrics(run string) ([]series.Round, error) {
 	last, err := Latest(run)
 	if err != nil {

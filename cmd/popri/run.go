@@ -105,7 +105,7 @@ If the budget ends before the last round, the synthetic set comes from the finis
 	return cmd
 }
 
-// events prints the course of a run: on a terminal a moving line with rate and time left, in a log a line a stage.
+// events prints the progress of a run: on a terminal, a moving line with rate and time left; in a log, a line a stage.
 func (a *app) events(columns []series.Series) trainer.Events {
 	p := a.progress()
 	name := func(s trainer.Stage) string {
@@ -134,7 +134,7 @@ func (a *app) events(columns []series.Series) trainer.Events {
 	}
 }
 
-// result is what demo and run print with --json.
+// result is the output of demo and run with --json.
 type result struct {
 	Epsilon     float64            `json:"epsilon"`
 	Delta       float64            `json:"delta"`
@@ -147,15 +147,15 @@ type result struct {
 	Seconds     map[string]float64 `json:"seconds"`
 	Report      string             `json:"report"`
 	Run         string             `json:"run"`
-	// Guarantee is the guarantee in one sentence, and Warnings what takes somebody or something out of it.
+	// Guarantee states the guarantee in one sentence; Warnings say who or what is outside of it.
 	Guarantee string   `json:"guarantee"`
 	Warnings  []string `json:"warnings"`
-	// With is what runs of other methods gave, for demo --with.
+	// With has the results of other methods, for demo --with.
 	With *experiment.Comparison `json:"with,omitempty"`
 }
 
-// summary prints what a run gave, and runs of other methods beside it: the table for people, or one object. e and beside
-// may be nil.
+// summary prints the results of a run, and of other methods' runs beside it: the table for people, or one object. e and
+// beside may be nil.
 func (a *app) summary(dir, path string, e *experiment.Evaluation, beside *experiment.Comparison) error {
 	r, err := experiment.Report(dir)
 	if err != nil {
@@ -170,7 +170,7 @@ func (a *app) summary(dir, path string, e *experiment.Evaluation, beside *experi
 		return err
 	}
 	out := result{Guarantee: facts.Headline(), Warnings: nonNil(facts.Warnings()),
-		Epsilon: r.Privacy.Spent, Delta: r.Privacy.Delta, Rounds: r.Privacy.Rounds, Clients: r.Privacy.Clients,
+		Epsilon: r.Privacy.Spent, Delta: r.Privacy.Delta, Rounds: len(r.Rounds), Clients: r.Privacy.Clients,
 		Seconds: map[string]float64{}, Report: abs, Run: dir, With: beside}
 	if beside != nil {
 		e = beside.Results(e)
@@ -218,7 +218,7 @@ func (a *app) summary(dir, path string, e *experiment.Evaluation, beside *experi
 	return nil
 }
 
-// lowered writes the head of a column as it stands in a sentence: "FID" and "DPO loss" stay, "Pairs" becomes "pairs".
+// lowered writes the head of a column as inside a sentence: "FID" and "DPO loss" stay, "Pairs" becomes "pairs".
 func lowered(name string) string {
 	if len(name) > 1 && name[0] >= 'A' && name[0] <= 'Z' && name[1] >= 'a' && name[1] <= 'z' {
 		return strings.ToLower(name[:1]) + name[1:]
@@ -226,10 +226,10 @@ func lowered(name string) string {
 	return name
 }
 
-// warn tells the user what to know before the run begins.
+// warn prints a warning before the run begins.
 func (a *app) warn(text string) { fmt.Fprintln(a.err, "warning: "+text) }
 
-// stopped tells the user how to go on after Ctrl-C or when the disk is full.
+// stopped says how to continue after Ctrl-C or a full disk.
 func (a *app) stopped(err error, dir string) error {
 	if !experiment.Exists(dir) {
 		return err

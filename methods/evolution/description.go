@@ -10,7 +10,7 @@ import (
 	"popri/series"
 )
 
-// Description is what Private Evolution says about itself.
+// Description describes Private Evolution.
 var Description = method.Description{
 	Name:       "private_evolution",
 	Title:      "Private Evolution",
@@ -33,11 +33,11 @@ var Description = method.Description{
 
 // The keys of the figures of a round.
 const (
-	keySamples    = "samples"       // texts that were voted on
+	keySamples    = "samples"       // texts that clients voted on
 	keyTotal      = "votes/total"   // sum of the released counts, noise included
 	keyAbove      = "votes/above"   // samples whose count exceeds the threshold
 	keyParents    = "parents"       // share of the samples that were selected
-	keyGeneration = "generation"    // mean over what was selected
+	keyGeneration = "generation"    // mean over the selected samples
 	keyKept       = "parents/again" // 1 where no count exceeded the threshold
 	keyDistance   = "fid"
 	keyTokens     = "mean_tokens"
@@ -65,7 +65,7 @@ var figures = series.Set{
 	},
 }
 
-// votes are what clients are asked under a configuration.
+// votes are the clients' query under a configuration.
 func votes(c configs.Config) scoring.VoteOptions {
 	e := c.PrivateEvolution
 	return scoring.VoteOptions{Metric: scoring.Metric(e.Metric), Choices: e.Votes, PerText: e.PerText, Bound: e.Clip}

@@ -11,7 +11,7 @@ import (
 	"popri/internal/rng"
 )
 
-// The values of the settings of private_evolution that decide what is done.
+// The values of the settings of private_evolution that select an algorithm.
 const (
 	PreText = "pre_text" // variant
 	AugPE   = "aug_pe"
@@ -21,16 +21,17 @@ const (
 	Last    = "last"
 )
 
-// Evolution makes populations of texts. It holds no state between rounds: a population and its selection are all of it.
+// Evolution makes populations of texts. It keeps no state between rounds: a population and its selection are the whole
+// state.
 type Evolution struct {
 	config configs.PrivateEvolution
-	quotes int // most texts that a request quotes, its parent included
+	quotes int // the largest number of texts in a request, its parent included
 	seed   uint64
 	writer Writer
 }
 
-// New prepares an evolution by the sections private_evolution and generate (examples) and the seed of a configuration that
-// is valid.
+// New prepares an evolution from the sections private_evolution and generate (examples) and the seed of a valid
+// configuration.
 func New(c configs.Config, writer Writer) (*Evolution, error) {
 	e := &Evolution{config: c.PrivateEvolution, quotes: c.Generate.Examples, seed: c.Seed, writer: writer}
 	p := e.config
@@ -136,8 +137,8 @@ func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Popula
 	return next, nil
 }
 
-// vary writes copies variations of each sample, after the votes of a round: sample j of the result varies sample
-// j mod len(samples), whose index is its parent. A variation that came out empty is the parent again.
+// vary writes copies variations of each sample, after the votes of a round: sample j of the result varies sample j mod
+// len(samples), whose index is its parent. An empty variation is replaced by the parent.
 func (e *Evolution) vary(ctx context.Context, samples []Sample, copies, round int) ([]Sample, error) {
 	texts := Population{Samples: samples}.Texts()
 	written, err := e.write(ctx, texts, copies, round, "vary")
@@ -155,7 +156,7 @@ func (e *Evolution) vary(ctx context.Context, samples []Sample, copies, round in
 	return out, nil
 }
 
-// write asks for copies variations of each text, in the order of [Evolution.vary]. Blank ones come back as "".
+// write asks for copies variations of each text, in the order of [Evolution.vary]. Blank ones are returned as "".
 func (e *Evolution) write(ctx context.Context, texts []string, copies, round int, stage string) ([]string, error) {
 	random := e.stream(round, stage)
 	requests := make([]Request, 0, copies*len(texts))

@@ -8,7 +8,7 @@ import (
 	"popri/internal/rng"
 )
 
-// Round is a population with what the votes selected of it.
+// Round is a population with its selection.
 type Round struct {
 	Population Population
 	Selection  Selection
@@ -39,9 +39,9 @@ func (e *Evolution) Survivors(rounds []Round) []string {
 	return out
 }
 
-// Expand writes the n texts of the synthetic set from prompts that each quote generate.examples survivors, 3 in PrE-Text, at
-// different places of the list. Part names a piece of the set that is written in one call, so that it can be written in
-// several; texts that the model left empty are "".
+// Expand writes the n texts of the synthetic set from prompts that each quote generate.examples survivors, 3 in
+// PrE-Text, at different places of the list. Part names a piece of the set that is written in one call, so that a set
+// can be written in several; texts that the model left empty are "".
 func (e *Evolution) Expand(ctx context.Context, survivors []string, n int, part string) ([]string, error) {
 	if len(survivors) == 0 {
 		return nil, fmt.Errorf("evolution: no text was selected to expand")

@@ -10,7 +10,7 @@ import (
 )
 
 // Threshold returns max(0, v − h) for each released count v, where h is in votes and at least 0 (Lin et al. 2024,
-// algorithm 2; nn_histogram.py of PrE-Text; dp_counter.py of Aug-PE). A count that is no finite number is an error.
+// algorithm 2; nn_histogram.py of PrE-Text; dp_counter.py of Aug-PE). A count that is not finite is an error.
 func Threshold(votes []float64, h float64) ([]float64, error) {
 	if !(h >= 0) || math.IsInf(h, 1) {
 		return nil, fmt.Errorf("evolution: the threshold is %g, want a number of at least 0", h)
@@ -130,10 +130,10 @@ func selection(counts []float64, n int) (s Selection, empty bool, err error) {
 }
 
 // NoiseMultiplier returns the noise multiplier of a release: sigma, which the budget needs, times factor
-// (private_evolution.noise_factor), at least 1. It is the one number that both the release and the ledger must get: noise
-// is then charged as it is added, and ε is what the run really spends. The published code of PrE-Text adds √2·1.541 =
-// 2.179 times the noise that its paper accounts; charging sigma for it would be true as well, and would report a larger ε
-// than was spent. Less noise than is charged is never possible: a factor below 1 is an error.
+// (private_evolution.noise_factor), at least 1. Release and ledger must both use this number: the charge then states
+// the added noise, and ε is what the run really spends. The published code of PrE-Text adds √2·1.541 = 2.179 times the
+// noise that its paper accounts; charging sigma would also be valid, and would report a larger ε than was spent. A
+// factor below 1 is an error, because the noise must never be less than the charge.
 func NoiseMultiplier(sigma, factor float64) (float64, error) {
 	if !(factor >= 1) || math.IsInf(factor, 1) {
 		return 0, fmt.Errorf("evolution: the noise factor is %g, want a number of at least 1", factor)

@@ -23,10 +23,10 @@ const (
 	lookAheadFile  = "look_ahead.parquet" // what it wrote for the samples' embeddings
 )
 
-// longText is how many words a public text must exceed to be in the first population of PrE-Text.
+// longText is the length in words that public texts of PrE-Text's first population exceed.
 const longText = 20
 
-// Method is Private Evolution at work. The last round's population with its selection is all of its state.
+// Method runs Private Evolution. The last round's population with its selection is its whole state.
 type Method struct {
 	method.Env
 	last *Round // nil before the first round
@@ -46,7 +46,7 @@ func (m *Method) Restore(round int) error {
 	return err
 }
 
-// Tidy implements trainer.Method: all of a round is kept.
+// Tidy implements trainer.Method: a round keeps all its files.
 func (m *Method) Tidy(int) error { return nil }
 
 // Close implements trainer.Method.
@@ -119,8 +119,8 @@ func (m *Method) generate(ctx context.Context, r *trainer.Round) (p Population, 
 	return p, err
 }
 
-// public are the texts that the first population is drawn from: for PrE-Text the long ones, if they are as many as the
-// population.
+// public are the texts of the first population: for PrE-Text the long ones, if there are as many as the population
+// needs.
 func (m *Method) public() []string {
 	var texts, long []string
 	for _, text := range m.Prompter.Texts() {
@@ -138,7 +138,7 @@ func (m *Method) public() []string {
 	return texts
 }
 
-// embed returns what clients vote on, a row for each sample.
+// embed returns the vectors that clients vote on, a row for each sample.
 func (m *Method) embed(ctx context.Context, r *trainer.Round, p Population) (vectors embedding.Matrix, err error) {
 	err = r.Stage("embed", func(s trainer.Stage) error {
 		e, err := m.evolution(filepath.Join(r.Dir, lookAheadFile), fmt.Sprintf("look-ahead, round %d", r.Number), s)
@@ -174,7 +174,7 @@ func (m *Method) ask(r *trainer.Round, vectors embedding.Matrix) (*release.Relea
 	return r.Collect(asked)
 }
 
-// choose selects by the released votes and stores them. All of it is post-processing.
+// choose selects by the released votes and stores the selection. All of it is post-processing.
 func (m *Method) choose(r *trainer.Round, s trainer.Stage, p Population, answer *release.Release) error {
 	e, err := m.evolution("", "", s) // writes nothing
 	if err != nil {
@@ -218,7 +218,7 @@ func (m *Method) note(r *trainer.Round, done Round, released []float64) {
 	set(keyKept, kept)
 }
 
-// Product implements trainer.Method: texts by prompts that quote what the votes selected.
+// Product implements trainer.Method: texts by prompts that quote the selected samples.
 func (m *Method) Product(ctx context.Context, s trainer.Stage, file string) ([]sampling.Row, error) {
 	var done []Round
 	for round := 1; m.last != nil && round <= m.last.Population.Round; round++ {

@@ -10,10 +10,11 @@ import (
 	"popri/sampling"
 )
 
-// model writes texts with the run's generator, as it came. What it wrote lies in a file; a second call reads it back.
+// model writes texts with the run's generator, which is not tuned. Its texts are stored in a file; a second call reads
+// them.
 type model struct {
 	env      method.Env
-	file     string // where the texts go, in parts at first, which survive a kill
+	file     string // the file of the texts, in parts at first, which survive a kill
 	label    string // in the stored rows
 	progress func(done, total int)
 }
@@ -44,14 +45,14 @@ func (m model) Write(ctx context.Context, requests []Request, seed uint64) ([]st
 	}
 	texts := make([]string, len(rows))
 	for i, row := range rows {
-		if texts[i] = row.Text; kind != Expand { // others are quoted again, and must fit
+		if texts[i] = row.Text; kind != Expand { // other quotations are repeated, and must fit
 			texts[i] = m.env.Prompter.Cut(row.Text)
 		}
 	}
 	return texts, nil
 }
 
-// writer samples as the section generate says. What is filled in may be as short as a token.
+// writer samples as the section generate says. A filled-in part may be as short as a token.
 func (m model) writer(kind Kind) sampling.Writer {
 	w := m.env.Writer
 	if kind == Fill {
@@ -71,7 +72,7 @@ func (m model) batch(kind Kind, seed uint64) sampling.Batch {
 	return b
 }
 
-// quoted are the texts that stand in the prompt before the one that is asked for. One that is to be rephrased stands last.
+// quoted are the texts in the prompt before the requested one. A text to rephrase is the last of them.
 func (r Request) quoted() []string {
 	if r.Kind == Rephrase {
 		return append(slices.Clone(r.Quotes), r.Parent)

@@ -10,14 +10,14 @@ import (
 	"popri/internal/quote"
 )
 
-// Kind says how a text came about, and what a [Request] asks for.
+// Kind says how a text was made, and what a [Request] asks for.
 type Kind string
 
 const (
 	Public   Kind = "public"   // drawn from the public texts
-	Kept     Kind = "kept"     // the parent itself, selected under Aug-PE, or where a variation came out empty
+	Kept     Kind = "kept"     // the parent itself: selected under Aug-PE, or in place of an empty variation
 	Rephrase Kind = "rephrase" // another text like the parent
-	Fill     Kind = "fill"     // the parent, some of whose words were written anew
+	Fill     Kind = "fill"     // the parent with some words written anew
 	Expand   Kind = "expand"   // a text of the synthetic set; no sample of a population
 )
 
@@ -26,10 +26,10 @@ type Sample struct {
 	Text       string
 	Parent     int  // its index in the population of the round before, in round 1 in the same; -1 for a public text
 	Kind       Kind // Public, Kept, Rephrase or Fill
-	Generation int  // how many variations lie between it and a public text
+	Generation int  // the number of variations between it and a public text
 }
 
-// Population is what clients vote on in a round.
+// Population is the texts that clients vote on in a round.
 type Population struct {
 	Round   int // from 1
 	Samples []Sample
@@ -44,7 +44,7 @@ func (p Population) Texts() []string {
 	return out
 }
 
-// Row is a sample as stored, with what became of it.
+// Row is a sample as stored, with its votes and selection.
 type Row struct {
 	Round      int64  `parquet:"round"`
 	Sample     int64  `parquet:"sample_index"`
@@ -52,15 +52,15 @@ type Row struct {
 	Parent     int64  `parquet:"parent_index"`
 	Kind       string `parquet:"kind,dict"`
 	Generation int64  `parquet:"generation"`
-	// Copies is how often the round's votes selected the sample; 0 for all before they are released.
+	// Copies is how often the round's votes selected the sample; 0 for all before the release.
 	Copies int64 `parquet:"copies"`
-	// Votes is the released count, noise included; 0 for all before they are released.
+	// Votes is the released count, noise included; 0 for all before the release.
 	Votes float64 `parquet:"votes"`
 	// Kept says that no count exceeded the threshold; the same in all rows.
 	Kept bool `parquet:"kept"`
 }
 
-// Rows returns the population as rows; an empty selection is one that is not made yet.
+// Rows returns the population as rows; an empty selection means that none was made yet.
 func Rows(p Population, s Selection) ([]Row, error) {
 	if len(s.Copies) != 0 && len(s.Copies) != len(p.Samples) {
 		return nil, fmt.Errorf("evolution: a selection of %d samples of %d", len(s.Copies), len(p.Samples))
@@ -76,13 +76,13 @@ func Rows(p Population, s Selection) ([]Row, error) {
 	return out, nil
 }
 
-// ErrRows marks an error of rows that are no population.
+// ErrRows marks an error of rows that are not a population.
 var ErrRows = errors.New("not a population")
 
 const maxRows = 1 << 30 // far above every population, and safe to add up
 
-// FromRows returns the population that rows hold, and its selection, which is empty where no row has copies. Rows that
-// [Rows] cannot have written are an [ErrRows] that names the row.
+// FromRows returns the population in rows, and its selection, which is empty if no row has copies. Rows that [Rows]
+// cannot have written are an [ErrRows] that names the row.
 func FromRows(rows []Row) (Population, Selection, error) {
 	if len(rows) == 0 || len(rows) > maxRows {
 		return Population{}, Selection{}, fmt.Errorf("evolution: %w: %d rows", ErrRows, len(rows))
@@ -105,7 +105,7 @@ func FromRows(rows []Row) (Population, Selection, error) {
 	return p, s, nil
 }
 
-// check compares a row with what stands at index i of a population whose first row is given.
+// check compares a row with the row that belongs at index i of a population with the given first row.
 func (r Row) check(i int, first Row) error {
 	switch {
 	case r.Sample != int64(i):

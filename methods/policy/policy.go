@@ -1,6 +1,6 @@
-// Package policy is a language model with LoRA adapters that learns from clients' scores: what the methods that tune one
-// have in common. It writes candidates, asks how much they resemble the clients' texts, reads the noised answer, and
-// writes the product. What the adapters learn from the scores is the method's affair.
+// Package policy is a language model with LoRA adapters that learns from clients' scores: the common part of the
+// methods that tune one. It writes candidates, asks how similar they are to the clients' texts, reads the noised
+// answer, and writes the product. The method decides what the adapters learn from the scores.
 package policy
 
 import (
@@ -17,6 +17,7 @@ import (
 	"popri/lm"
 	"popri/lora"
 	"popri/method"
+	"popri/methods/target"
 	"popri/query"
 	"popri/release"
 	"popri/rundir"
@@ -38,8 +39,12 @@ type Policy struct {
 	method.Env
 	Adapter *lora.Adapter
 
-	round    int         // that the adapters are of
+	round    int         // of the adapters
 	standIns query.Means // clients made of public texts, see gain
+
+	pool     *target.Pool    // the public texts; nil until they are embedded
+	target   *target.Target  // what one release tells of the clients; nil until it is asked for
+	selected []target.Chosen // the public texts that are most relevant to the clients
 }
 
 // Candidates are the samples of a round.
@@ -97,7 +102,11 @@ func (p *Policy) Merged() (*lm.Model, error) {
 func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, err error) {
 	g, n := p.Config.Generate, strconv.Itoa(r.Number)
 	err = r.Stage("generate", func(s trainer.Stage) error {
-		if c.Prompts, err = p.Prompter.Draw(rng.New(p.Config.Seed, "round", n, "prompts"), g.Prompts); err != nil {
+		prompter, err := p.quoting(g.Quote)
+		if err != nil {
+			return err
+		}
+		if c.Prompts, err = prompter.Draw(rng.New(p.Config.Seed, "round", n, "prompts"), g.Prompts); err != nil {
 			return err
 		}
 		if err := rows.Write(filepath.Join(r.Dir, PromptsFile), sampling.PromptRows(c.Prompts)); err != nil {
@@ -143,12 +152,19 @@ func options(c configs.Config) scoring.Options {
 
 // Query is what clients are asked under a configuration.
 func Query(c configs.Config) (name string, bound float64) {
+	if once(c) {
+		return target.Query(c)
+	}
 	o := options(c)
 	return scoring.CosineName(o.Normalize), o.Clip
 }
 
-// Ask collects the clients' noised scores of the candidates.
+// Ask collects the clients' noised scores of the candidates. Clients who are asked once have answered in [Policy.Begin],
+// and Ask returns nil.
 func (p *Policy) Ask(r *trainer.Round, c Candidates) (*release.Release, error) {
+	if once(p.Config) {
+		return nil, nil
+	}
 	key, err := p.Key(filepath.Join(r.Dir, rundir.Samples))
 	if err != nil {
 		return nil, err
@@ -160,44 +176,26 @@ func (p *Policy) Ask(r *trainer.Round, c Candidates) (*release.Release, error) {
 	return r.Collect(asked)
 }
 
-// Scores reads a release: the mean over clients, with less noise, less of what the samples' lengths explain, and as the
-// objective wants it. All of it is post-processing. The scores are written to scores.parquet.
+// Scores turns the clients' answer into scores by the configured objective: the mean over clients, with noise removed and
+// corrected for the samples' lengths. All of it is post-processing. The scores are written to scores.parquet. answer is
+// that of [Policy.Ask].
 func (p *Policy) Scores(r *trainer.Round, c Candidates, answer *release.Release) ([]float64, error) {
-	s := p.Config.Scoring
-	scores := make([]float64, len(answer.Sum))
-	for i, v := range answer.Sum {
-		scores[i] = v / float64(answer.Clients)
+	read := p.fromRelease
+	if answer == nil {
+		read = p.fromTarget
 	}
-	noisy := append([]float64(nil), scores...)
-	var prepared *scoring.Samples
-	var err error
-	if s.Denoise == "project" || s.Objective == "witness" {
-		if prepared, err = scoring.Prepare(c.Vectors, p.Options()); err != nil {
-			return nil, err
-		}
+	noisy, scores, err := read(r, c, answer)
+	if err != nil {
+		return nil, err
 	}
-	if s.Denoise == "project" {
-		if scores, err = prepared.Project(scores); err != nil {
-			return nil, err
-		}
-		r.Figures.Set("noise_kept", math.Sqrt(float64(prepared.Rank())/float64(len(scores))))
-	}
-	if s.Objective == "witness" {
-		gain, err := p.gain(prepared)
-		if err != nil {
-			return nil, err
-		}
-		if scores, err = prepared.Witness(scores, gain); err != nil {
-			return nil, err
-		}
-	}
-	if s.LengthRegression {
+	if p.Config.Scoring.LengthRegression {
 		lengths := make([]int, len(c.Rows))
 		for i, row := range c.Rows {
 			lengths[i] = len(row.IDs)
 		}
 		var slope float64
-		if scores, slope, err = scoring.LengthRegression(scores, scoring.LogLengths(lengths), p.Config.Generate.Samples); err != nil {
+		scores, slope, err = scoring.LengthRegression(scores, scoring.LogLengths(lengths), p.Config.Generate.Samples)
+		if err != nil {
 			return nil, err
 		}
 		r.Figures.Set("length_slope", slope)
@@ -209,51 +207,39 @@ func (p *Policy) Scores(r *trainer.Round, c Candidates, answer *release.Release)
 	return scores, rows.Write(filepath.Join(r.Dir, ScoresFile), scored)
 }
 
+// fromRelease reads the release of a round: the noised mean scores, and these after denoising, by the objective.
+func (p *Policy) fromRelease(r *trainer.Round, c Candidates, answer *release.Release) (noisy, scores []float64, err error) {
+	s := p.Config.Scoring
+	noisy = make([]float64, len(answer.Sum))
+	for i, v := range answer.Sum {
+		noisy[i] = v / float64(answer.Clients)
+	}
+	scores = append(scores, noisy...)
+	var prepared *scoring.Samples
+	if s.Denoise == "project" || s.Objective == "witness" {
+		if prepared, err = scoring.Prepare(c.Vectors, p.Options()); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s.Denoise == "project" {
+		if scores, err = prepared.Project(scores); err != nil {
+			return nil, nil, err
+		}
+		r.Figures.Set("noise_kept", math.Sqrt(float64(prepared.Rank())/float64(len(scores))))
+	}
+	if s.Objective == "witness" {
+		gain, err := p.gain(prepared)
+		if err != nil {
+			return nil, nil, err
+		}
+		if scores, err = prepared.Witness(scores, gain); err != nil {
+			return nil, nil, err
+		}
+	}
+	return noisy, scores, nil
+}
+
 // Save writes the adapters of a round.
 func (p *Policy) Save(r *trainer.Round) error {
 	return p.Adapter.Save(filepath.Join(r.Dir, AdapterDir))
-}
-
-// Product writes the synthetic set with the adapters that were restored.
-func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]sampling.Row, error) {
-	prompter := p.Prompter
-	if p.Config.Synthetic.Examples == "scored" {
-		quotes, err := p.bestScored()
-		if err != nil {
-			return nil, err
-		}
-		prompter = prompter.With(quotes)
-	}
-	model, err := p.Merged()
-	if err != nil {
-		return nil, err
-	}
-	defer model.Free()
-	return p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, fmt.Sprintf("after round %d", p.round), file, s.Progress)
-}
-
-// What the pages say of the texts of a tuned model and of the model as it came.
-const (
-	Product = "tuned by the clients' noised scores"
-	Untuned = "same generator, prompts and seeds, without adapters"
-)
-
-// Work says what a round asks about.
-func Work(c configs.Config) string {
-	return fmt.Sprintf("%d prompts × %d samples", c.Generate.Prompts, c.Generate.Samples)
-}
-
-// Denoise says how noise is taken out of a release.
-func Denoise(c configs.Config) string { return c.Scoring.Denoise }
-
-// Notes say how releases are read, for the report.
-func Notes(c configs.Config) []string {
-	var notes []string
-	if c.Scoring.Denoise == "project" {
-		notes = append(notes, "After its release, each sum was projected onto the space in which the true sum lies, which takes noise out. The projection uses the released sum and the samples only, so it costs no privacy.")
-	}
-	if c.Scoring.Objective == "witness" {
-		notes = append(notes, "Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is computed from the same sums.")
-	}
-	return notes
 }

@@ -12,7 +12,7 @@ import (
 	"popri/scoring"
 )
 
-// What the clients' released scores say beyond the pairs. All of it is post-processing of what was paid for.
+// Uses of the clients' released scores besides the pairs. All of it is post-processing of charged releases.
 
 // scoredRound reads a finished round's samples with their scores.
 func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
@@ -31,8 +31,8 @@ func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
 	return samples, scores, nil
 }
 
-// bestScored returns the samples of all rounds whose post-processed scores are highest, a tenth of each round's, without
-// repetitions. Samples that did not end by themselves are left out: a prompt should quote whole texts.
+// bestScored returns the samples of all rounds with the highest post-processed scores, a tenth of each round's, without
+// repetitions. Samples that did not end by themselves are left out, because a prompt should quote whole texts.
 func (p *Policy) bestScored() ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
@@ -60,11 +60,12 @@ func (p *Policy) bestScored() ([]string, error) {
 	return out, nil
 }
 
-// gainClients is how many clients made of public texts stand in for the real ones where the scale of scores is measured.
+// gainClients is the number of clients made of public texts that replace the real ones when the scale of scores is
+// measured.
 const gainClients = 512
 
-// gain measures how much normalising and clipping scale a client's cosines on clients made of successive public texts,
-// which are as alike as one client's are. They are embedded once.
+// gain measures the factor by which normalising and clipping scale a client's cosines, on clients made of successive
+// public texts, which are as similar as one client's texts. They are embedded once.
 func (p *Policy) gain(samples *scoring.Samples) (float64, error) {
 	if p.standIns.Clients == 0 {
 		var err error

@@ -14,7 +14,7 @@ import (
 	"popri/trainer"
 )
 
-// pairing makes what dpo.pairs names. The scores give a margin its unit.
+// pairing makes the pairing that dpo.pairs names. The scores give a margin its unit.
 func pairing(c configs.Config, scores []float64, round int) (scoring.Pairing, error) {
 	d := c.DPO
 	switch d.Pairs {
@@ -32,7 +32,7 @@ func pairing(c configs.Config, scores []float64, round int) (scoring.Pairing, er
 	return nil, fmt.Errorf("popri: dpo.pairs is %q", d.Pairs)
 }
 
-// duplicates turns the setting scoring.duplicates into what ranking calls it.
+// duplicates converts the setting scoring.duplicates.
 func duplicates(name string) scoring.Duplicates {
 	switch name {
 	case "index":

@@ -24,12 +24,13 @@ const (
 	trainingFile  = "training.safetensors"  // of a round that is not done: the state after the last update
 )
 
-// Description is what POPri says about itself.
+// Description describes POPri.
 var Description = method.Description{
-	Name:    "popri",
-	Title:   "POPri",
-	Query:   policy.Query,
-	Selects: true,
+	Name:     "popri",
+	Title:    "POPri",
+	Query:    policy.Query,
+	Releases: policy.Releases,
+	Selects:  true,
 	Check: func(c configs.Config, hasReference bool) error {
 		return preference.CheckMeasures(c.DPO, c.DPO.EvalShare > 0, hasReference)
 	},
@@ -51,6 +52,7 @@ var figures = series.Set{
 		{Key: "rewards/accuracies", Name: "DPO accuracy", Format: series.Percent, Decimals: 1},
 		{Key: "eval_rewards/accuracies", Name: "Held-out accuracy", Format: series.Percent, Decimals: 1},
 		{Key: "fid", Name: "FID", Format: series.Number, Decimals: 4},
+		{Key: "distance", Name: "Distance of the means", Format: series.Number, Decimals: 4},
 		{Key: "mean_tokens", Name: "Tokens a text", Format: series.Number, Decimals: 1},
 		{Key: "pairs", Name: "Pairs", Format: series.Count},
 	},
@@ -68,7 +70,7 @@ var figures = series.Set{
 	},
 }
 
-// Method is POPri at work.
+// Method runs POPri.
 type Method struct {
 	policy.Policy
 	dpo     *dpo.Tuner
@@ -88,6 +90,9 @@ func (m *Method) Restore(round int) error {
 
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+	if err := m.Begin(ctx, r); err != nil {
+		return err
+	}
 	candidates, err := m.Generate(ctx, r)
 	if err != nil {
 		return err

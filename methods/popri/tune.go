@@ -22,7 +22,7 @@ import (
 	"popri/trainer"
 )
 
-// stepsPerRound is how many updates a round has if every prompt gives all its pairs.
+// stepsPerRound is the number of updates of a round in which every prompt gives all its pairs.
 func stepsPerRound(c configs.Config) int {
 	prompts := c.Generate.Prompts
 	if s := c.DPO.EvalShare; s > 0 {
@@ -34,7 +34,7 @@ func stepsPerRound(c configs.Config) int {
 	return c.DPO.Epochs * ((prompts + c.DPO.BatchPairs - 1) / c.DPO.BatchPairs)
 }
 
-// restoreDPO prepares the steps of a run, with the state of an earlier round, or none for round 0.
+// restoreDPO prepares the steps of a run, with the state after a round; round 0 has none.
 func (m *Method) restoreDPO(round int) error {
 	steps := stepsPerRound(m.Config)
 	if m.Config.DPO.CarrySchedule {
@@ -100,7 +100,7 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 	return rows.WriteLines(filepath.Join(r.Dir, preference.StepsFile), o.Steps)
 }
 
-// referenceEvent is what the log says about the reference log-probabilities.
+// referenceEvent describes the reference log-probabilities in the log.
 func referenceEvent(c dpo.Cached) map[string]any {
 	event := map[string]any{"read": c.Read}
 	if c.Stale != nil {
@@ -142,14 +142,14 @@ func (m *Method) note(r *trainer.Round, f *dpo.Fit, o *dpo.Outcome, held int) {
 	}
 }
 
-// fidDraws is how many prompts a measurement of the Fréchet distance draws, and how many samples of each.
+// fidDraws is the number of prompts, and of samples of each, in a measurement of the Fréchet distance.
 func fidDraws(c configs.Config) (prompts, samples int) {
 	samples = cmp.Or(c.DPO.FIDSamples, c.Generate.Samples)
 	return (c.DPO.FIDTexts + samples - 1) / samples, samples
 }
 
-// judge returns the Fréchet distance of fresh samples of the current adapters to the reference. Prompts and random numbers
-// are the same all through a round, so that measurements differ by the adapters alone.
+// judge returns the Fréchet distance of fresh samples of the current adapters to the reference. Prompts and random
+// numbers are the same throughout a round, so that measurements differ by the adapters alone.
 func (m *Method) judge(ctx context.Context, r *trainer.Round) (float64, error) {
 	g, seed := m.Config.Generate, m.Config.Seed
 	wanted, perPrompt := fidDraws(m.Config)
@@ -184,7 +184,7 @@ func (m *Method) judge(ctx context.Context, r *trainer.Round) (float64, error) {
 	return samples.Distance(m.Reference)
 }
 
-// removeTraining takes the state of a round's unfinished training away.
+// removeTraining removes the state of a round's unfinished training.
 func removeTraining(dir string) error {
 	if err := os.Remove(filepath.Join(dir, trainingFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -12,34 +12,23 @@ package selection
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"math"
-	"path"
-	"path/filepath"
-	"sort"
 
 	"popri/configs"
-	"popri/datasets"
 	"popri/embedding"
 	"popri/internal/rows"
 	"popri/method"
-	"popri/rundir"
+	"popri/methods/target"
 	"popri/sampling"
-	"popri/scoring"
 	"popri/series"
 	"popri/trainer"
 )
 
-// selectionFile has the public texts that were selected, the most relevant first.
-const selectionFile = "selection.parquet"
-
-// Description is what the method says about itself.
+// Description describes the method.
 var Description = method.Description{
 	Name:   "public_selection",
 	Title:  "Public selection",
-	Query:  func(c configs.Config) (string, float64) { return scoring.FullMeanName, c.Scoring.ClipNorm },
+	Query:  target.Query,
 	Rounds: func(configs.Config) int { return 1 },
 	New:    func(e method.Env) (trainer.Method, error) { return &Method{e}, nil },
 	Series: figures,
@@ -67,22 +56,8 @@ var figures = series.Set{
 	},
 }
 
-// How much a text's document and its folder count beside the text itself, and how many texts of score zero their means are
-// shrunk by.
-const (
-	documentWeight, documentPrior = 2, 2
-	folderWeight, folderPrior     = 4, 5
-)
-
-// Method is the selection at work. It keeps no state: what a round found lies in its folder.
+// Method runs the selection. It keeps no state: the results of a round are in its folder.
 type Method struct{ method.Env }
-
-type row struct {
-	Text      string  `parquet:"text,zstd"`
-	Source    string  `parquet:"source,dict"`
-	Score     float64 `parquet:"score"`
-	Relevance float64 `parquet:"relevance"`
-}
 
 // Restore implements trainer.Method.
 func (m *Method) Restore(int) error { return nil }
@@ -95,125 +70,58 @@ func (m *Method) Close() {}
 
 // Round implements trainer.Method.
 func (m *Method) Round(_ context.Context, r *trainer.Round) error {
-	pool := m.Public.Generator
-	var vectors embedding.Matrix
+	var pool *target.Pool
 	err := r.Stage("embed", func(trainer.Stage) (err error) {
-		vectors, err = m.Encoder.Encode(datasets.Strings(pool))
+		pool, err = target.Embed(m.Env)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	centre := mean(vectors)
-	asked, err := scoring.NewMean(vectors.Dim, scoring.MeanOptions{Centre: centre, Full: true, Bound: m.Config.Scoring.ClipNorm},
-		hash(centre)+" "+embedding.Key(m.Encoder))
-	if err != nil {
-		return err
-	}
-	answer, err := r.Collect(asked)
+	t, err := target.Ask(m.Env, r, pool)
 	if err != nil {
 		return err
 	}
 	return r.Stage("select", func(trainer.Stage) error {
-		scores := witness(vectors, centre, answer.Sum)
-		var levels []scoring.Level
-		if m.Config.PublicSelection.Documents {
-			levels = Levels(pool)
-		}
-		relevance, err := scoring.Relevance(scores, levels...)
+		chosen, err := t.Choose(m.Config.PublicSelection)
 		if err != nil {
 			return err
 		}
-		return m.choose(r, vectors, scores, relevance)
+		if err := m.note(r, t, chosen); err != nil {
+			return err
+		}
+		return target.Write(m.Dir, chosen)
 	})
 }
 
-// choose writes the most relevant texts and notes the figures of the round.
-func (m *Method) choose(r *trainer.Round, vectors embedding.Matrix, scores, relevance []float64) error {
-	pool := m.Public.Generator
-	order := make([]int, len(pool))
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(a, b int) bool { return relevance[order[a]] > relevance[order[b]] })
-	order = order[:min(m.Config.PublicSelection.Texts, len(order))]
-	chosen := embedding.NewMatrix(len(order), vectors.Dim)
-	stored := make([]row, len(order))
+// note keeps the figures of the selection.
+func (m *Method) note(r *trainer.Round, t *target.Target, chosen []target.Chosen) error {
+	vectors := embedding.NewMatrix(len(chosen), t.Vectors.Dim)
 	documents := map[string]bool{}
 	total := 0.0
-	for n, i := range order {
-		stored[n] = row{pool[i].Text, pool[i].Source, scores[i], relevance[i]}
-		copy(chosen.Row(n), vectors.Row(i))
-		documents[pool[i].Source] = true
-		total += scores[i]
+	for n, c := range chosen {
+		copy(vectors.Row(n), t.Vectors.Row(int(c.Index)))
+		documents[c.Source] = true
+		total += c.Score
 	}
-	distance, err := m.Distance(chosen)
+	distance, err := m.Distance(vectors)
 	if err != nil {
 		return err
 	}
 	r.Figures.SetIf("fid", distance)
-	for key, v := range map[string]float64{"pool": float64(len(pool)), "selected": float64(len(order)),
-		"documents": float64(len(documents)), "score": total / float64(len(order))} {
+	for key, v := range map[string]float64{"pool": float64(len(t.Texts)), "selected": float64(len(chosen)),
+		"documents": float64(len(documents)), "score": total / float64(len(chosen)), "distance": t.Distance(vectors)} {
 		r.Figures.Set(key, v)
 	}
-	return rows.Write(filepath.Join(r.Dir, selectionFile), stored)
+	return nil
 }
 
 // Product implements trainer.Method: the selected texts are the product.
 func (m *Method) Product(_ context.Context, _ trainer.Stage, file string) ([]sampling.Row, error) {
-	stored, err := rows.Read[row](filepath.Join(rundir.Round(m.Dir, 1), selectionFile))
+	chosen, err := target.Read(m.Dir)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]sampling.Row, len(stored))
-	for i, s := range stored {
-		out[i] = sampling.Row{Prompt: int64(i), Text: s.Text, Finish: "public", Model: "selected public text"}
-	}
+	out := target.Rows(chosen)
 	return out, rows.Write(file, out)
-}
-
-// Levels are the ways in which public texts belong together: by document (their source) and by the folder that it is in.
-func Levels(texts []datasets.Text) []scoring.Level {
-	documents, folders := make([]string, len(texts)), make([]string, len(texts))
-	for i, t := range texts {
-		documents[i] = t.Source
-		if folder := path.Dir(t.Source); folder != "." && folder != "/" {
-			folders[i] = folder
-		}
-	}
-	return []scoring.Level{{Groups: documents, Weight: documentWeight, Prior: documentPrior},
-		{Groups: folders, Weight: folderWeight, Prior: folderPrior}}
-}
-
-// witness is ⟨x − centre, y⟩ for each row x.
-func witness(vectors embedding.Matrix, centre, y []float64) []float64 {
-	out := make([]float64, vectors.Rows)
-	for i := range out {
-		for j, x := range vectors.Row(i) {
-			out[i] += (float64(x) - centre[j]) * y[j]
-		}
-	}
-	return out
-}
-
-func mean(m embedding.Matrix) []float64 {
-	out := make([]float64, m.Dim)
-	for i := range m.Rows {
-		for j, x := range m.Row(i) {
-			out[j] += float64(x)
-		}
-	}
-	for j := range out {
-		out[j] /= float64(max(1, m.Rows))
-	}
-	return out
-}
-
-// hash identifies the centre, so that a release is not taken for one around another.
-func hash(centre []float64) string {
-	h := sha256.New()
-	for _, v := range centre {
-		fmt.Fprintf(h, "%016x", math.Float64bits(v))
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

@@ -10,31 +10,30 @@ import (
 	"slices"
 	"strconv"
 
-	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/lm"
 	"popri/method"
 	"popri/methods/policy"
 	"popri/series"
-	"popri/tensor"
 	"popri/trainer"
 )
 
-// chosenFile has the samples of a round that were trained on.
+// chosenFile has the samples of a round that the adapters were trained on.
 const chosenFile = "chosen.parquet"
 
-// Description is what PE+SFT says about itself.
+// Description describes PE+SFT.
 var Description = method.Description{
-	Name:    "private_evolution_sft",
-	Title:   "PE+SFT",
-	Query:   policy.Query,
-	New:     New,
-	Series:  figures,
-	Work:    policy.Work,
-	Denoise: policy.Denoise,
-	Product: policy.Product,
-	Untuned: policy.Untuned,
-	Notes:   policy.Notes,
+	Name:     "private_evolution_sft",
+	Title:    "PE+SFT",
+	Query:    policy.Query,
+	Releases: policy.Releases,
+	New:      New,
+	Series:   figures,
+	Work:     policy.Work,
+	Denoise:  policy.Denoise,
+	Product:  policy.Product,
+	Untuned:  policy.Untuned,
+	Notes:    policy.Notes,
 }
 
 var figures = series.Set{
@@ -56,17 +55,20 @@ var figures = series.Set{
 	},
 }
 
-// Method is PE+SFT at work. The adapters are all that a round leaves to the next one: AdamW begins anew.
+// Method runs PE+SFT. A round leaves only its adapters to the next one: AdamW begins anew.
 type Method struct{ policy.Policy }
 
 // New makes the method.
 func New(e method.Env) (trainer.Method, error) { return &Method{policy.Policy{Env: e}}, nil }
 
-// Tidy implements trainer.Method: a round leaves nothing behind that is not kept.
+// Tidy implements trainer.Method: a round leaves nothing to remove.
 func (m *Method) Tidy(int) error { return nil }
 
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+	if err := m.Begin(ctx, r); err != nil {
+		return err
+	}
 	candidates, err := m.Generate(ctx, r)
 	if err != nil {
 		return err
@@ -101,7 +103,7 @@ type chosenRow struct {
 }
 
 // choose returns the indices of the samples to train on, the highest score first, and writes them. Empty samples and
-// repetitions of a text are passed over.
+// repeated texts are left out.
 func (m *Method) choose(r *trainer.Round, c policy.Candidates, scores []float64) ([]int, error) {
 	chosen := best(c, scores, m.Config.PrivateEvolutionSFT.Share)
 	if len(chosen) == 0 {
@@ -138,7 +140,7 @@ func best(c policy.Candidates, scores []float64, share float64) []int {
 	return out
 }
 
-// examples are the chosen samples behind their prompts, of which the samples alone count in the loss.
+// examples are the chosen samples after their prompts; only the samples count in the loss.
 func examples(c policy.Candidates, chosen []int) []lm.Row {
 	out := make([]lm.Row, len(chosen))
 	for n, i := range chosen {
@@ -149,36 +151,12 @@ func examples(c policy.Candidates, chosen []int) []lm.Row {
 	return out
 }
 
-// tune fine-tunes the adapters. It keeps no state on disk: where it is interrupted, the round's updates are made again.
+// tune fine-tunes the adapters. It keeps no state on disk: after an interruption, the round's updates are repeated.
 func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage, examples []lm.Row) error {
-	c, d := m.Config.PrivateEvolutionSFT, m.Config.DPO
-	params, err := m.Adapter.Trainable()
-	if err != nil {
-		return err
-	}
-	m.Model.Recompute = d.GradientCheckpointing
-	optimizer := lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Epsilon: d.AdamEps,
-		WeightDecay: d.WeightDecay, MaxNorm: d.MaxGradNorm})
-	each := (len(examples) + c.Batch - 1) / c.Batch
-	for step := range c.Epochs * each {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		order := rng.New(m.Config.Seed, "round", strconv.Itoa(r.Number), "sft", strconv.Itoa(step/each)).Perm(len(examples))
-		var batch []lm.Row
-		for _, i := range order[step%each*c.Batch : min((step%each+1)*c.Batch, len(order))] {
-			batch = append(batch, examples[i])
-		}
-		var loss float64
-		err := tensor.Run(func(s *tensor.Scope) (err error) {
-			loss, _, err = optimizer.Step(s, m.Model, m.Adapter, batch, c.LearningRate)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		r.Figures.Add("loss", loss/float64(c.Epochs*each))
-		stage.Progress(step+1, c.Epochs*each)
-	}
-	return nil
+	c := m.Config.PrivateEvolutionSFT
+	loss, err := m.FineTune(ctx, stage, examples, policy.FineTuning{
+		Steps: c.Epochs * ((len(examples) + c.Batch - 1) / c.Batch), Batch: c.Batch, LearningRate: c.LearningRate,
+		Stream: []string{"round", strconv.Itoa(r.Number), "sft"}})
+	r.Figures.Set("loss", loss)
+	return err
 }

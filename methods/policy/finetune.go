@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"popri/internal/rng"
+	"popri/lm"
+	"popri/lora"
+	"popri/methods/target"
+	"popri/trainer"
+)
+
+// warmupDir has the adapters after the warm-up, in the folder of round 1.
+const warmupDir = "warmup"
+
+// FineTuning says how adapters are trained on texts by the next-token loss.
+type FineTuning struct {
+	Steps, Batch int
+	LearningRate float64  // constant
+	Stream       []string // of the order of the rows
+}
+
+// fineTuneParts is the number of parts of a batch that are computed in parallel.
+const fineTuneParts = 2
+
+// FineTune trains the adapters on rows, epoch after epoch, and returns the mean loss in nats a token over all steps. The
+// section dpo has AdamW's other settings. FineTune keeps no state on disk.
+func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []lm.Row, f FineTuning) (float64, error) {
+	d := p.Config.DPO
+	params, err := p.Adapter.Trainable()
+	if err != nil {
+		return 0, err
+	}
+	p.Model.Recompute = d.GradientCheckpointing
+	optimizer := lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Epsilon: d.AdamEps,
+		WeightDecay: d.WeightDecay, MaxNorm: d.MaxGradNorm})
+	each := (len(examples) + f.Batch - 1) / f.Batch
+	mean := 0.0
+	var order []int
+	for step := range f.Steps {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if step%each == 0 {
+			order = rng.New(p.Config.Seed, append(f.Stream, strconv.Itoa(step/each))...).Perm(len(examples))
+		}
+		var batch []lm.Row
+		for _, i := range order[step%each*f.Batch : min((step%each+1)*f.Batch, len(order))] {
+			batch = append(batch, examples[i])
+		}
+		loss, _, err := optimizer.StepParts(p.Model, p.Adapter, batch, min(fineTuneParts, len(batch)), f.LearningRate)
+		if err != nil {
+			return 0, err
+		}
+		mean += loss / float64(f.Steps)
+		stage.Progress(step+1, f.Steps)
+	}
+	return mean, nil
+}
+
+// warmUp trains the adapters on the selected public texts, each behind a prompt that quotes others, before the first
+// candidates are written.
+func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Stage) error {
+	dir := filepath.Join(r.Dir, warmupDir)
+	if _, err := os.Stat(dir); err == nil { // by a process that was interrupted later in the round
+		p.Adapter.Free()
+		p.Adapter, err = lora.Load(dir, p.Model)
+		return err
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	prompter, err := p.quoting("relevant")
+	if err != nil {
+		return err
+	}
+	random := rng.New(p.Config.Seed, "warmup", "prompts")
+	texts := prompter.Fitting(target.Texts(p.selected))
+	prompts, err := prompter.Draw(random, len(texts))
+	if err != nil {
+		return err
+	}
+	examples := make([]lm.Row, len(texts))
+	for i, text := range texts {
+		examples[i] = lm.Row{Tokens: append(prompts[i].IDs, prompter.Completion(text)...)}
+	}
+	w := p.Config.Warmup
+	loss, err := p.FineTune(ctx, stage, examples, FineTuning{Steps: w.Steps, Batch: w.Batch, LearningRate: w.LearningRate,
+		Stream: []string{"warmup"}})
+	if err != nil {
+		return err
+	}
+	r.Figures.Set("warmup_loss", loss)
+	return p.Adapter.Save(dir)
+}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"context"
+	"math"
+
+	"popri/configs"
+	"popri/methods/target"
+	"popri/release"
+	"popri/sampling"
+	"popri/trainer"
+)
+
+// once reports whether clients are asked once for all rounds.
+func once(c configs.Config) bool { return c.Scoring.Release == "once" }
+
+// Releases is the number of times that clients are asked under a configuration.
+func Releases(c configs.Config) int {
+	if once(c) {
+		return 1
+	}
+	return c.Trainer.Rounds
+}
+
+// Begin begins a round. If clients are asked once, it asks them in round 1, selects the public texts that are most
+// relevant to them, and warms the adapters up on these texts.
+func (p *Policy) Begin(ctx context.Context, r *trainer.Round) error {
+	if !once(p.Config) {
+		return nil
+	}
+	if p.pool == nil {
+		err := r.Stage("embed public texts", func(trainer.Stage) (err error) {
+			p.pool, err = target.Embed(p.Env)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var err error
+	if p.target, err = target.Ask(p.Env, r, p.pool); err != nil {
+		return err
+	}
+	if p.selected == nil {
+		err := r.Stage("select", func(trainer.Stage) (err error) {
+			if p.selected, err = p.target.Choose(p.Config.PublicSelection); err != nil || r.Number > 1 {
+				return err
+			}
+			return target.Write(p.Dir, p.selected)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if r.Number > 1 || p.Config.Warmup.Steps == 0 {
+		return nil
+	}
+	return r.Stage("warm up", func(s trainer.Stage) error { return p.warmUp(ctx, r, s) })
+}
+
+// quoting returns the prompter that quotes what a setting names: "public", all public texts; "relevant", the selected
+// ones; "scored", the best-scored samples.
+func (p *Policy) quoting(what string) (*sampling.Prompter, error) {
+	switch what {
+	case "relevant":
+		chosen, err := p.relevant()
+		if err != nil {
+			return nil, err
+		}
+		return p.Prompter.With(p.Prompter.Fitting(target.Texts(chosen))), nil
+	case "scored":
+		quotes, err := p.bestScored()
+		if err != nil {
+			return nil, err
+		}
+		return p.Prompter.With(quotes), nil
+	}
+	return p.Prompter, nil
+}
+
+// relevant returns the selected public texts.
+func (p *Policy) relevant() (_ []target.Chosen, err error) {
+	if p.selected == nil {
+		p.selected, err = target.Read(p.Dir)
+	}
+	return p.selected, err
+}
+
+// fromTarget scores candidates by the release of round 1.
+func (p *Policy) fromTarget(r *trainer.Round, c Candidates, _ *release.Release) (noisy, scores []float64, err error) {
+	noisy = p.target.Scores(c.Vectors)
+	scores = noisy
+	if p.Config.Scoring.Objective == "witness" {
+		scores = p.target.Witness(c.Vectors)
+	}
+	r.Figures.Set("distance", math.Max(0, p.target.Distance(c.Vectors)))
+	return noisy, scores, nil
+}

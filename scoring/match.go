@@ -1,0 +1,166 @@
+package scoring
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/optimize"
+
+	"popri/embedding"
+)
+
+// ErrTooFar marks texts of which no weighting has the wanted mean.
+var ErrTooFar = errors.New("the texts are too far away")
+
+// Weighting is weights on texts, see [Match].
+type Weighting struct {
+	Weights  []float64 // at least 0, of sum 1
+	Distance float64   // of the weighted mean from the wanted one
+	Radius   float64   // the distance that was allowed
+	// Effective is 1/Σ b²: the number of texts of equal weight that carry as much information.
+	Effective float64
+}
+
+// Match returns the weights of largest entropy with which the weighted mean of texts (one a row) lies within radius of
+// target:
+//
+//	b_j ∝ exp⟨λ, x_j⟩        λ minimises  ln Σ_j exp⟨λ, x_j⟩ − ⟨λ, target⟩ + radius·‖λ‖₂
+//
+// which is the dual of maximum-entropy density estimation with an L2 ball (Dudík, Phillips and Schapire, JMLR 8, 2007,
+// section 4). A released mean carries noise; matching it more closely than its noise would fit the noise. A radius that
+// leaves fewer than floor effective texts is enlarged until it does not. If target is a release, the weights are
+// post-processing. The error is [ErrTooFar] if no weighting reaches the radius.
+func Match(texts embedding.Matrix, target []float64, radius, floor float64) (Weighting, error) {
+	switch {
+	case texts.Rows == 0 || len(target) != texts.Dim:
+		return Weighting{}, fmt.Errorf("scoring: %d texts of %d values for a mean of %d", texts.Rows, texts.Dim, len(target))
+	case !(radius > 0) || math.IsInf(radius, 1):
+		return Weighting{}, fmt.Errorf("scoring: radius is %g, want a number above 0", radius)
+	case !(floor >= 0) || floor > float64(texts.Rows):
+		return Weighting{}, fmt.Errorf("scoring: %g effective texts of %d", floor, texts.Rows)
+	}
+	for i, v := range target {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return Weighting{}, fmt.Errorf("scoring: value %d of the mean is %g", i, v)
+		}
+	}
+	start := make([]float64, texts.Dim)
+	for {
+		w, at, err := match(texts, target, radius, start)
+		if err != nil || w.Effective >= floor*(1-1e-9) {
+			return w, err
+		}
+		radius, start = 1.25*radius, at
+	}
+}
+
+// match solves the dual for one radius, from start on.
+func match(texts embedding.Matrix, target []float64, radius float64, start []float64) (Weighting, []float64, error) {
+	d := dual{texts: texts, target: target, radius: radius}
+	problem := optimize.Problem{Func: func(x []float64) float64 { return d.at(x, nil) },
+		Grad: func(grad, x []float64) { d.at(x, grad) }}
+	settings := &optimize.Settings{GradientThreshold: 1e-4 * radius, MajorIterations: mostMatchSteps}
+	result, err := optimize.Minimize(problem, start, settings, &optimize.LBFGS{})
+	if result == nil {
+		return Weighting{}, nil, fmt.Errorf("scoring: weights: %w", err)
+	}
+	d.at(result.X, make([]float64, texts.Dim))
+	w := Weighting{Weights: d.weights, Radius: radius, Distance: d.distance}
+	squares := floats.Dot(w.Weights, w.Weights)
+	w.Effective = 1 / squares
+	if !(w.Distance <= radius*(1+matchSlack)) {
+		return w, nil, fmt.Errorf("scoring: %w: the mean of %d texts can be brought to a distance of %.3g from the wanted "+
+			"one, not to %.3g", ErrTooFar, texts.Rows, w.Distance, radius)
+	}
+	return w, result.X, nil
+}
+
+const (
+	mostMatchSteps = 500
+	// matchSlack is by which share of the radius the distance may exceed it when the minimisation ends.
+	matchSlack = 0.05
+	// smoothing keeps the norm of λ differentiable at 0.
+	smoothing = 1e-6
+)
+
+// dual is the function that λ minimises. It keeps the results of the last point.
+type dual struct {
+	texts  embedding.Matrix
+	target []float64
+	radius float64
+
+	last     []float64
+	value    float64
+	gradient []float64
+	weights  []float64
+	distance float64
+}
+
+// at returns the value at lambda and, in grad if it is not nil, the gradient.
+func (d *dual) at(lambda, grad []float64) float64 {
+	if d.last == nil || !floats.Equal(d.last, lambda) {
+		d.compute(lambda)
+	}
+	copy(grad, d.gradient)
+	return d.value
+}
+
+func (d *dual) compute(lambda []float64) {
+	n, dim := d.texts.Rows, d.texts.Dim
+	if d.weights == nil {
+		d.weights, d.gradient, d.last = make([]float64, n), make([]float64, dim), make([]float64, dim)
+	}
+	copy(d.last, lambda)
+	parallelGrain(n, 512, func(from, to int) {
+		for i := from; i < to; i++ {
+			s := 0.0
+			for j, x := range d.texts.Row(i) {
+				s += lambda[j] * float64(x)
+			}
+			d.weights[i] = s
+		}
+	})
+	top := floats.Max(d.weights)
+	sum := 0.0
+	for i, s := range d.weights {
+		d.weights[i] = math.Exp(s - top)
+		sum += d.weights[i]
+	}
+	floats.Scale(1/sum, d.weights)
+	mean := weightedMean(d.texts, d.weights)
+	norm := math.Sqrt(floats.Dot(lambda, lambda) + smoothing*smoothing)
+	d.value = top + math.Log(sum/float64(n)) - floats.Dot(lambda, d.target) + d.radius*norm
+	distance := 0.0
+	for j := range mean {
+		off := mean[j] - d.target[j]
+		distance += off * off
+		d.gradient[j] = off + d.radius*lambda[j]/norm
+	}
+	d.distance = math.Sqrt(distance)
+}
+
+// weightedMean returns Σ_i w_i x_i, added in fixed blocks so that the result does not depend on the number of processors.
+func weightedMean(texts embedding.Matrix, weights []float64) []float64 {
+	const block = 1024
+	blocks := (texts.Rows + block - 1) / block
+	parts := make([][]float64, blocks)
+	parallelGrain(blocks, 1, func(from, to int) {
+		for b := from; b < to; b++ {
+			part := make([]float64, texts.Dim)
+			for i := b * block; i < min((b+1)*block, texts.Rows); i++ {
+				w := weights[i]
+				for j, x := range texts.Row(i) {
+					part[j] += w * float64(x)
+				}
+			}
+			parts[b] = part
+		}
+	})
+	mean := make([]float64, texts.Dim)
+	for _, part := range parts {
+		floats.Add(mean, part)
+	}
+	return mean
+}
