@@ -134,16 +134,17 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			if m.Name == configs.Default().Method {
 				kills = 15
 			}
-			killed(t, m.Name, kills)
+			killed(t, func(c *configs.Config) { c.Method = m.Name }, kills)
 		})
 	}
+	t.Run("popri asked once", func(t *testing.T) { killed(t, askOnce, 10) })
 }
 
-// killed kills runs of a method so many times.
-func killed(t *testing.T, name string, kills int) {
+// killed kills runs of a configuration so many times.
+func killed(t *testing.T, change func(*configs.Config), kills int) {
 	w := world(t)
 	c := w.Config
-	c.Method = name
+	change(&c)
 	c.Trainer.Rounds = 3
 	c.Synthetic.Texts, c.Synthetic.MaxNewTokens = 1500, 6 // so many that they are written in parts
 	config := filepath.Join(t.TempDir(), "run.yaml")

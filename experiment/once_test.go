@@ -1,0 +1,130 @@
+package experiment
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"popri/audit"
+	"popri/configs"
+	"popri/internal/rows"
+	"popri/methods/target"
+	"popri/release"
+	"popri/rundir"
+	"popri/sampling"
+	"popri/scoring"
+	"popri/trainer"
+)
+
+// askOnce uses one release for all that it can be used for.
+func askOnce(c *configs.Config) {
+	c.Method, c.Scoring.Release, c.Scoring.Dim = "popri", "once", 16
+	c.Generate.Quote, c.Synthetic.Examples = "relevant", "relevant"
+	c.PublicSelection.Texts, c.PublicSelection.Repeated = 40, 10
+	c.Warmup.Steps, c.Warmup.Batch, c.Warmup.LearningRate = 6, 8, 5e-3
+	c.Synthetic.PublicTexts = 30
+}
+
+// TestAskedOnce: a run that asks once has one charge and one release, with the noise of a single round, whatever the
+// number of rounds; the public texts that it quotes and publishes are the ones that the clients' texts resemble.
+func TestAskedOnce(t *testing.T) {
+	w := world(t)
+	c := w.Config
+	askOnce(&c)
+	c.Trainer.Rounds = 3
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	_, entries := charges(t, dir)
+	rounds, err := trainer.ReadMetrics(dir)
+	if err != nil || len(rounds) != 3 || len(entries) != 1 || entries[0].Query != scoring.FullMeanName {
+		t.Fatalf("%d rounds, charges %+v (%v)", len(rounds), entries, err)
+	}
+	each, everyRound := w.Config, t.TempDir()
+	each.Trainer.Rounds = 3
+	if err := train(t.Context(), Options{Config: each, Dir: everyRound}); err != nil {
+		t.Fatal(err)
+	}
+	if _, three := charges(t, everyRound); len(three) != 3 || !(entries[0].Sigma < 0.6*three[0].Sigma) {
+		t.Errorf("asked once with noise %g, in each round with %+v", entries[0].Sigma, three)
+	}
+	for i, r := range rounds {
+		v := r.Values
+		if v["epsilon"] != rounds[0].Values["epsilon"] || !(v["distance"] > 0) || v["clients"] != 30 ||
+			(v["warmup_loss"] > 0) != (i == 0) {
+			t.Errorf("round %d: %v", i+1, v)
+		}
+		if has := rundir.Has(rundir.Round(dir, i+1), release.File); has != (i == 0) {
+			t.Errorf("round %d has a release: %v", i+1, has)
+		}
+	}
+
+	chosen, err := target.Read(dir)
+	if err != nil || len(chosen) != 40 || chosen[9].Copies != 2 || chosen[10].Copies != 1 {
+		t.Fatalf("%d texts selected (%v)", len(chosen), err)
+	}
+	like := 0
+	for i, x := range chosen {
+		if strings.Contains(x.Text, "before the storm") { // as clients' texts end
+			like++
+		}
+		if i > 0 && x.Relevance > chosen[i-1].Relevance {
+			t.Errorf("text %d is more relevant than the one before", i)
+		}
+	}
+	if like < 30 {
+		t.Errorf("%d of 40 selected texts resemble the clients'", like)
+	}
+	prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(dir, 2), "prompts.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := target.Texts(chosen)
+	for _, p := range prompts {
+		for _, line := range strings.Split(strings.TrimSpace(p.Text), "\n") {
+			if line != "" && !slices.Contains(texts, line) {
+				t.Errorf("a prompt quotes %q", line)
+			}
+		}
+	}
+	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
+	if err != nil || len(product) != 30+c.Synthetic.Texts {
+		t.Fatalf("%d texts in the product (%v)", len(product), err)
+	}
+	for i, row := range product {
+		if public := row.Finish == "public"; public != (i < 30) || public && row.Text != texts[i] {
+			t.Errorf("row %d: %+v", i, row)
+		}
+	}
+
+	r, err := audit.Run(dir, audit.Options{Expect: Expected})
+	if err != nil || !r.Sound() || r.Releases != 1 {
+		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
+	}
+	page, err := Report(dir)
+	if err != nil || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 || len(page.Rounds) != 3 || page.Interrupted != "" {
+		t.Errorf("the report: %d of %d releases, %d rounds, %q (%v)", page.Privacy.Rounds, page.Privacy.Planned,
+			len(page.Rounds), page.Interrupted, err)
+	}
+}
+
+// TestAskedOnceWithoutRelease: rounds after the first need no release of their own, but the first one's.
+func TestAskedOnceWithoutRelease(t *testing.T) {
+	w := world(t)
+	c := w.Config
+	askOnce(&c)
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(rundir.Round(dir, 1), release.File)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := audit.Run(dir, audit.Options{Expect: Expected})
+	if err != nil || r.Sound() {
+		t.Errorf("the audit finds nothing without the release (%v)", err)
+	}
+}
