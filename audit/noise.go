@@ -147,13 +147,6 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 	if err != nil {
 		return n, err.Error(), nil
 	}
-	if why := r.otherKey(f, round); why != "" {
-		return n, why, nil
-	}
-	if round.Samples.Rows != len(found.Sum) {
-		r.problem("%s has %d values, and its round has %d samples.", f.name, len(found.Sum), round.Samples.Rows)
-		return n, otherSamples, nil
-	}
 	asked, err := scoring.Ask(found.Query, found.Bound, round.Samples, found.Key)
 	if err != nil {
 		return n, err.Error(), nil
@@ -161,6 +154,13 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 	samples, ok := asked.(spanned)
 	if !ok {
 		return n, fmt.Sprintf("sums of the query %s fill the whole space, so that no part is noise alone", found.Query), nil
+	}
+	if why := r.otherKey(f, round); why != "" {
+		return n, why, nil
+	}
+	if round.Samples.Rows != len(found.Sum) {
+		r.problem("%s has %d values, and its round has %d samples.", f.name, len(found.Sum), round.Samples.Rows)
+		return n, otherSamples, nil
 	}
 	inside, err := samples.Project(found.Sum)
 	if err != nil {

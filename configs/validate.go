@@ -22,7 +22,7 @@ var (
 	bests       = []string{"last", "pairs", "fid"}
 	nonFinites  = []string{"stop", "skip"}
 	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
-	releases    = []string{"rounds", "once"}
+	releases    = []string{"rounds", "compact", "once"}
 	quotes      = []string{"public", "relevant"}
 	examples    = []string{"public", "relevant", "scored"}
 	longTexts   = []string{"drop", "cut"}

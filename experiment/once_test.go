@@ -128,3 +128,22 @@ func TestAskedOnceWithoutRelease(t *testing.T) {
 		t.Errorf("the audit finds nothing without the release (%v)", err)
 	}
 }
+
+// TestCompact: clients send as many numbers as the embedding has dimensions, and the run goes as any other.
+func TestCompact(t *testing.T) {
+	w := world(t)
+	c := w.Config
+	c.Scoring.Release = "compact"
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
+	if err != nil || answer.Query != scoring.CompactName(scoring.Standardized) || len(answer.Sum) > c.Scoring.Dim {
+		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
+	}
+	r, err := audit.Run(dir, audit.Options{Expect: Expected})
+	if err != nil || !r.Sound() || r.Releases != 2 {
+		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
+	}
+}

@@ -48,6 +48,8 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 	switch name {
 	case CosineName(None), CosineName(Standardized):
 		return NewCosine(samples, Options{Normalize: Normalize(name[len("cosine/"):]), Clip: bound}, key)
+	case CompactName(None), CompactName(Standardized):
+		return NewCompact(samples, Options{Normalize: Normalize(name[len("compact/"):]), Clip: bound}, key)
 	case MeanName, FullMeanName:
 		return NewMean(samples.Dim, MeanOptions{Full: name == FullMeanName, Bound: bound}, key)
 	}

@@ -18,6 +18,9 @@ func TestQueriesConform(t *testing.T) {
 			asks[fmt.Sprintf("%s at %g", scoring.CosineName(n), bound)] = func(m embedding.Matrix) (query.Query, error) {
 				return scoring.NewCosine(m, scoring.Options{Normalize: n, Clip: bound}, "k")
 			}
+			asks[fmt.Sprintf("%s at %g", scoring.CompactName(n), bound)] = func(m embedding.Matrix) (query.Query, error) {
+				return scoring.NewCompact(m, scoring.Options{Normalize: n, Clip: bound}, "k")
+			}
 		}
 	}
 	for _, o := range []scoring.VoteOptions{

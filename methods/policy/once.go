@@ -14,6 +14,9 @@ import (
 // once reports whether clients are asked once for all rounds.
 func once(c configs.Config) bool { return c.Scoring.Release == "once" }
 
+// compact reports whether clients send their scores in as few numbers as they have dimensions.
+func compact(c configs.Config) bool { return c.Scoring.Release == "compact" }
+
 // Releases is the number of times that clients are asked under a configuration.
 func Releases(c configs.Config) int {
 	if once(c) {

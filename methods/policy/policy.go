@@ -156,6 +156,9 @@ func Query(c configs.Config) (name string, bound float64) {
 		return target.Query(c)
 	}
 	o := options(c)
+	if compact(c) {
+		return scoring.CompactName(o.Normalize), o.Clip
+	}
 	return scoring.CosineName(o.Normalize), o.Clip
 }
 
@@ -169,7 +172,8 @@ func (p *Policy) Ask(r *trainer.Round, c Candidates) (*release.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, err := scoring.NewCosine(c.Vectors, p.Options(), key)
+	name, bound := Query(p.Config)
+	asked, err := scoring.Ask(name, bound, c.Vectors, key)
 	if err != nil {
 		return nil, err
 	}
@@ -210,22 +214,36 @@ func (p *Policy) Scores(r *trainer.Round, c Candidates, answer *release.Release)
 // fromRelease reads the release of a round: the noised mean scores, and these after denoising, by the objective.
 func (p *Policy) fromRelease(r *trainer.Round, c Candidates, answer *release.Release) (noisy, scores []float64, err error) {
 	s := p.Config.Scoring
-	noisy = make([]float64, len(answer.Sum))
+	mean := make([]float64, len(answer.Sum))
 	for i, v := range answer.Sum {
-		noisy[i] = v / float64(answer.Clients)
+		mean[i] = v / float64(answer.Clients)
 	}
-	scores = append(scores, noisy...)
 	var prepared *scoring.Samples
-	if s.Denoise == "project" || s.Objective == "witness" {
+	if compact(p.Config) || s.Denoise == "project" || s.Objective == "witness" {
 		if prepared, err = scoring.Prepare(c.Vectors, p.Options()); err != nil {
 			return nil, nil, err
 		}
 	}
-	if s.Denoise == "project" {
-		if scores, err = prepared.Project(scores); err != nil {
+	note := func() { r.Figures.Set("noise_kept", math.Sqrt(float64(prepared.Rank())/float64(len(c.Rows)))) }
+	switch {
+	case compact(p.Config):
+		asked, err := scoring.NewCompact(c.Vectors, p.Options(), answer.Key)
+		if err != nil {
 			return nil, nil, err
 		}
-		r.Figures.Set("noise_kept", math.Sqrt(float64(prepared.Rank())/float64(len(scores))))
+		if noisy, err = asked.Expand(mean); err != nil {
+			return nil, nil, err
+		}
+		scores = noisy
+		note()
+	case s.Denoise == "project":
+		if scores, err = prepared.Project(mean); err != nil {
+			return nil, nil, err
+		}
+		noisy = mean
+		note()
+	default:
+		noisy, scores = mean, mean
 	}
 	if s.Objective == "witness" {
 		gain, err := p.gain(prepared)

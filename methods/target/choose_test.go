@@ -14,4 +14,3 @@ func TestLevels(t *testing.T) {
 		t.Errorf("%+v", levels)
 	}
 }
-
