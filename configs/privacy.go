@@ -84,4 +84,8 @@ type Privacy struct {
 	// UnsafeDiagnostics writes figures computed from the clients' texts without noise, for experiments on public data. The
 	// guarantee does not cover them, and every report says so. Default false.
 	UnsafeDiagnostics bool `yaml:"unsafe_diagnostics"`
+	// UnsafeCeiling warms the adapters up on the train clients' texts themselves (warmup.steps), without noise: the product
+	// then shows what a perfect reading of the clients could reach with this generator. For experiments on public data; it
+	// protects nobody, and every report says so. Default false.
+	UnsafeCeiling bool `yaml:"unsafe_ceiling"`
 }

@@ -206,7 +206,11 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 	if err != nil {
 		return nil, err
 	}
-	m, err := d.New(method.Env{Dir: s.Dir, Config: c, Model: s.generator.Model, Tokenizer: s.generator.Tokenizer,
+	var ceiling []string
+	if c.Privacy.UnsafeCeiling {
+		ceiling = clients.Texts(s.Population.Split(clients.Train))
+	}
+	m, err := d.New(method.Env{Ceiling: ceiling, Dir: s.Dir, Config: c, Model: s.generator.Model, Tokenizer: s.generator.Tokenizer,
 		Public: s.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
 		Reference: reference})
 	if err != nil {

@@ -135,6 +135,7 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 	notes := map[string]string{
 		"public": "the small model before fine-tuning", KeyUntuned: d.Untuned,
 		KeyPublicAll: "what the generator was trained on",
+		KeyWritten:   "without its public texts", KeySelected: "without its model's texts",
 		KeyInDomain:  "public files of the same trees; in practice nobody has such text",
 		"private":    "no privacy: the upper bound"}
 	var product, others = e.Result(d.Name), []string{}

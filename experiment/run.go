@@ -108,7 +108,22 @@ const (
 	KeyUntuned   = "untuned"
 	KeyPublicAll = "public_all"
 	KeyInDomain  = "public_domain"
+	// Of a product that holds public texts and texts that the model wrote, each part by itself.
+	KeySelected = "selected"
+	KeyWritten  = "written"
 )
+
+// parts returns the public texts of a product and those that a model wrote.
+func parts(product []sampling.Row) (public, written []sampling.Row) {
+	for _, row := range product {
+		if row.Finish == sampling.Public {
+			public = append(public, row)
+		} else {
+			written = append(written, row)
+		}
+	}
+	return public, written
+}
 
 // EvalProgress receives the progress of an evaluation, from several goroutines; nil functions are not called.
 type EvalProgress struct {
@@ -132,7 +147,19 @@ type EvalOptions struct {
 func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	wants := func(key string) bool { return o.Sources == nil || slices.Contains(o.Sources, key) }
 	d := methods.Of(s.Config)
-	keys := []string{KeyUntuned, d.Name, KeyPublicAll}
+	product, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Synthetic))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, mistake("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the synthetic set: %w", err)
+	}
+	public, written := parts(product)
+	keys := []string{KeyUntuned, d.Name}
+	if len(public) > 0 && len(written) > 0 {
+		keys = append(keys, KeyWritten, KeySelected)
+	}
+	keys = append(keys, KeyPublicAll)
 	if len(s.Public.InDomain) > 0 {
 		keys = append(keys, KeyInDomain)
 	}
@@ -147,13 +174,6 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	product, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Synthetic))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, mistake("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the synthetic set: %w", err)
-	}
 	var sources []downstream.Source
 	for _, key := range keys {
 		src := downstream.Source{Key: key}
@@ -166,6 +186,10 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 			src.Name, src.Texts = "untuned model's text", sampling.Texts(untuned)
 		case d.Name:
 			src.Name, src.Texts = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon), sampling.Texts(product)
+		case KeyWritten:
+			src.Name, src.Texts = "of it, the texts that the model wrote", sampling.Texts(written)
+		case KeySelected:
+			src.Name, src.Texts = "of it, the selected public texts", sampling.Texts(public)
 		case KeyPublicAll:
 			src.Name, src.Texts = "all public text that the generator saw", datasets.Strings(s.Public.Generator)
 		case KeyInDomain:

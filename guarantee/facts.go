@@ -53,6 +53,8 @@ type Facts struct {
 	Reference bool
 	// UnsafeDiagnostics says that the user asked for figures without noise, whether their files still exist or not.
 	UnsafeDiagnostics bool
+	// UnsafeCeiling says that the generator was trained on the train clients' texts.
+	UnsafeCeiling bool
 	// AllowOverlap says that the public text may hold clients' texts.
 	AllowOverlap bool
 	// Changes are inputs that were changed while the run was interrupted.
@@ -75,6 +77,7 @@ func Read(dir string) (Facts, error) {
 		return Facts{}, err
 	default:
 		f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
+		f.UnsafeCeiling = c.Privacy.UnsafeCeiling
 		f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
 		if f.Validation == "" {
 			f.Validation = ValidationUse(*c, 1)
@@ -128,7 +131,7 @@ func readJSON(path string, into any) error {
 
 // Protects reports whether the releases protect anybody.
 func (f Facts) Protects() bool {
-	return !f.Record.Budget.InsecureSeededNoise && !math.IsInf(f.Spent, 1)
+	return !f.Record.Budget.InsecureSeededNoise && !math.IsInf(f.Spent, 1) && !f.UnsafeCeiling
 }
 
 // Releases counts the charges of the run itself and those of the runs whose ledgers it continues.

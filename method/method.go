@@ -27,6 +27,7 @@ type Env struct {
 	Prompter  *sampling.Prompter // makes prompts of the public texts
 	Writer    sampling.Writer
 	Encoder   embedding.Encoder
+	Ceiling   []string          // the train clients' texts, for privacy.unsafe_ceiling alone; else nil
 	Reference *metrics.Gaussian // of validation text, to measure the samples' Fréchet distance to; nil leaves it out
 }
 

@@ -7,6 +7,9 @@ type PromptRow struct {
 	IDs   []int32 `parquet:"ids,zstd"`
 }
 
+// Public is the Finish of a row that is a public text instead of a sample.
+const Public = "public"
+
 // Row is one sample as stored.
 type Row struct {
 	Prompt int64   `parquet:"prompt_index"`

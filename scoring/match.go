@@ -23,16 +23,16 @@ type Weighting struct {
 	Effective float64
 }
 
-// Match returns the weights of largest entropy with which the weighted mean of texts (one a row) lies within radius of
-// target:
+// Match returns the weights nearest to prior, in relative entropy, with which the weighted mean of texts (one a row) lies
+// within radius of target:
 //
-//	b_j ∝ exp⟨λ, x_j⟩        λ minimises  ln Σ_j exp⟨λ, x_j⟩ − ⟨λ, target⟩ + radius·‖λ‖₂
+//	b_j ∝ prior_j·exp⟨λ, x_j⟩        λ minimises  ln Σ_j prior_j·exp⟨λ, x_j⟩ − ⟨λ, target⟩ + radius·‖λ‖₂
 //
 // which is the dual of maximum-entropy density estimation with an L2 ball (Dudík, Phillips and Schapire, JMLR 8, 2007,
-// section 4). A released mean carries noise; matching it more closely than its noise would fit the noise. A radius that
+// section 4). prior has values of at least 0; nil is all equal. A released mean carries noise; matching it more closely than its noise would fit the noise. A radius that
 // leaves fewer than floor effective texts is enlarged until it does not. If target is a release, the weights are
 // post-processing. The error is [ErrTooFar] if no weighting reaches the radius.
-func Match(texts embedding.Matrix, target []float64, radius, floor float64) (Weighting, error) {
+func Match(texts embedding.Matrix, prior, target []float64, radius, floor float64) (Weighting, error) {
 	switch {
 	case texts.Rows == 0 || len(target) != texts.Dim:
 		return Weighting{}, fmt.Errorf("scoring: %d texts of %d values for a mean of %d", texts.Rows, texts.Dim, len(target))
@@ -46,9 +46,13 @@ func Match(texts embedding.Matrix, target []float64, radius, floor float64) (Wei
 			return Weighting{}, fmt.Errorf("scoring: value %d of the mean is %g", i, v)
 		}
 	}
+	log, err := logPrior(prior, texts.Rows)
+	if err != nil {
+		return Weighting{}, err
+	}
 	start := make([]float64, texts.Dim)
 	for {
-		w, at, err := match(texts, target, radius, start)
+		w, at, err := match(texts, log, target, radius, start)
 		if err != nil || w.Effective >= floor*(1-1e-9) {
 			return w, err
 		}
@@ -56,9 +60,32 @@ func Match(texts embedding.Matrix, target []float64, radius, floor float64) (Wei
 	}
 }
 
+// logPrior returns the logarithms of prior weights, scaled to sum 1; nil is all equal.
+func logPrior(prior []float64, n int) ([]float64, error) {
+	if prior == nil {
+		prior = make([]float64, n)
+		for i := range prior {
+			prior[i] = 1
+		}
+	}
+	if len(prior) != n {
+		return nil, fmt.Errorf("scoring: %d prior weights for %d texts", len(prior), n)
+	}
+	sum := floats.Sum(prior)
+	log := make([]float64, n)
+	for i, v := range prior {
+		if !(v >= 0) || !(sum > 0) || math.IsInf(sum, 1) {
+			return nil, fmt.Errorf("scoring: prior weight %d is %g, of a sum of %g", i, v, sum)
+		}
+		log[i] = math.Log(v / sum)
+	}
+	return log, nil
+}
+
 // match solves the dual for one radius, from start on.
-func match(texts embedding.Matrix, target []float64, radius float64, start []float64) (Weighting, []float64, error) {
-	d := dual{texts: texts, target: target, radius: radius}
+func match(texts embedding.Matrix, prior, target []float64, radius float64,
+	start []float64) (Weighting, []float64, error) {
+	d := dual{texts: texts, prior: prior, target: target, radius: radius}
 	problem := optimize.Problem{Func: func(x []float64) float64 { return d.at(x, nil) },
 		Grad: func(grad, x []float64) { d.at(x, grad) }}
 	settings := &optimize.Settings{GradientThreshold: 1e-4 * radius, MajorIterations: mostMatchSteps}
@@ -88,6 +115,7 @@ const (
 // dual is the function that λ minimises. It keeps the results of the last point.
 type dual struct {
 	texts  embedding.Matrix
+	prior  []float64 // logarithms
 	target []float64
 	radius float64
 
@@ -115,7 +143,7 @@ func (d *dual) compute(lambda []float64) {
 	copy(d.last, lambda)
 	parallelGrain(n, 512, func(from, to int) {
 		for i := from; i < to; i++ {
-			s := 0.0
+			s := d.prior[i]
 			for j, x := range d.texts.Row(i) {
 				s += lambda[j] * float64(x)
 			}
@@ -131,7 +159,7 @@ func (d *dual) compute(lambda []float64) {
 	floats.Scale(1/sum, d.weights)
 	mean := weightedMean(d.texts, d.weights)
 	norm := math.Sqrt(floats.Dot(lambda, lambda) + smoothing*smoothing)
-	d.value = top + math.Log(sum/float64(n)) - floats.Dot(lambda, d.target) + d.radius*norm
+	d.value = top + math.Log(sum) - floats.Dot(lambda, d.target) + d.radius*norm
 	distance := 0.0
 	for j := range mean {
 		off := mean[j] - d.target[j]

@@ -36,7 +36,7 @@ func TestMatch(t *testing.T) {
 	target[0] += 0.3
 	target[3] -= 0.2
 	for _, radius := range []float64{1e-3, 0.05, 0.2} {
-		w, err := Match(m, target, radius, 0)
+		w, err := Match(m, nil, target, radius, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,27 @@ func TestMatch(t *testing.T) {
 			t.Errorf("radius %g: ln weight is off a linear function of the text by %g", radius, residual)
 		}
 	}
-	near, err := Match(m, weightedMean(m, uniform(400)), 0.01, 0)
+	prior := make([]float64, 400)
+	for i := range 200 {
+		prior[i] = float64(1 + i%3)
+	}
+	w, err := Match(m, prior, target, 0.05, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.Weights[200:] {
+		if w.Weights[200+i] != 0 {
+			t.Fatalf("text %d has prior 0 and weight %g", 200+i, w.Weights[200+i])
+		}
+	}
+	tilt := make([]float64, 200)
+	for i := range tilt {
+		tilt[i] = w.Weights[i] / prior[i]
+	}
+	if residual := logLinear(t, m.Slice(0, 200), tilt); residual > 1e-6 {
+		t.Errorf("with a prior: ln (weight/prior) is off a linear function of the text by %g", residual)
+	}
+	near, err := Match(m, nil, weightedMean(m, uniform(400)), 0.01, 0)
 	if err != nil || near.Effective < 399.9 {
 		t.Errorf("texts that have the mean already get an effective size of %g (%v)", near.Effective, err)
 	}
@@ -119,11 +139,11 @@ func TestMatchFloor(t *testing.T) {
 	m := cloud(2, 300, 5)
 	target := weightedMean(m, uniform(300))
 	target[1] += 0.5
-	free, err := Match(m, target, 0.02, 0)
+	free, err := Match(m, nil, target, 0.02, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	floored, err := Match(m, target, 0.02, 200)
+	floored, err := Match(m, nil, target, 0.02, 200)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,15 +154,17 @@ func TestMatchFloor(t *testing.T) {
 
 func TestMatchRefuses(t *testing.T) {
 	m := cloud(3, 50, 4)
-	if _, err := Match(m, []float64{3, 0, 0, 0}, 0.1, 0); !errors.Is(err, ErrTooFar) || !strings.Contains(err.Error(), "50 texts") {
+	if _, err := Match(m, nil, []float64{3, 0, 0, 0}, 0.1, 0); !errors.Is(err, ErrTooFar) || !strings.Contains(err.Error(), "50 texts") {
 		t.Errorf("a mean outside of all texts gives %v", err)
 	}
 	for _, bad := range []func() error{
-		func() error { _, err := Match(m, []float64{0}, 0.1, 0); return err },
-		func() error { _, err := Match(m, []float64{0, 0, 0, math.NaN()}, 0.1, 0); return err },
-		func() error { _, err := Match(m, make([]float64, 4), 0, 0); return err },
-		func() error { _, err := Match(m, make([]float64, 4), 0.1, 51); return err },
-		func() error { _, err := Match(embedding.Matrix{}, nil, 0.1, 0); return err },
+		func() error { _, err := Match(m, nil, []float64{0}, 0.1, 0); return err },
+		func() error { _, err := Match(m, nil, []float64{0, 0, 0, math.NaN()}, 0.1, 0); return err },
+		func() error { _, err := Match(m, nil, make([]float64, 4), 0, 0); return err },
+		func() error { _, err := Match(m, nil, make([]float64, 4), 0.1, 51); return err },
+		func() error { _, err := Match(m, make([]float64, 50), make([]float64, 4), 0.1, 0); return err },
+		func() error { _, err := Match(m, make([]float64, 3), make([]float64, 4), 0.1, 0); return err },
+		func() error { _, err := Match(embedding.Matrix{}, nil, nil, 0.1, 0); return err },
 	} {
 		if bad() == nil {
 			t.Error("an impossible question gives no error")

@@ -52,7 +52,11 @@ func TestPagesDoNotContradict(t *testing.T) {
 		"diagnostics":         {set: append(secret, "privacy.unsafe_diagnostics=true")},
 		"diagnostics, hidden": {set: append(secret, "privacy.unsafe_diagnostics=true"), after: func(dir string) error { return os.RemoveAll(filepath.Join(dir, "unsafe_diagnostics")) }},
 		"evolution":           {set: append(secret, "method=private_evolution", "dpo.best=fid"), evaluate: true},
-		"forced delta":        {set: append(secret, "privacy.delta=0.2", "privacy.force_delta=true")},
+		"asked once": {set: append(secret, "scoring.release=once", "generate.quote=relevant", "synthetic.public_texts=10"),
+			evaluate: true},
+		"ceiling": {set: append(secret, "scoring.release=once", "privacy.unsafe_ceiling=true", "warmup.steps=2"),
+			evaluate: true},
+		"forced delta": {set: append(secret, "privacy.delta=0.2", "privacy.force_delta=true")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
@@ -106,7 +110,14 @@ func TestPagesDoNotContradict(t *testing.T) {
 				none("protects nobody", "nobody is protected", "would be")
 			} else {
 				none("are (ε, δ)-differentially private", "Everything fits", "The guarantee protects")
-				every("came from the seed")
+				if !facts.UnsafeCeiling {
+					every("came from the seed")
+				}
+			}
+			if facts.UnsafeCeiling {
+				every("trained on the train clients' texts without noise (privacy.unsafe_ceiling)")
+			} else {
+				none("unsafe_ceiling)")
 			}
 			if facts.Record.Budget.Group > 1 {
 				every("clients together, who may be one person")

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,7 +65,7 @@ func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []l
 }
 
 // warmUp trains the adapters on the selected public texts, each behind a prompt that quotes others, before the first
-// candidates are written.
+// candidates are written. For privacy.unsafe_ceiling, the texts are the clients' own.
 func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Stage) error {
 	dir := filepath.Join(r.Dir, warmupDir)
 	if _, err := os.Stat(dir); err == nil { // by a process that was interrupted later in the round
@@ -79,7 +80,13 @@ func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Sta
 		return err
 	}
 	random := rng.New(p.Config.Seed, "warmup", "prompts")
-	texts := prompter.Fitting(target.Texts(p.selected))
+	texts := target.Texts(p.selected)
+	if p.Ceiling != nil {
+		texts = p.Ceiling
+	}
+	if texts = prompter.Fitting(texts); len(texts) == 0 {
+		return fmt.Errorf("no text to warm up on has at most %d tokens (data.max_tokens)", p.Config.Data.MaxTokens)
+	}
 	prompts, err := prompter.Draw(random, len(texts))
 	if err != nil {
 		return err

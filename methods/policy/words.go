@@ -2,6 +2,9 @@ package policy
 
 import (
 	"fmt"
+	"strings"
+
+	"github.com/dustin/go-humanize"
 
 	"popri/configs"
 )
@@ -9,7 +12,7 @@ import (
 // How pages describe the texts of a tuned model and of the untuned model.
 const (
 	Product = "tuned by the clients' noised scores"
-	Untuned = "same generator, prompts and seeds, without adapters"
+	Untuned = "same generator, public prompts and seeds, without adapters"
 )
 
 // Work describes what clients score in a round.
@@ -17,17 +20,65 @@ func Work(c configs.Config) string {
 	return fmt.Sprintf("%d prompts × %d samples", c.Generate.Prompts, c.Generate.Samples)
 }
 
-// Denoise says how noise is removed from a release.
-func Denoise(c configs.Config) string { return c.Scoring.Denoise }
+// Denoise says how noise is removed from a release; "" if the release has no part that is noise alone.
+func Denoise(c configs.Config) string {
+	switch {
+	case once(c):
+		return ""
+	case compact(c):
+		return "project"
+	}
+	return c.Scoring.Denoise
+}
 
 // Notes say how releases are read, for the report.
 func Notes(c configs.Config) []string {
 	var notes []string
-	if c.Scoring.Denoise == "project" {
-		notes = append(notes, "After its release, each sum was projected onto the space in which the true sum lies, which takes noise out. The projection uses the released sum and the samples only, so it costs no privacy.")
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	switch {
+	case once(c):
+		note("The clients were asked once, for their mean embedding. Every score of a sample and of a public text follows from " +
+			"that release and costs no privacy.")
+	case compact(c):
+		note("Clients sent their scores in as few numbers as the scores have dimensions.")
+	case c.Scoring.Denoise == "project":
+		note("After its release, each sum was projected onto the space in which the true sum lies, which takes noise out. The " +
+			"projection uses the released sum and the samples only, so it costs no privacy.")
 	}
 	if c.Scoring.Objective == "witness" {
-		notes = append(notes, "Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is computed from the same sums.")
+		note("Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is computed " +
+			"from the same sums.")
 	}
-	return notes
+	if c.Generate.Quote == "relevant" || c.Synthetic.Examples == "relevant" {
+		note("Prompts quote the public texts that are most relevant to the clients. Which texts these are depends on the " +
+			"clients, within ε.")
+	}
+	if c.Warmup.Steps > 0 && !c.Privacy.UnsafeCeiling {
+		note("Before the first round, the adapters were trained for %d steps on the public texts that are most relevant to the "+
+			"clients.", c.Warmup.Steps)
+	}
+	if n := c.Synthetic.PublicTexts; n > 0 {
+		note("%d texts of the synthetic set are public texts. Which texts these are depends on the clients, within ε.", n)
+	}
+	return append(notes, traffic(c))
+}
+
+// traffic says how much a client sends and receives in all rounds, for each value of scoring.release.
+func traffic(c configs.Config) string {
+	rounds, samples, dim := c.Trainer.Rounds, c.Generate.Prompts*c.Generate.Samples, c.Scoring.Dim
+	rank := min(dim, samples)
+	const up, down = 8, 4 // bytes of a value of the sum, and of an embedding
+	amount := func(sent, received int) string {
+		return humanize.IBytes(uint64(up*sent)) + " and " + humanize.IBytes(uint64(down*received))
+	}
+	amounts := map[string]string{"rounds": amount(rounds*samples, rounds*samples*dim),
+		"compact": amount(rounds*rank, rounds*rank*dim), "once": amount(dim, dim)}
+	var others []string
+	for _, name := range configs.Choices("scoring.release") {
+		if name != c.Scoring.Release {
+			others = append(others, fmt.Sprintf("with %q it would be %s", name, amounts[name]))
+		}
+	}
+	return fmt.Sprintf("In all rounds, a client sends and receives %s (scoring.release=%s; %s). Samples count as embeddings of "+
+		"%d values.", amounts[c.Scoring.Release], c.Scoring.Release, strings.Join(others, ", "), dim)
 }

@@ -86,7 +86,7 @@ func Texts(chosen []Chosen) []string {
 func Rows(chosen []Chosen) []sampling.Row {
 	var out []sampling.Row
 	for i, text := range Texts(chosen) {
-		out = append(out, sampling.Row{Prompt: int64(i), Text: text, Finish: "public", Model: "selected public text"})
+		out = append(out, sampling.Row{Prompt: int64(i), Text: text, Finish: sampling.Public, Model: "selected public text"})
 	}
 	return out
 }
