@@ -65,8 +65,8 @@ type Warmup struct {
 type Synthetic struct {
 	// Texts is the number of texts that the model writes. Default 12000. More cost time and no privacy.
 	Texts int `yaml:"texts"`
-	// PublicTexts is the number of rows of the synthetic set that are public texts, the most relevant to the clients
-	// (public_selection). It needs scoring.release "once". Default 0, none.
+	// PublicTexts is the number of rows of the synthetic set that are public texts, drawn by their weights (public_selection).
+	// It needs scoring.release "once". Default 0, none.
 	PublicTexts int `yaml:"public_texts"`
 	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text, so
 	// 1 takes twice the time and gives slightly more variety.

@@ -1,13 +1,27 @@
 package configs
 
-// PublicSelection says which public texts become the product, without any tuning. The clients are asked once, for their
-// mean embedding (norm bound scoring.clip_norm).
+// PublicSelection says which public texts are taken to be the most relevant to the clients, and how often each: as the
+// product of the method "public_selection", and in "popri" for prompts, warm-up and a part of the product. The clients are
+// asked once, for their mean embedding (norm bound scoring.clip_norm).
 type PublicSelection struct {
-	// Texts is the number of public texts that are selected. Default 6000; more are less like the clients' texts, and
-	// fewer repeat more often in the small model's training.
+	// Texts is the number of candidates, the public texts of the highest relevance. Default 9000; more are less like the
+	// clients' texts, and fewer repeat more often in the small model's training.
 	Texts int `yaml:"texts"`
-	// Repeated is the number of the most relevant texts that are there twice. Default 0; at most texts.
-	Repeated int `yaml:"repeated"`
+	// Head is the number of the most relevant candidates that have HeadWeight times the weight of the others before the
+	// weights are matched. Default 3500; at most Texts.
+	Head int `yaml:"head"`
+	// HeadWeight is at least 1. Default 3.
+	HeadWeight float64 `yaml:"head_weight"`
+	// Weights says how candidates are weighted. "matched" changes the weights as little as possible so that the candidates'
+	// mean embedding agrees with the clients' up to the noise; "prior" leaves them as Head and HeadWeight say. Default
+	// "matched".
+	Weights string `yaml:"weights"`
+	// Effective is the least effective number of texts, 1/Σ weight², that "matched" may leave. If the clients are so far
+	// away that it leaves fewer, it matches less closely. Default 1000; at most Texts.
+	Effective int `yaml:"effective"`
+	// Rows is the number of rows that are drawn by weight: a text occurs its share of them, rounded up or down. Default
+	// 16000, the rows of 500 steps of 32 in the small model's training.
+	Rows int `yaml:"rows"`
 	// Documents lets a text's relevance count the mean score of its document (the column source) and of the folder that
 	// the document is in. Default true; texts without a source are judged alone.
 	Documents bool `yaml:"documents"`

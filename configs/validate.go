@@ -23,6 +23,7 @@ var (
 	nonFinites  = []string{"stop", "skip"}
 	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
 	releases    = []string{"rounds", "compact", "once"}
+	weightings  = []string{"matched", "prior"}
 	quotes      = []string{"public", "relevant"}
 	examples    = []string{"public", "relevant", "scored"}
 	longTexts   = []string{"drop", "cut"}
@@ -166,7 +167,11 @@ func (c Config) check(v *validator) error {
 	v.evolution(c.PrivateEvolution)
 
 	v.count("public_selection.texts", c.PublicSelection.Texts, 1, maxCount)
-	v.count("public_selection.repeated", c.PublicSelection.Repeated, 0, max(0, c.PublicSelection.Texts))
+	v.count("public_selection.head", c.PublicSelection.Head, 0, max(0, c.PublicSelection.Texts))
+	v.between("public_selection.head_weight", c.PublicSelection.HeadWeight, 1, 1e6)
+	v.oneOf("public_selection.weights", c.PublicSelection.Weights, weightings)
+	v.count("public_selection.effective", c.PublicSelection.Effective, 1, max(1, c.PublicSelection.Texts))
+	v.count("public_selection.rows", c.PublicSelection.Rows, 1, maxCount)
 	v.oneOf("generate.quote", c.Generate.Quote, quotes)
 	v.count("synthetic.public_texts", c.Synthetic.PublicTexts, 0, maxCount)
 	v.count("warmup.steps", c.Warmup.Steps, 0, maxCount)

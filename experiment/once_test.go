@@ -22,7 +22,8 @@ import (
 func askOnce(c *configs.Config) {
 	c.Method, c.Scoring.Release, c.Scoring.Dim = "popri", "once", 16
 	c.Generate.Quote, c.Synthetic.Examples = "relevant", "relevant"
-	c.PublicSelection.Texts, c.PublicSelection.Repeated = 40, 10
+	c.PublicSelection.Texts, c.PublicSelection.Head, c.PublicSelection.HeadWeight = 40, 10, 2
+	c.PublicSelection.Rows, c.PublicSelection.Weights = 50, "prior"
 	c.Warmup.Steps, c.Warmup.Batch, c.Warmup.LearningRate = 6, 8, 5e-3
 	c.Synthetic.PublicTexts = 30
 }
@@ -95,7 +96,7 @@ func TestAskedOnce(t *testing.T) {
 		t.Fatalf("%d texts in the product (%v)", len(product), err)
 	}
 	for i, row := range product {
-		if public := row.Finish == "public"; public != (i < 30) || public && row.Text != texts[i] {
+		if public := row.Finish == sampling.Public; public != (i < 30) || public && !slices.Contains(texts, row.Text) {
 			t.Errorf("row %d: %+v", i, row)
 		}
 	}

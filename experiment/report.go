@@ -136,8 +136,8 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 		"public": "the small model before fine-tuning", KeyUntuned: d.Untuned,
 		KeyPublicAll: "what the generator was trained on",
 		KeyWritten:   "without its public texts", KeySelected: "without its model's texts",
-		KeyInDomain:  "public files of the same trees; in practice nobody has such text",
-		"private":    "no privacy: the upper bound"}
+		KeyInDomain: "public files of the same trees; in practice nobody has such text",
+		"private":   "no privacy: the upper bound"}
 	var product, others = e.Result(d.Name), []string{}
 	for _, x := range e.Results {
 		row := report.Result{Key: x.Key, Name: x.Name, Note: notes[x.Key], Accuracy: new(x.Accuracy),

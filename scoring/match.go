@@ -60,6 +60,17 @@ func Match(texts embedding.Matrix, prior, target []float64, radius, floor float6
 	}
 }
 
+// Weigh returns prior weights, scaled to sum 1, with the distance of the weighted mean from target.
+func Weigh(texts embedding.Matrix, prior, target []float64) (Weighting, error) {
+	log, err := logPrior(prior, texts.Rows)
+	if err != nil {
+		return Weighting{}, err
+	}
+	d := dual{texts: texts, prior: log, target: target}
+	d.at(make([]float64, texts.Dim), nil)
+	return d.weighting(), nil
+}
+
 // logPrior returns the logarithms of prior weights, scaled to sum 1; nil is all equal.
 func logPrior(prior []float64, n int) ([]float64, error) {
 	if prior == nil {
@@ -94,9 +105,7 @@ func match(texts embedding.Matrix, prior, target []float64, radius float64,
 		return Weighting{}, nil, fmt.Errorf("scoring: weights: %w", err)
 	}
 	d.at(result.X, make([]float64, texts.Dim))
-	w := Weighting{Weights: d.weights, Radius: radius, Distance: d.distance}
-	squares := floats.Dot(w.Weights, w.Weights)
-	w.Effective = 1 / squares
+	w := d.weighting()
 	if !(w.Distance <= radius*(1+matchSlack)) {
 		return w, nil, fmt.Errorf("scoring: %w: the mean of %d texts can be brought to a distance of %.3g from the wanted "+
 			"one, not to %.3g", ErrTooFar, texts.Rows, w.Distance, radius)
@@ -124,6 +133,10 @@ type dual struct {
 	gradient []float64
 	weights  []float64
 	distance float64
+}
+
+func (d *dual) weighting() Weighting {
+	return Weighting{Weights: d.weights, Radius: d.radius, Distance: d.distance, Effective: 1 / floats.Dot(d.weights, d.weights)}
 }
 
 // at returns the value at lambda and, in grad if it is not nil, the gradient.

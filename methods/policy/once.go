@@ -46,9 +46,16 @@ func (p *Policy) Begin(ctx context.Context, r *trainer.Round) error {
 	}
 	if p.selected == nil {
 		err := r.Stage("select", func(trainer.Stage) (err error) {
-			if p.selected, err = p.target.Choose(p.Config.PublicSelection); err != nil || r.Number > 1 {
+			selection, err := p.target.Choose(p.Config.PublicSelection, p.Config.Seed)
+			if err != nil {
 				return err
 			}
+			if p.selected = selection.Chosen; r.Number > 1 {
+				return nil
+			}
+			r.Figures.Set("selected", float64(len(selection.Chosen)))
+			r.Figures.Set("selected_effective", selection.Effective)
+			r.Figures.Set("selected_distance", selection.Distance)
 			return target.Write(p.Dir, p.selected)
 		})
 		if err != nil {

@@ -29,8 +29,7 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 	if err != nil {
 		return nil, err
 	}
-	public := target.Rows(chosen)
-	all := append(public[:min(len(public), p.Config.Synthetic.PublicTexts)], written...)
+	all := append(target.Rows(chosen, p.Config.Synthetic.PublicTexts, p.Config.Seed), written...)
 	return all, rows.Write(file, all)
 }
 

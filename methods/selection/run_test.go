@@ -45,7 +45,8 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.Config
-	c.Trainer.Rounds, c.PublicSelection.Texts, c.Scoring.Dim = 5, 20, 32
+	c.Trainer.Rounds, c.Scoring.Dim = 5, 32
+	c.PublicSelection.Texts, c.PublicSelection.Rows, c.PublicSelection.Weights = 20, 20, "prior"
 	dir, texts := run(t, c)
 	shared := 0
 	for _, text := range texts {
@@ -76,7 +77,9 @@ func TestSelectsAllThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, texts := run(t, w.Config); len(texts) != 150 {
+	c := w.Config
+	c.PublicSelection.Rows, c.PublicSelection.Weights, c.PublicSelection.HeadWeight = 150, "prior", 1
+	if _, texts := run(t, c); len(texts) != 150 {
 		t.Errorf("%d texts of a pool of 150", len(texts))
 	}
 }

@@ -33,7 +33,7 @@ var Description = method.Description{
 	New:    func(e method.Env) (trainer.Method, error) { return &Method{e}, nil },
 	Series: figures,
 	Work: func(c configs.Config) string {
-		return fmt.Sprintf("the %d most relevant public texts", c.PublicSelection.Texts)
+		return fmt.Sprintf("weights for the %d most relevant public texts", c.PublicSelection.Texts)
 	},
 	Product: "public texts that resemble the clients' by one noised mean embedding",
 	Untuned: "same generator, prompts that quote public texts",
@@ -51,6 +51,8 @@ var figures = series.Set{
 		{Key: "pool", Name: "Public texts", Format: series.Count},
 		{Key: "selected", Name: "Selected", Format: series.Count},
 		{Key: "documents", Name: "Documents", Format: series.Count},
+		{Key: "effective", Name: "Effective size", Format: series.Count},
+		{Key: "distance", Name: "Distance of the means", Format: series.Number, Decimals: 4},
 		{Key: "score", Name: "Mean score", Format: series.Number, Decimals: 3},
 		{Key: "fid", Name: "FID", Format: series.Number, Decimals: 4},
 	},
@@ -83,34 +85,37 @@ func (m *Method) Round(_ context.Context, r *trainer.Round) error {
 		return err
 	}
 	return r.Stage("select", func(trainer.Stage) error {
-		chosen, err := t.Choose(m.Config.PublicSelection)
+		selection, err := t.Choose(m.Config.PublicSelection, m.Config.Seed)
 		if err != nil {
 			return err
 		}
-		if err := m.note(r, t, chosen); err != nil {
+		if err := m.note(r, t, selection); err != nil {
 			return err
 		}
-		return target.Write(m.Dir, chosen)
+		return target.Write(m.Dir, selection.Chosen)
 	})
 }
 
 // note keeps the figures of the selection.
-func (m *Method) note(r *trainer.Round, t *target.Target, chosen []target.Chosen) error {
-	vectors := embedding.NewMatrix(len(chosen), t.Vectors.Dim)
+func (m *Method) note(r *trainer.Round, t *target.Target, s target.Selection) error {
+	vectors := embedding.Matrix{Dim: t.Vectors.Dim}
 	documents := map[string]bool{}
-	total := 0.0
-	for n, c := range chosen {
-		copy(vectors.Row(n), t.Vectors.Row(int(c.Index)))
+	score := 0.0
+	for _, c := range s.Chosen {
+		for range c.Copies {
+			vectors.Data = append(vectors.Data, t.Vectors.Row(int(c.Index))...)
+			vectors.Rows++
+		}
 		documents[c.Source] = true
-		total += c.Score
+		score += c.Weight * c.Score
 	}
 	distance, err := m.Distance(vectors)
 	if err != nil {
 		return err
 	}
 	r.Figures.SetIf("fid", distance)
-	for key, v := range map[string]float64{"pool": float64(len(t.Texts)), "selected": float64(len(chosen)),
-		"documents": float64(len(documents)), "score": total / float64(len(chosen)), "distance": t.Distance(vectors)} {
+	for key, v := range map[string]float64{"pool": float64(len(t.Texts)), "selected": float64(len(s.Chosen)),
+		"documents": float64(len(documents)), "score": score, "effective": s.Effective, "distance": s.Distance} {
 		r.Figures.Set(key, v)
 	}
 	return nil
@@ -122,6 +127,6 @@ func (m *Method) Product(_ context.Context, _ trainer.Stage, file string) ([]sam
 	if err != nil {
 		return nil, err
 	}
-	out := target.Rows(chosen)
+	out := target.Rows(chosen, m.Config.PublicSelection.Rows, m.Config.Seed)
 	return out, rows.Write(file, out)
 }

@@ -1,12 +1,19 @@
 package target
 
 import (
+	"errors"
+	"math"
 	"path"
 	"path/filepath"
 	"sort"
 
+	"gonum.org/v1/gonum/floats"
+
 	"popri/configs"
 	"popri/datasets"
+	"popri/embedding"
+	"popri/internal/fault"
+	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/rundir"
 	"popri/sampling"
@@ -29,12 +36,22 @@ type Chosen struct {
 	Source    string  `parquet:"source,dict"`
 	Score     float64 `parquet:"score"`     // of the text alone
 	Relevance float64 `parquet:"relevance"` // with its document and folder
-	Copies    int64   `parquet:"copies"`    // how often it is in the product, 1 or more
+	Weight    float64 `parquet:"weight"`    // among all candidates; they add up to 1
+	Copies    int64   `parquet:"copies"`    // how often it is drawn, 1 or more
 	Index     int64   `parquet:"index"`     // among the public texts
 }
 
-// Choose selects public texts by their relevance as the configuration says, the most relevant first.
-func (t *Target) Choose(c configs.PublicSelection) ([]Chosen, error) {
+// Selection is the public texts that are most relevant to the clients.
+type Selection struct {
+	Chosen []Chosen // the most relevant first
+	// Effective is the effective number of texts, 1/Σ weight².
+	Effective float64
+	// Distance is that of the weighted mean embedding from the clients'.
+	Distance float64
+}
+
+// Choose selects and weights public texts as the configuration says, and draws rows by weight.
+func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, error) {
 	scores := t.Scores(t.Vectors)
 	var levels []scoring.Level
 	if c.Documents {
@@ -42,7 +59,7 @@ func (t *Target) Choose(c configs.PublicSelection) ([]Chosen, error) {
 	}
 	relevance, err := scoring.Relevance(scores, levels...)
 	if err != nil {
-		return nil, err
+		return Selection{}, err
 	}
 	order := make([]int, len(t.Texts))
 	for i := range order {
@@ -50,15 +67,61 @@ func (t *Target) Choose(c configs.PublicSelection) ([]Chosen, error) {
 	}
 	sort.SliceStable(order, func(a, b int) bool { return relevance[order[a]] > relevance[order[b]] })
 	order = order[:min(c.Texts, len(order))]
-	chosen := make([]Chosen, len(order))
-	for n, i := range order {
-		chosen[n] = Chosen{Text: t.Texts[i].Text, Source: t.Texts[i].Source, Score: scores[i], Relevance: relevance[i],
-			Copies: 1, Index: int64(i)}
-		if n < c.Repeated {
-			chosen[n].Copies = 2
+	w, err := t.weigh(order, c)
+	if err != nil {
+		return Selection{}, err
+	}
+	s := Selection{Effective: w.Effective, Distance: w.Distance}
+	for n, copies := range draw(w.Weights, c.Rows, rng.New(seed, "public_selection").Float64()) {
+		if i := order[n]; copies > 0 {
+			s.Chosen = append(s.Chosen, Chosen{Text: t.Texts[i].Text, Source: t.Texts[i].Source, Score: scores[i],
+				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i)})
 		}
 	}
-	return chosen, nil
+	return s, nil
+}
+
+// weigh weights candidates, of which the most relevant are first.
+func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Weighting, error) {
+	vectors := embedding.NewMatrix(len(candidates), t.Vectors.Dim)
+	prior := make([]float64, len(candidates))
+	wanted := make([]float64, t.Vectors.Dim)
+	for n, i := range candidates {
+		copy(vectors.Row(n), t.Vectors.Row(i))
+		prior[n] = 1
+		if n < c.Head {
+			prior[n] = c.HeadWeight
+		}
+	}
+	for j := range wanted {
+		wanted[j] = t.Centre[j] + t.Mean[j]
+	}
+	if c.Weights == "prior" {
+		return scoring.Weigh(vectors, prior, wanted)
+	}
+	radius := max(t.Noise, leastNoise) * math.Sqrt(float64(len(wanted)))
+	w, err := scoring.Match(vectors, prior, wanted, radius, min(float64(c.Effective), float64(len(candidates))))
+	if errors.Is(err, scoring.ErrTooFar) {
+		return w, fault.Userf("public_selection: %w: public text lacks what the clients write; use other public text, or "+
+			"set public_selection.weights=prior", err)
+	}
+	return w, err
+}
+
+// leastNoise keeps the radius of a release without noise above 0.
+const leastNoise = 1e-6
+
+// draw returns how often each weight is drawn in n rows by systematic sampling: its expected number, rounded up or down.
+// start is uniform in [0, 1).
+func draw(weights []float64, n int, start float64) []int {
+	copies := make([]int, len(weights))
+	sum, drawn := 0.0, 0
+	for i, w := range weights {
+		sum += w * float64(n)
+		upTo := min(n, int(math.Floor(sum+start)))
+		copies[i], drawn = upTo-drawn, upTo
+	}
+	return copies
 }
 
 // Write stores the selection of a run in the folder of round 1.
@@ -82,11 +145,19 @@ func Texts(chosen []Chosen) []string {
 	return out
 }
 
-// Rows are the texts of a selection as rows of a synthetic set, each as often as it has copies.
-func Rows(chosen []Chosen) []sampling.Row {
+// Rows are n rows of a synthetic set, drawn from a selection by weight.
+func Rows(chosen []Chosen, n int, seed uint64) []sampling.Row {
+	weights := make([]float64, len(chosen))
+	for i, c := range chosen {
+		weights[i] = c.Weight
+	}
+	floats.Scale(1/floats.Sum(weights), weights)
 	var out []sampling.Row
-	for i, text := range Texts(chosen) {
-		out = append(out, sampling.Row{Prompt: int64(i), Text: text, Finish: sampling.Public, Model: "selected public text"})
+	for i, copies := range draw(weights, n, rng.New(seed, "synthetic", "public").Float64()) {
+		for range copies {
+			out = append(out, sampling.Row{Prompt: int64(len(out)), Text: chosen[i].Text, Finish: sampling.Public,
+				Model: "selected public text"})
+		}
 	}
 	return out
 }
