@@ -120,10 +120,13 @@ def sentence_piece():
 
 def greedily(model, ids, n):
     """The n tokens that are likeliest one after the other; an end of text does not end them."""
-    ids = list(ids)
+    new, after, past = torch.tensor([ids]), [], None
     for _ in range(n):
-        ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
-    return ids[-n:]
+        out = model(new, past_key_values=past, use_cache=True)
+        past = out.past_key_values
+        after.append(int(out.logits[0, -1].argmax()))
+        new = torch.tensor([after[-1:]])
+    return after
 
 
 class Model:
