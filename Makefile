@@ -9,6 +9,7 @@ SHELL := bash
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
 
 DEMO      ?=
+MODEL     := embedded
 PACKAGES  ?= ./...
 FUZZTIME  ?= 1m
 TESTFLAGS ?=
@@ -29,8 +30,9 @@ setup: ## libtorch and its bindings, once for all checkouts of a user (seconds w
 build: setup ## build/popri
 	go build -o build/popri ./cmd/popri
 
-demo: build ## the whole loop on the embedded default; DEMO='--epsilon 1' passes flags on
-	build/popri demo $(DEMO)
+demo: build ## the whole loop on the embedded default; DEMO='--epsilon 1' passes flags on, MODEL=smollm2 fetches a real model
+	@if [ "$(MODEL)" != embedded ]; then go run ./internal/setup -model "$(MODEL)"; fi
+	build/popri demo $(if $(filter-out embedded,$(MODEL)),--model $(MODEL)) $(DEMO)
 
 test: setup pure ## every test
 	go test $(TESTFLAGS) $(PACKAGES)

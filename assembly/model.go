@@ -9,16 +9,22 @@ import (
 	"popri/embedding"
 	"popri/embedding/bert"
 	"popri/internal/fault"
+	"popri/internal/modelcache"
 	"popri/lm"
 	"popri/models"
 	"popri/tensor"
 	"popri/tokenizer"
 )
 
-// ModelDir resolves a model's path: "embedded" is the model of the given name that comes with the program.
+// ModelDir resolves a model's path: "embedded" is the model of the given name that comes with the program, and the name of
+// a model that the set-up fetches is its folder in the cache.
 func ModelDir(path, name string) (string, error) {
 	if path == "embedded" {
 		return models.Dir(name)
+	}
+	if s, ok := modelcache.Find(path); ok {
+		dir, err := s.Installed()
+		return dir, fault.User(err)
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return "", fault.Userf("the model folder %s is not there", path)

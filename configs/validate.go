@@ -63,7 +63,7 @@ func (c Config) check(v *validator) error {
 	v.count("data.max_tokens", c.Data.MaxTokens, 8, maxTokens)
 	v.oneOf("data.long_texts", c.Data.LongTexts, longTexts)
 
-	v.text("model.path", c.Model.Path, `"embedded" or a model folder`)
+	v.text("model.path", c.Model.Path, `"embedded", "smollm2" or a model folder`)
 	v.oneOf("model.dtype", c.Model.DType, dtypes)
 	v.oneOf("model.device", c.Model.Device, devices)
 	v.count("model.threads", c.Model.Threads, 0, 1024)

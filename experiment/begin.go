@@ -14,6 +14,7 @@ import (
 	"popri/datasets/clients"
 	"popri/guarantee"
 	"popri/internal/atomicfile"
+	"popri/internal/modelcache"
 	"popri/methods"
 	"popri/models"
 	"popri/tensor"
@@ -63,6 +64,10 @@ func (s *Session) describe(inputs Inputs, o Options) error {
 		if value != "" {
 			c.Provenance[key] = value
 		}
+	}
+	if source, ok := modelcache.Find(c.Model.Path); ok && c.Data.Private == "godoc" {
+		c.Provenance[guarantee.CorpusKey] = source.Title + " was trained on published source code, which may include the " +
+			"clients' texts: what is private here may have been public there."
 	}
 	if c.Model.Path == "embedded" && c.Data.Private == "godoc" {
 		// The Go release decides which file is private: the weights must be from the same release.

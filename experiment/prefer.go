@@ -19,6 +19,7 @@ import (
 	"popri/dpo"
 	"popri/internal/atomicfile"
 	"popri/internal/filelock"
+	"popri/internal/modelcache"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/lm"
@@ -216,7 +217,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		if o.Reference != "" {
 			stored.Provenance[referenceKey] = absolute(o.Reference)
 		}
-		if stored.Model.Path != "embedded" {
+		if _, named := modelcache.Find(stored.Model.Path); !named && stored.Model.Path != "embedded" {
 			stored.Model.Path = absolute(stored.Model.Path)
 		}
 		if err := atomicfile.WriteBytes(settings, stored.YAML()); err != nil {

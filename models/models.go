@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	"popri/internal/atomicfile"
+	"popri/internal/modelcache"
 )
 
 //go:embed all:godoc
@@ -62,13 +63,9 @@ func Dir(name string) (string, error) {
 		h.Write(b)
 		content[e.Name()] = b
 	}
-	cache := os.Getenv("POPRI_CACHE")
-	if cache == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("models: no cache folder: %w (set POPRI_CACHE)", err)
-		}
-		cache = filepath.Join(base, "popri")
+	cache, err := modelcache.Root()
+	if err != nil {
+		return "", fmt.Errorf("models: %w", err)
 	}
 	dir := filepath.Join(cache, "models", name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
 	for file, b := range content {

@@ -1,9 +1,11 @@
 package safetensors
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"math/rand/v2"
@@ -217,7 +219,7 @@ func TestHalfPrecisionIsExactAndRoundsToNearestEven(t *testing.T) {
 		to   func(float32) uint16
 		from func(uint16) float32
 		inf  uint16
-	}{{"F16", f16FromFloat32, float32FromF16, 0x7c00}, {"BF16", bf16FromFloat32, float32FromBF16, 0x7f80}} {
+	}{{"F16", f16FromFloat32, Float32FromF16, 0x7c00}, {"BF16", bf16FromFloat32, float32FromBF16, 0x7f80}} {
 		for bits := range 1 << 16 {
 			h := uint16(bits)
 			f := kind.from(h)
@@ -423,4 +425,50 @@ func ExampleOpen() {
 	values, _ := weight.Float32s()
 	fmt.Println(weight.DType, weight.Shape, values)
 	// Output: BF16 [2 2] [1 2 3 4]
+}
+
+// Tensors that are made while they are written give the bytes of those that lie in memory.
+func TestWriteStreams(t *testing.T) {
+	dir := t.TempDir()
+	tensors := []Tensor{FromFloat32As("b", []int64{2}, []float32{1, 2}, BF16), FromFloat32("a", []int64{3}, []float32{1, 2, 3})}
+	streams := make([]Stream, len(tensors))
+	for i, x := range tensors {
+		streams[i] = Stream{Name: x.Name, DType: x.DType, Shape: x.Shape, Write: func(w io.Writer) error {
+			for _, b := range x.Data {
+				if _, err := w.Write([]byte{b}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
+	}
+	whole, streamed := filepath.Join(dir, "whole"), filepath.Join(dir, "streamed")
+	if err := Write(whole, tensors, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteStreams(streamed, streams, nil); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(streamed); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%x, want %x, %v", got, want, err)
+	}
+	// Too few bytes, and an error on the way, leave the file as it was.
+	broken := errors.New("broken")
+	for _, write := range []func(io.Writer) error{func(io.Writer) error { return nil }, func(io.Writer) error { return broken }} {
+		streams[0].Write = write
+		err := WriteStreams(streamed, streams, nil)
+		if err == nil || !strings.Contains(err.Error(), streamed) {
+			t.Errorf("%v", err)
+		}
+		if got, err := os.ReadFile(streamed); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("the file was changed: %v", err)
+		}
+	}
+	if !errors.Is(WriteStreams(streamed, streams, nil), broken) {
+		t.Error("the error is not found")
+	}
 }

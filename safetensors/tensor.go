@@ -35,7 +35,7 @@ func (t Tensor) Float32s() ([]float32, error) {
 		}
 	case F16:
 		for i := range out {
-			out[i] = float32FromF16(binary.LittleEndian.Uint16(data[2*i:]))
+			out[i] = Float32FromF16(binary.LittleEndian.Uint16(data[2*i:]))
 		}
 	case BF16:
 		for i := range out {
@@ -210,20 +210,33 @@ func FromFloat32As(name string, shape []int64, data []float32, d DType) Tensor {
 	if !d.IsFloat() {
 		return t
 	}
-	t.Data = make([]byte, len(data)*d.Size())
-	for i, v := range data {
-		switch d {
-		case F32:
-			binary.LittleEndian.PutUint32(t.Data[4*i:], math.Float32bits(v))
-		case F16:
-			binary.LittleEndian.PutUint16(t.Data[2*i:], f16FromFloat32(v))
-		case BF16:
-			binary.LittleEndian.PutUint16(t.Data[2*i:], bf16FromFloat32(v))
-		case F64:
-			binary.LittleEndian.PutUint64(t.Data[8*i:], math.Float64bits(float64(v)))
+	t.Data = AppendFloat32s(make([]byte, 0, len(data)*d.Size()), d, data)
+	return t
+}
+
+// AppendFloat32s appends the bytes of values as a tensor of the floating-point type d holds them. F16 and BF16 round to
+// the nearest value, ties to even; a value past the largest half becomes infinite. A type that is not a float appends
+// nothing.
+func AppendFloat32s(out []byte, d DType, data []float32) []byte {
+	switch d {
+	case F32:
+		for _, v := range data {
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
+		}
+	case F16:
+		for _, v := range data {
+			out = binary.LittleEndian.AppendUint16(out, f16FromFloat32(v))
+		}
+	case BF16:
+		for _, v := range data {
+			out = binary.LittleEndian.AppendUint16(out, bf16FromFloat32(v))
+		}
+	case F64:
+		for _, v := range data {
+			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(float64(v)))
 		}
 	}
-	return t
+	return out
 }
 
 // FromFloat64 makes a tensor of type F64 from a copy of data.

@@ -18,20 +18,45 @@ import (
 // padded to 8 bytes, so that the same content gives the same bytes as the reference implementation. metadata may be
 // nil; PyTorch programs expect {"format": "pt"}.
 func Write(path string, tensors []Tensor, metadata map[string]string) error {
+	streams := make([]Stream, len(tensors))
+	for i, t := range tensors {
+		if err := t.check(); err != nil {
+			return fmt.Errorf("safetensors: %s: %w", path, err)
+		}
+		streams[i] = Stream{Name: t.Name, DType: t.DType, Shape: t.Shape, Write: func(w io.Writer) error {
+			_, err := w.Write(t.Data)
+			return err
+		}}
+	}
+	return WriteStreams(path, streams, metadata)
+}
+
+// Stream is a tensor whose values are made while they are written, so that they never lie in memory together.
+type Stream struct {
+	Name  string
+	DType DType
+	Shape []int64
+	// Write writes the values in row-major order, little endian: as many bytes as type and shape take.
+	Write func(w io.Writer) error
+}
+
+// WriteStreams does what [Write] does with tensors that are made one after the other. Their Write functions are called
+// in the order of the file. An error of one leaves path as it was, and can be found by errors.Is and errors.As.
+func WriteStreams(path string, tensors []Stream, metadata map[string]string) error {
 	fail := func(err error) error { return fmt.Errorf("safetensors: %s: %w", path, err) }
 	sorted := slices.Clone(tensors)
-	slices.SortFunc(sorted, func(a, b Tensor) int {
+	slices.SortFunc(sorted, func(a, b Stream) int {
 		if a.DType != b.DType {
 			return a.DType.rank() - b.DType.rank()
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
 	names := make(map[string]bool, len(sorted))
-	for _, t := range sorted {
-		if err := t.check(); err != nil {
-			return fail(err)
-		}
+	sizes := make([]int64, len(sorted))
+	for i, t := range sorted {
 		switch {
+		case t.DType.Size() == 0:
+			return fail(fmt.Errorf("tensor %q: data type %q is not supported (supported: %v)", t.Name, t.DType, layoutOrder))
 		case t.Name == metadataKey:
 			return fail(fmt.Errorf("a tensor cannot be named %s", metadataKey))
 		case !utf8.ValidString(t.Name):
@@ -40,8 +65,12 @@ func Write(path string, tensors []Tensor, metadata map[string]string) error {
 			return fail(fmt.Errorf("tensor %q is given twice", t.Name))
 		}
 		names[t.Name] = true
+		var err error
+		if sizes[i], err = byteSize(t.DType, t.Shape); err != nil {
+			return fail(fmt.Errorf("tensor %q: %w", t.Name, err))
+		}
 	}
-	header, err := encodeHeader(sorted, metadata)
+	header, err := encodeHeader(sorted, sizes, metadata)
 	if err != nil {
 		return fail(err)
 	}
@@ -49,9 +78,14 @@ func Write(path string, tensors []Tensor, metadata map[string]string) error {
 		if _, err := w.Write(header); err != nil {
 			return err
 		}
-		for _, t := range sorted {
-			if _, err := w.Write(t.Data); err != nil {
+		for i, t := range sorted {
+			c := &counter{w: w}
+			if err := t.Write(c); err != nil {
 				return err
+			}
+			if c.n != sizes[i] {
+				return fmt.Errorf("tensor %q: shape %v of %s takes %d bytes, but %d were written", t.Name, t.Shape, t.DType,
+					sizes[i], c.n)
 			}
 		}
 		return nil
@@ -62,8 +96,20 @@ func Write(path string, tensors []Tensor, metadata map[string]string) error {
 	return nil
 }
 
-// encodeHeader returns the length field and the padded JSON.
-func encodeHeader(sorted []Tensor, metadata map[string]string) ([]byte, error) {
+// counter counts the bytes that pass through it.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// encodeHeader returns the length field and the padded JSON for tensors of the given sizes in bytes.
+func encodeHeader(sorted []Stream, sizes []int64, metadata map[string]string) ([]byte, error) {
 	out := append(make([]byte, 8), '{')
 	if metadata != nil {
 		out = append(out, `"`+metadataKey+`":{`...)
@@ -94,7 +140,7 @@ func encodeHeader(sorted []Tensor, metadata map[string]string) ([]byte, error) {
 		}
 		out = append(out, `],"data_offsets":[`...)
 		out = strconv.AppendInt(out, offset, 10)
-		offset += int64(len(t.Data))
+		offset += sizes[i]
 		out = append(out, ',')
 		out = strconv.AppendInt(out, offset, 10)
 		out = append(out, `]}`...)

@@ -259,36 +259,8 @@ func assemble(pieces []string, pairs [][2]string, specials []string) (*Tokenizer
 	for i, pair := range pairs {
 		mapped[i] = [2]string{pieceOfBytes(pair[0]), pieceOfBytes(pair[1])}
 	}
-	type byteLevelJSON struct {
-		Type           string `json:"type"`
-		AddPrefixSpace bool   `json:"add_prefix_space"`
-		TrimOffsets    bool   `json:"trim_offsets"`
-		UseRegex       bool   `json:"use_regex"`
-	}
-	type modelJSON struct {
-		Type                    string          `json:"type"`
-		Dropout                 *float64        `json:"dropout"`
-		UnkToken                *string         `json:"unk_token"`
-		ContinuingSubwordPrefix *string         `json:"continuing_subword_prefix"`
-		EndOfWordSuffix         *string         `json:"end_of_word_suffix"`
-		FuseUnk                 bool            `json:"fuse_unk"`
-		ByteFallback            bool            `json:"byte_fallback"`
-		IgnoreMerges            bool            `json:"ignore_merges"`
-		Vocab                   json.RawMessage `json:"vocab"`
-		Merges                  [][2]string     `json:"merges"`
-	}
-	step := byteLevelJSON{Type: "ByteLevel", UseRegex: true}
-	content, err := marshal(struct {
-		Version       string        `json:"version"`
-		Truncation    *struct{}     `json:"truncation"`
-		Padding       *struct{}     `json:"padding"`
-		AddedTokens   []addedToken  `json:"added_tokens"`
-		Normalizer    *struct{}     `json:"normalizer"`
-		PreTokenizer  byteLevelJSON `json:"pre_tokenizer"`
-		PostProcessor byteLevelJSON `json:"post_processor"`
-		Decoder       byteLevelJSON `json:"decoder"`
-		Model         modelJSON     `json:"model"`
-	}{
+	step := byteLevelStep(true)
+	content, err := marshal(fileJSON{
 		Version: "1.0", AddedTokens: append([]addedToken{}, added...), PreTokenizer: step, PostProcessor: step, Decoder: step,
 		Model: modelJSON{Type: "BPE", Vocab: vocab.Bytes(), Merges: mapped},
 	})

@@ -16,6 +16,7 @@ import (
 	"popri/configs"
 	"popri/downstream"
 	"popri/experiment"
+	"popri/internal/modelcache"
 	"popri/methods"
 )
 
@@ -24,15 +25,19 @@ func (a *app) demo() *cobra.Command {
 	var rounds int
 	var epsilon float64
 	var seed uint64
+	var model string
 	var set, with []string
 	cmd := &cobra.Command{
-		Use:   "demo [--out DIR] [--rounds N] [--epsilon E] [--seed S] [--with METHOD,…]",
+		Use:   "demo [--out DIR] [--rounds N] [--epsilon E] [--seed S] [--model NAME] [--with METHOD,…]",
 		Short: "The whole loop on the embedded default, with table and report",
 		Long: `Tunes the small model that comes with popri to write like the clients of the embedded default, whose texts it never
 sees, then trains small models on what it wrote and tests them on private test clients.
 
 The clients are stretches of comments of Go's compiler, linker and assembler, read from the installed toolchain. A demo
 that was interrupted goes on where it stopped when it is called again with the same --out.
+
+--model smollm2 takes SmolLM2-135M-Instruct as the generator, with the preset demo-smollm2; make demo MODEL=smollm2 fetches
+it first.
 
 With --with, runs of other methods follow, with the same settings and clients, each with a budget of its own. They stand
 in the same table, with what all runs spend together.`,
@@ -53,7 +58,11 @@ in the same table, with what all runs spend together.`,
 			if cmd.Flags().Changed("seed") {
 				settings = append(settings, fmt.Sprintf("seed=%d", seed))
 			}
-			c, err := configs.Load(configs.LoadOptions{Preset: "demo", Set: settings, Env: true})
+			preset, err := demoPreset(model)
+			if err != nil {
+				return err
+			}
+			c, err := configs.Load(configs.LoadOptions{Preset: preset, Set: settings, Env: true})
 			if err != nil {
 				return usage(err)
 			}
@@ -65,6 +74,9 @@ in the same table, with what all runs spend together.`,
 				a.say("%s holds a run already; going on with it and its configuration", out)
 			}
 			command := fmt.Sprintf("popri demo --epsilon %g --seed %d", c.Privacy.Epsilon, c.Seed)
+			if model != embeddedModel {
+				command += " --model " + model
+			}
 			for _, s := range set {
 				command += " --set " + s
 			}
@@ -79,9 +91,37 @@ in the same table, with what all runs spend together.`,
 	cmd.Flags().IntVar(&rounds, "rounds", 0, "rounds (default: the preset's)")
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
+	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
 	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
 	return cmd
+}
+
+// embeddedModel is the name of the generator that comes with the program.
+const embeddedModel = "embedded"
+
+// demoModels are the generators that the demo has presets for.
+func demoModels() []string {
+	names := []string{embeddedModel}
+	for _, s := range modelcache.Sources {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// demoPreset returns the preset of a demo with that generator.
+func demoPreset(model string) (string, error) {
+	if model == embeddedModel {
+		return configs.DefaultPreset, nil
+	}
+	s, ok := modelcache.Find(model)
+	if !ok {
+		return "", usage(fmt.Errorf("demo: --model %q is none of %s", model, joined(demoModels())))
+	}
+	if _, err := s.Installed(); err != nil {
+		return "", usage(fmt.Errorf("demo: %w", err))
+	}
+	return configs.DefaultPreset + "-" + model, nil
 }
 
 // complete trains, evaluates and writes the report, does the runs of the methods named by with, and prints the results.

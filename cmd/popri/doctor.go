@@ -16,6 +16,7 @@ import (
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
 	"popri/experiment"
+	"popri/internal/modelcache"
 	"popri/lm"
 	"popri/models"
 	"popri/tensor"
@@ -43,6 +44,9 @@ missing. The exit code is 1 if the demo would not run.`,
 		RunE: func(*cobra.Command, []string) error {
 			findings := []finding{findLibtorch(), findDevice(), findThreads(), findBFloat16(), findMemory(), findSource(),
 				findWeights("generator weights", models.Generator), findWeights("small model's weights", models.Device)}
+			for _, s := range modelcache.Sources {
+				findings = append(findings, findFetched(s))
+			}
 			missing := 0
 			for _, f := range findings {
 				if !f.OK {
@@ -194,6 +198,17 @@ func findSource() finding {
 	}
 	f.OK = true
 	f.Found = fmt.Sprintf("%s in %s: %s", corpus.GoVersion, corpus.Root, clients.Count(corpus.Private.Clients))
+	return f
+}
+
+// findFetched looks for a model that the set-up fetches where it is asked for; nothing else needs it.
+func findFetched(s modelcache.Source) finding {
+	f := finding{Name: s.Title, OK: true}
+	dir, err := s.Installed()
+	if f.Found = "in " + dir; err != nil {
+		f.Found = "not fetched"
+		f.Advice = fmt.Sprintf("make demo MODEL=%s fetches it (%s)", s.Name, s.Size)
+	}
 	return f
 }
 

@@ -57,7 +57,7 @@ token.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.model, "model", "embedded",
-		"Hugging Face folder, or embedded for the generator that comes with the program")
+		"Hugging Face folder, embedded for the generator that comes with the program, or smollm2 where that was fetched")
 	f.StringVar(&o.adapter, "adapter", "", "PEFT folder of an adapter to merge into the model")
 	f.StringVar(&o.prompts, "prompts", "", "file of prompts, JSON lines")
 	f.StringVar(&o.out, "out", "", "file to write, .jsonl or .parquet (default: standard output)")

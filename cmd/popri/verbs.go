@@ -19,6 +19,7 @@ func (a *app) verbs() []*cobra.Command {
 		a.ablate(),
 		a.account(),
 		a.data(),
+		a.model(),
 		a.report(),
 		a.compare(),
 		a.bench(),

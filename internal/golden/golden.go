@@ -7,6 +7,8 @@ package golden
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -23,13 +25,30 @@ func Root(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("POPRI_GOLDEN")
 	if dir == "" {
-		_, file, _, _ := runtime.Caller(0)
-		dir = filepath.Join(filepath.Dir(file), "..", "..", "testdata", "golden")
+		dir = own()
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		t.Fatalf("golden data: %s is not a folder (POPRI_GOLDEN=%q): %v", dir, os.Getenv("POPRI_GOLDEN"), err)
 	}
 	return dir
+}
+
+// Folder returns the folder of a kind of cases inside [Root]. A collection that lacks it leaves it to the repository's own
+// folder, which then is compared with: kinds whose cases are made here (scripts/gguf_cases.py) are in no other.
+func Folder(t testing.TB, kind string) string {
+	t.Helper()
+	dir := filepath.Join(Root(t), kind)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		dir = filepath.Join(own(), kind)
+		t.Logf("golden: %s is taken from testdata/golden", kind)
+	}
+	return dir
+}
+
+// own is the repository's own folder.
+func own() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "testdata", "golden")
 }
 
 // ReadJSON reads a file of golden data into v, or fails.

