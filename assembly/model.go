@@ -17,8 +17,12 @@ import (
 
 // ModelDir resolves a model's path: "embedded" is the one of that name which comes with the program.
 func ModelDir(path, name string) (string, error) {
-	if path == "embedded" {
+	switch path {
+	case "embedded":
 		return models.Dir(name)
+	case configs.Trained:
+		return "", fault.Userf("the %s is %q and was not trained yet: popri demo, run and ablate train it and put its "+
+			"folder in place of the word", name, path)
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return "", fault.Userf("the model folder %s is not there", path)

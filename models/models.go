@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	"popri/internal/atomicfile"
+	"popri/internal/cachedir"
 )
 
 //go:embed all:godoc
@@ -43,8 +44,8 @@ func ReadProvenance(name string) (Provenance, error) {
 	return p, json.Unmarshal(b, &p)
 }
 
-// Dir unpacks a model into the user's cache folder ($POPRI_CACHE, else the system's + /popri), where weights can be
-// mapped into memory, and returns its folder. What is there already, with the same content, is used again.
+// Dir unpacks a model into the cache folder (see cachedir), where weights can be mapped into memory, and returns its
+// folder. What is there already, with the same content, is used again.
 func Dir(name string) (string, error) {
 	root := "godoc/" + name
 	entries, err := fs.ReadDir(files, root)
@@ -62,13 +63,9 @@ func Dir(name string) (string, error) {
 		h.Write(b)
 		content[e.Name()] = b
 	}
-	cache := os.Getenv("POPRI_CACHE")
-	if cache == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("models: no cache folder: %w (set POPRI_CACHE)", err)
-		}
-		cache = filepath.Join(base, "popri")
+	cache, err := cachedir.Dir()
+	if err != nil {
+		return "", fmt.Errorf("models: %w", err)
 	}
 	dir := filepath.Join(cache, "models", name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
 	for file, b := range content {
