@@ -86,6 +86,8 @@ type Evaluation struct {
 	Clients int                 `json:"test_clients"`
 	Seed    uint64              `json:"seed"`
 	Steps   int                 `json:"steps"`
+	// PublicDistance says how far public text is from the clients; nil where only part of the table was asked for.
+	PublicDistance *PublicDistance `json:"public_distance,omitempty"`
 	// OutsideEpsilon says what of the figures the guarantee does not cover; "" where that is nothing of the train clients.
 	OutsideEpsilon string `json:"outside_epsilon,omitempty"`
 }
@@ -167,14 +169,20 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 		case d.Name:
 			src.Name, src.Texts = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon), sampling.Texts(product)
 		case KeyPublicAll:
-			src.Name, src.Texts = "all public text that the generator saw", datasets.Strings(s.Public.Generator)
+			name, err := s.allPublic()
+			if err != nil {
+				return nil, err
+			}
+			src.Name, src.Texts = name, datasets.Strings(s.Public.Generator)
 		case KeyInDomain:
 			src.Name, src.Texts = "real public text of the clients' domain", datasets.Strings(s.Public.InDomain)
 		}
 		sources = append(sources, src)
 	}
 	err = s.timings.stage("evaluate", func() error {
-		e, err = evaluate(ctx, s.Config, s.Population, sources, o)
+		if e, err = evaluate(ctx, s.Config, s.Population, sources, o); err == nil && o.Sources == nil {
+			e.PublicDistance, err = s.publicDistance()
+		}
 		return err
 	})
 	if err != nil {
