@@ -2,9 +2,6 @@ package assembly
 
 import (
 	"fmt"
-	"os"
-	"slices"
-	"strings"
 	"sync"
 
 	"popri/configs"
@@ -12,7 +9,6 @@ import (
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
 	"popri/internal/fault"
-	"popri/internal/parquetio"
 )
 
 // Corpus is both halves of the data of a run.
@@ -21,8 +17,11 @@ type Corpus struct {
 	Private *clients.Population
 }
 
-// embedded is the name of the data that need no file.
-const embedded = "godoc"
+// The names of the data that need no file.
+const (
+	embedded      = "godoc"
+	withoutDomain = "godoc-without-domain"
+)
 
 // Embedded is the embedded default, read once in a process: a demo needs it for the run and twice for the report, and
 // reading takes seconds. It must not be changed.
@@ -65,20 +64,19 @@ func LoadPrivate(c configs.Config) (*clients.Population, error) {
 		return g.Private, nil
 	}
 	p, err := clients.Read(c.Data.Private)
-	return p, fault.User(err)
+	if err != nil || c.Data.Since == "" {
+		return p, fault.User(err)
+	}
+	if p = p.Since(c.Data.Since); len(p.Clients) == 0 {
+		return nil, fault.Userf("data.since is %s: %s has no text of that date or later", c.Data.Since, c.Data.Private)
+	}
+	p.Name += " since " + c.Data.Since
+	return p, nil
 }
 
 // LoadPublic reads the data that data.public names, and nothing of the clients.
 func LoadPublic(c configs.Config) (datasets.Public, error) {
-	if c.Data.Public == embedded {
-		g, err := Embedded()
-		if err != nil {
-			return datasets.Public{}, err
-		}
-		return g.Public, nil
-	}
-	texts, err := datasets.ReadPublic(c.Data.Public)
-	return datasets.Public{Name: c.Data.Public, Prompts: texts, Generator: texts}, fault.User(err)
+	return ReadPublic(PublicFiles(c.Data.Public)...)
 }
 
 // checkPublic refuses public texts that are clients' texts: prompts quote public text word for word, and ε does not
@@ -86,17 +84,20 @@ func LoadPublic(c configs.Config) (datasets.Public, error) {
 func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 	var problem error
 	overlap := corpus.Private.Overlap(datasets.Strings(corpus.Public.Prompts), leastOverlapWords)
-	switch column, err := clientColumn(c.Data.Public); {
-	case err != nil:
-		return fault.Userf("data.public: %w", err)
-	case sameFile(c.Data.Public, c.Data.Private):
-		problem = fmt.Errorf("data.public is %s, which is the file of the clients", c.Data.Public)
-	case column != "":
-		problem = fmt.Errorf("data.public is %s, which has a column %s as a file of clients has; write the texts "+
-			"that are public to a file without it",
-			c.Data.Public, column)
-	case overlap.Total() > 0:
+	if overlap.Total() > 0 {
 		problem = fmt.Errorf("data.public is %s: %s", c.Data.Public, overlap)
+	}
+	for _, file := range PublicFiles(c.Data.Public) {
+		switch column, err := clientColumn(file); {
+		case err != nil:
+			return fault.Userf("data.public: %w", err)
+		case sameFile(file, c.Data.Private):
+			problem = fmt.Errorf("data.public is %s, which is the file of the clients", file)
+		case column != "":
+			problem = fmt.Errorf("data.public is %s, which has a column %s as a file of clients has; write the texts "+
+				"that are public to a file without it",
+				file, column)
+		}
 	}
 	const risk = "prompts quote public text word for word, outside of ε"
 	switch {
@@ -112,37 +113,3 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 
 // leastOverlapWords is the length in words from which an equal public and private text is no coincidence.
 const leastOverlapWords = 8
-
-func sameFile(a, b string) bool {
-	x, errA := os.Stat(a)
-	y, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(x, y)
-}
-
-// clientColumn returns the name of a column that only files of clients have, or "".
-func clientColumn(path string) (string, error) {
-	var has func(string) bool
-	switch {
-	case strings.HasSuffix(strings.ToLower(path), ".parquet"):
-		f, err := parquetio.Open(path)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		has = f.Has
-	case strings.HasSuffix(strings.ToLower(path), ".jsonl"):
-		keys, err := datasets.FirstKeys(path)
-		if err != nil {
-			return "", err
-		}
-		has = func(name string) bool { return slices.Contains(keys, name) }
-	default:
-		return "", nil
-	}
-	for _, name := range []string{"client_id", "split"} {
-		if has(name) {
-			return name, nil
-		}
-	}
-	return "", nil
-}

@@ -19,8 +19,12 @@ import (
 // ModelDir resolves a model's path: "embedded" is the model of the given name that comes with the program, and the name of
 // a model that the set-up fetches is its folder in the cache.
 func ModelDir(path, name string) (string, error) {
-	if path == "embedded" {
+	switch path {
+	case "embedded":
 		return models.Dir(name)
+	case configs.Trained:
+		return "", fault.Userf("the %s is %q and was not trained yet: popri demo, run and ablate train it and put its "+
+			"folder in place of the word", name, path)
 	}
 	if s, ok := modelcache.Find(path); ok {
 		dir, err := s.Installed()

@@ -5,8 +5,12 @@ type Data struct {
 	// Private is the clients' text: "godoc" for the doc comments of the Go toolchain, or the path of a Parquet file with
 	// client_id, split and text. Default "godoc"; "" is refused.
 	Private string `yaml:"private"`
-	// Public is the public text, from which prompts are made: "godoc", or the path of a Parquet, JSON lines or plain text
-	// file. Default "godoc"; "" is refused.
+	// Since leaves out the clients' texts of earlier dates (column date), and clients without any other text. It is a date
+	// or its beginning: 1945, 1945-06 or 1945-06-30. Texts without a date are left out too. "", the default, takes all.
+	Since string `yaml:"since"`
+	// Public is the public text, from which prompts are made: "godoc"; "godoc-without-domain", which lacks the public files
+	// of the clients' own folders; or the path of a Parquet, JSON lines or plain text file, or several, separated by commas.
+	// Default "godoc"; "" is refused.
 	Public string `yaml:"public"`
 	// AllowOverlap accepts public texts that are also clients' texts, and a public file that looks like a file of clients.
 	// Prompts quote such texts word for word, outside of ε, and every report says so. Default false, which refuses them.

@@ -3,8 +3,9 @@ package configs
 // Downstream says how the synthetic set is evaluated: a small model is trained on it and tested on the private test
 // clients.
 type Downstream struct {
-	// Model is "embedded" for the small model that comes with the program, or a Hugging Face folder. It was trained on
-	// public text and is the ε = 0 point. Default "embedded"; "" is refused.
+	// Model is "embedded" for the small model that comes with the program; "trained" for one that is trained on the texts
+	// that prompts quote and kept in the user's cache folder; or a Hugging Face folder. It was trained on public text and is
+	// the ε = 0 point. Default "embedded"; "" is refused.
 	Model string `yaml:"model"`
 	// Steps is the number of fine-tuning steps. Default 500, the same for every training set that is compared.
 	Steps int `yaml:"steps"`

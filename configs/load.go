@@ -33,6 +33,8 @@ var presetFiles embed.FS
 type LoadOptions struct {
 	// Preset is the name of a preset; empty is [DefaultPreset].
 	Preset string
+	// World is what lies between preset and file: the data of a demo, with what suits them.
+	World World
 	// File is the path of a YAML file; empty is none.
 	File string
 	// Env reads environment variables.
@@ -113,6 +115,8 @@ func load(opt LoadOptions) (*Config, []Problem) {
 		l.merge(l.parseYAML("preset "+name, content, false))
 		l.withdraw()
 	}
+	l.merge(l.world(opt.World))
+	l.withdraw()
 	if opt.File != "" {
 		content, err := os.ReadFile(opt.File)
 		if err != nil {

@@ -59,11 +59,14 @@ func (c Config) check(v *validator) error {
 	v.oneOf("method", c.Method, methods)
 
 	v.text("data.private", c.Data.Private, `"godoc" or the path of a Parquet file of clients`)
+	if s := c.Data.Since; !beginsDate(s) {
+		v.add("data.since", "is %q, must be a date (1945-06-30), its beginning (1945 or 1945-06), or nothing", s)
+	}
 	v.text("data.public", c.Data.Public, `"godoc" or the path of a file of public texts`)
 	v.count("data.max_tokens", c.Data.MaxTokens, 8, maxTokens)
 	v.oneOf("data.long_texts", c.Data.LongTexts, longTexts)
 
-	v.text("model.path", c.Model.Path, `"embedded", "smollm2" or a model folder`)
+	v.text("model.path", c.Model.Path, `"embedded", "trained", "smollm2" or a model folder`)
 	v.oneOf("model.dtype", c.Model.DType, dtypes)
 	v.oneOf("model.device", c.Model.Device, devices)
 	v.count("model.threads", c.Model.Threads, 0, 1024)
@@ -154,7 +157,7 @@ func (c Config) check(v *validator) error {
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
 	v.count("synthetic.max_new_tokens", c.Synthetic.MaxNewTokens, 1, maxTokens)
 
-	v.text("downstream.model", c.Downstream.Model, `"embedded" or a model folder`)
+	v.text("downstream.model", c.Downstream.Model, `"embedded", "trained" or a model folder`)
 	v.count("downstream.steps", c.Downstream.Steps, 1, maxCount)
 	v.count("downstream.batch", c.Downstream.Batch, 1, maxCount)
 	v.count("downstream.length", c.Downstream.Length, 2, maxTokens)

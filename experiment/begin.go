@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"popri/assembly"
 	"popri/configs"
 	"popri/datasets/clients"
 	"popri/guarantee"
@@ -75,10 +76,14 @@ func (s *Session) describe(inputs Inputs, o Options) error {
 		if err != nil {
 			return err
 		}
-		if p.CorpusHash != inputs.Content[inputPublic] {
+		g, err := assembly.Embedded()
+		if err != nil {
+			return err
+		}
+		if p.CorpusHash != g.Public.Hash() {
 			c.Provenance[guarantee.CorpusKey] = fmt.Sprintf(
 				"The embedded weights were trained on the public part of %s, the clients are from %s: what is "+
-					"private here may have been public there.", p.GoVersion, s.Public.Name)
+					"private here may have been public there.", p.GoVersion, g.Public.Name)
 		}
 	}
 	return nil

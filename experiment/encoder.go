@@ -3,8 +3,6 @@ package experiment
 import (
 	"context"
 	"errors"
-	"math"
-	"sort"
 
 	"popri/assembly"
 	"popri/configs"
@@ -13,6 +11,7 @@ import (
 	"popri/embedding"
 	"popri/fedsim"
 	"popri/internal/rng"
+	"popri/metrics"
 	"popri/query"
 	"popri/scoring"
 )
@@ -62,7 +61,7 @@ func JudgeEncoder(c configs.Config, sigmas []float64) (*EncoderQuality, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &EncoderQuality{Encoder: encoder.Name(), AUC: auc(likeness(held, means), likeness(public, means))}
+	q := &EncoderQuality{Encoder: encoder.Name(), AUC: metrics.AUC(likeness(held, means), likeness(public, means))}
 	n, j := c.Generate.Prompts*c.Generate.Samples, c.Generate.Samples
 	if n > public.Rows {
 		return nil, errors.New("experiment: more samples than public texts to stand in for them")
@@ -133,17 +132,4 @@ func likeness(texts embedding.Matrix, means query.Means) []float64 {
 		}
 	}
 	return out
-}
-
-// auc is the probability that a value from high exceeds one from low; ties count half.
-func auc(high, low []float64) float64 {
-	sorted := append([]float64(nil), low...)
-	sort.Float64s(sorted)
-	total := 0.0
-	for _, x := range high {
-		below := sort.SearchFloat64s(sorted, x)
-		upTo := sort.SearchFloat64s(sorted, math.Nextafter(x, math.Inf(1)))
-		total += float64(below+upTo) / 2
-	}
-	return total / float64(len(high)) / float64(len(low))
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"time"
 
 	"popri/accountant/ledger"
@@ -134,10 +135,15 @@ func exists(path string) bool {
 func addResults(r *report.Report, e *Evaluation, d method.Description) {
 	notes := map[string]string{
 		"public": "the small model before fine-tuning", KeyUntuned: d.Untuned,
-		KeyPublicAll: "what the generator was trained on",
-		KeyWritten:   "without its public texts", KeySelected: "without its model's texts",
+		KeyWritten: "without its public texts", KeySelected: "without its model's texts",
 		KeyInDomain: "public files of the same trees; in practice nobody has such text",
 		"private":   "no privacy: the upper bound"}
+	if all := e.Result(KeyPublicAll); all != nil {
+		notes[KeyPublicAll] = "data.public"
+		if strings.HasSuffix(all.Name, sawIt) {
+			notes[KeyPublicAll] = "what the generator was trained on"
+		}
+	}
 	var product, others = e.Result(d.Name), []string{}
 	for _, x := range e.Results {
 		row := report.Result{Key: x.Key, Name: x.Name, Note: notes[x.Key], Accuracy: new(x.Accuracy),
@@ -158,6 +164,9 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 		r.Notes = append(r.Notes, "The table has no row ε = ∞ and no share of the gap closed: both are exact "+
 			"functions of the train clients' texts. Where these are public or test data, "+
 			"eval.reference_private=true shows them.")
+	}
+	if e.PublicDistance != nil {
+		r.Notes = append(r.Notes, e.PublicDistance.String())
 	}
 	for i, o := range others {
 		if i == 0 {
@@ -200,10 +209,16 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		r.Samples.Columns = append(r.Samples.Columns,
 			report.SampleColumn{Name: "Real", Note: "public texts of the clients' domain",
 				Texts: pick(datasets.Strings(g.Public.InDomain), n)})
-		r.Notes = append(r.Notes, "The prompts' corpus Ω is the standard library without runtime, go/, internal, "+
-			"reflect, debug and simd. It was chosen so that the small model does not know the clients' domain "+
-			"beforehand, while the generator has seen public files of it: what the method can give is to bring "+
-			"that knowledge out.")
+		note := "The prompts' corpus Ω is the standard library without runtime, go/, internal, reflect, debug and simd. It " +
+			"was chosen so that the small model does not know the clients' domain beforehand"
+		if c.Data.Public == "godoc" {
+			note += ", while the generator has seen public files of it: what the method can give is to bring that " +
+				"knowledge out"
+		}
+		r.Notes = append(r.Notes, note+".")
+		if note := unseen(*c); note != "" {
+			r.Notes = append(r.Notes, note)
+		}
 	}
 	return nil
 }

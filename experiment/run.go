@@ -86,6 +86,8 @@ type Evaluation struct {
 	Clients int                 `json:"test_clients"`
 	Seed    uint64              `json:"seed"`
 	Steps   int                 `json:"steps"`
+	// PublicDistance says how far public text is from the clients; nil if only part of the table was asked for.
+	PublicDistance *PublicDistance `json:"public_distance,omitempty"`
 	// OutsideEpsilon says which figures the guarantee does not cover; "" if none depends on the train clients.
 	OutsideEpsilon string `json:"outside_epsilon,omitempty"`
 }
@@ -191,14 +193,20 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 		case KeySelected:
 			src.Name, src.Texts = "of it, the selected public texts", sampling.Texts(public)
 		case KeyPublicAll:
-			src.Name, src.Texts = "all public text that the generator saw", datasets.Strings(s.Public.Generator)
+			name, err := s.allPublic()
+			if err != nil {
+				return nil, err
+			}
+			src.Name, src.Texts = name, datasets.Strings(s.Public.Generator)
 		case KeyInDomain:
 			src.Name, src.Texts = "real public text of the clients' domain", datasets.Strings(s.Public.InDomain)
 		}
 		sources = append(sources, src)
 	}
 	err = s.timings.stage("evaluate", func() error {
-		e, err = evaluate(ctx, s.Config, s.Population, sources, o)
+		if e, err = evaluate(ctx, s.Config, s.Population, sources, o); err == nil && o.Sources == nil {
+			e.PublicDistance, err = s.publicDistance()
+		}
 		return err
 	})
 	if err != nil {

@@ -95,7 +95,7 @@ func (f Facts) validation() string {
 			"measured without noise in evaluations."
 	case f.Validation == Evaluation && f.Evaluated:
 		return "Validation and test clients are not protected: their texts are read without noise for the " +
-			"distance of each round's samples, the best step of the small models and the table. The rounds and " +
+			"distance of each round's samples and of public text, the best step of the small models and the table. The rounds and " +
 			"the synthetic texts do not depend on them."
 	case f.Validation == Evaluation:
 		return "Validation clients are not protected: their texts are read without noise for the distance of each " +

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 
 	"popri/internal/atomicfile"
-	"popri/internal/modelcache"
+	"popri/internal/cachedir"
 )
 
 //go:embed all:godoc
@@ -44,8 +44,8 @@ func ReadProvenance(name string) (Provenance, error) {
 	return p, json.Unmarshal(b, &p)
 }
 
-// Dir unpacks a model into the user's cache folder ($POPRI_CACHE, else the system's + /popri), where weights can be
-// mapped into memory, and returns its folder. An unpacked copy with the same content is used again.
+// Dir unpacks a model into the cache folder (see cachedir), where weights can be mapped into memory, and returns its
+// folder. An unpacked copy with the same content is used again.
 func Dir(name string) (string, error) {
 	root := "godoc/" + name
 	entries, err := fs.ReadDir(files, root)
@@ -63,7 +63,7 @@ func Dir(name string) (string, error) {
 		h.Write(b)
 		content[e.Name()] = b
 	}
-	cache, err := modelcache.Root()
+	cache, err := cachedir.Dir()
 	if err != nil {
 		return "", fmt.Errorf("models: %w", err)
 	}

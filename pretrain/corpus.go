@@ -1,6 +1,7 @@
 package pretrain
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 
@@ -23,18 +24,22 @@ type Corpus struct {
 	eot         int32
 }
 
-// heldShare of the sources is held out of training to measure the loss.
-const heldShare = 0.01
+const (
+	// heldShare of the sources is held out of training to measure the loss.
+	heldShare = 0.01
+	// Of texts with fewer sources, such as books, stretches of so many successive texts are held out.
+	leastSources, stretch = 200, 16
+)
 
-// NewCorpus tokenises texts. The sources to hold out are chosen by a hash of their name.
+// NewCorpus tokenises texts. The sources to hold out are chosen by a hash of their name, and stretches of texts by a hash
+// of source and place; the last stretch is held out where chance chooses none.
 func NewCorpus(texts []datasets.Text, tok *tokenizer.Tokenizer) *Corpus {
 	eot, _ := tok.ID(EndOfText)
 	c := &Corpus{newline: tok.Encode(Newline), eot: eot}
-	for _, t := range texts {
+	held := heldOut(texts)
+	for i, t := range texts {
 		ids := tok.Encode(t.Text)
-		h := fnv.New32a()
-		h.Write([]byte(t.Source))
-		if float64(h.Sum32()) < heldShare*(1<<32) {
+		if held[i] {
 			c.Held = append(c.Held, ids)
 			continue
 		}
@@ -42,6 +47,30 @@ func NewCorpus(texts []datasets.Text, tok *tokenizer.Tokenizer) *Corpus {
 		c.source = append(c.source, t.Source)
 	}
 	return c
+}
+
+// heldOut says of each text whether it is held out.
+func heldOut(texts []datasets.Text) []bool {
+	sources := map[string]bool{}
+	for _, t := range texts {
+		sources[t.Source] = true
+	}
+	held, none := make([]bool, len(texts)), true
+	for i, t := range texts {
+		h := fnv.New32a()
+		h.Write([]byte(t.Source))
+		if len(sources) < leastSources {
+			fmt.Fprintf(h, "#%d", i/stretch)
+		}
+		held[i] = float64(h.Sum32()) < heldShare*(1<<32)
+		none = none && !held[i]
+	}
+	if none && len(texts) > 1 {
+		for i := (len(texts) - 1) / stretch * stretch; i < len(texts); i++ {
+			held[i] = i > 0
+		}
+	}
+	return held
 }
 
 // Tokens returns the number of tokens of the training texts.
@@ -96,7 +125,7 @@ func (c *Corpus) epoch(random *rand.Rand, length int) []lm.Row {
 	return rows
 }
 
-// heldRows are the validation texts, several to a document.
+// heldRows are the validation texts, several to a document; what does not fill a row is left out, unless it is all.
 func (c *Corpus) heldRows(length int) []lm.Row {
 	var stream []int32
 	for i, t := range c.Held {
@@ -108,6 +137,9 @@ func (c *Corpus) heldRows(length int) []lm.Row {
 	var rows []lm.Row
 	for i := 0; i+length <= len(stream); i += length {
 		rows = append(rows, lm.Row{Tokens: stream[i : i+length]})
+	}
+	if len(rows) == 0 && len(stream) > 1 {
+		rows = append(rows, lm.Row{Tokens: stream})
 	}
 	return rows
 }

@@ -13,6 +13,9 @@ import (
 	"popri/tokenizer"
 )
 
+// provenanceFile has a model's [Provenance].
+const provenanceFile = "provenance.json"
+
 // Provenance is written beside the weights and says how they were made.
 type Provenance struct {
 	Command      string  `json:"command"`
@@ -29,6 +32,15 @@ type Provenance struct {
 	HeldAccuracy float64 `json:"held_out_accuracy"`
 	Parameters   int64   `json:"parameters"`
 	CPU          string  `json:"compute"`
+}
+
+// ReadProvenance returns what a model's folder says of its training; ok is false where it says nothing.
+func ReadProvenance(dir string) (p Provenance, ok bool) {
+	b, err := os.ReadFile(filepath.Join(dir, provenanceFile))
+	if err != nil || json.Unmarshal(b, &p) != nil {
+		return Provenance{}, false
+	}
+	return p, true
 }
 
 // Make trains a model on the corpus and writes it to the folder out, with its tokenizer and its provenance, at the end and
@@ -49,7 +61,7 @@ func Make(ctx context.Context, out string, c *Corpus, tok *tokenizer.Tokenizer, 
 		if err != nil {
 			return err
 		}
-		return atomicfile.WriteBytes(filepath.Join(out, "provenance.json"), append(b, '\n'))
+		return atomicfile.WriteBytes(filepath.Join(out, provenanceFile), append(b, '\n'))
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return p, fault.User(err)

@@ -2,10 +2,10 @@ package pretrain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/lm"
 	"popri/optim"
@@ -43,7 +43,8 @@ type Stats struct {
 func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 	each func(Stats)) (*lm.Model, Stats, error) {
 	if len(c.Train) == 0 || len(c.Held) == 0 {
-		return nil, Stats{}, errors.New("pretrain: the corpus is too small to train on and to hold some out")
+		return nil, Stats{}, fault.Userf("the public text is too small: %d texts to train on and %d held out", len(c.Train),
+			len(c.Held))
 	}
 	schedule := optim.Schedule{Kind: "cosine_with_min_lr", Peak: o.LearningRate, Min: o.MinLearningRate,
 		Warmup: o.Warmup, Total: o.Steps}
@@ -74,12 +75,12 @@ func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if len(rows) < o.Batch {
-				rows = append(rows, c.epoch(rng.New(o.Seed, "pretrain", "epoch", fmt.Sprint(st.Epoch)), o.Context)...)
-				if len(rows) < o.Batch {
-					return fmt.Errorf("pretrain: the corpus fills %d rows of %d tokens, a batch takes %d",
-						len(rows), o.Context, o.Batch)
+			for len(rows) < o.Batch {
+				more := c.epoch(rng.New(o.Seed, "pretrain", "epoch", fmt.Sprint(st.Epoch)), o.Context)
+				if len(more) == 0 {
+					return fault.Userf("the public text to train on has %d tokens, which fill no row of %d", c.Tokens(), o.Context)
 				}
+				rows = append(rows, more...)
 				st.Epoch++
 			}
 			loss, _, err := t.StepParts(m, nil, rows[:o.Batch], stepParts, schedule.At(st.Step))

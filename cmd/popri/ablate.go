@@ -42,6 +42,9 @@ spends its own privacy budget on the same clients.`,
 				base.Model.Threads = a.threads
 			}
 			base.Model.Device = cmp.Or(a.device, base.Model.Device)
+			if base, err = a.prepared(cmd, base); err != nil {
+				return fmt.Errorf("ablate: %w", err)
+			}
 			var axes []experiment.Axis
 			for _, text := range over {
 				axis, err := experiment.ParseAxis(text)

@@ -18,6 +18,7 @@ import (
 	"popri/experiment"
 	"popri/internal/modelcache"
 	"popri/methods"
+	"popri/worlds"
 )
 
 func (a *app) demo() *cobra.Command {
@@ -27,9 +28,11 @@ func (a *app) demo() *cobra.Command {
 	var seed uint64
 	var model string
 	var set, with []string
+	var choice worldFlags
 	cmd := &cobra.Command{
-		Use:   "demo [--out DIR] [--rounds N] [--epsilon E] [--seed S] [--model NAME] [--with METHOD,…]",
-		Short: "The whole loop on the embedded default, with table and report",
+		Use: "demo [--world NAME] [--out DIR] [--rounds N] [--epsilon E] [--seed S] [--model NAME] " +
+			"[--with METHOD,…]",
+		Short: "The whole loop on the embedded default or other data, with table and report",
 		Long: `Tunes the small model that comes with popri to write like the clients of the embedded default, whose texts it never
 sees, then trains small models on what it wrote and tests them on private test clients.
 
@@ -40,12 +43,26 @@ that was interrupted goes on where it stopped when it is called again with the s
 it first.
 
 With --with, runs of other methods follow, with the same settings and clients, each with a budget of its own. They stand
-in the same table, with what all runs spend together.`,
-		Example: "  popri demo --out runs/demo\n  popri demo --out runs/eps1 --epsilon 1 --seed 2 --json\n" +
+in the same table, with what all runs spend together.
+
+--world runs on other data, --private and --public on any file of clients with any files of public text. The small
+model (ε = 0) and, unless --set model.path names another, the generator are then trained on the public text first, which
+takes minutes. They are kept in the user's cache folder, so the next run on the same text begins at once. Worlds:
+` + worldList(),
+		Example: "  popri demo --out runs/demo\n  popri demo --world congress --seed 1\n" +
+			"  popri demo --private clients.parquet --public public.jsonl --epsilon 1\n" +
+			"  popri demo --out runs/eps1 --epsilon 1 --seed 2 --json\n" +
 			"  popri demo --with private_evolution,private_evolution_sft",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			world, layer, err := choice.world()
+			if err != nil {
+				return fmt.Errorf("demo: %w", err)
+			}
 			if !cmd.Flags().Changed("out") {
+				if world.Name != worlds.Default {
+					out += "-" + world.Name
+				}
 				out = freeFolder(out, with)
 			}
 			settings := set
@@ -62,7 +79,7 @@ in the same table, with what all runs spend together.`,
 			if err != nil {
 				return err
 			}
-			c, err := configs.Load(configs.LoadOptions{Preset: preset, Set: settings, Env: true})
+			c, err := configs.Load(configs.LoadOptions{Preset: preset, World: layer, Set: settings, Env: true})
 			if err != nil {
 				return usage(err)
 			}
@@ -73,7 +90,7 @@ in the same table, with what all runs spend together.`,
 			if resume {
 				a.say("%s holds a run already; going on with it and its configuration", out)
 			}
-			command := fmt.Sprintf("popri demo --epsilon %g --seed %d", c.Privacy.Epsilon, c.Seed)
+			command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", choice.typed(), c.Privacy.Epsilon, c.Seed)
 			if model != embeddedModel {
 				command += " --model " + model
 			}
@@ -83,10 +100,16 @@ in the same table, with what all runs spend together.`,
 			if len(with) > 0 {
 				command += " --with " + strings.Join(with, ",")
 			}
-			return a.complete(cmd, experiment.Options{Config: *c, Dir: out, Resume: resume, Device: a.device,
-				Title: methods.Of(*c).Title + " on Go's own comments", Command: command}, with)
+			c.Model.Device = cmp.Or(a.device, c.Model.Device)
+			ready, err := a.prepared(cmd, *c)
+			if err != nil {
+				return fmt.Errorf("demo: %w", err)
+			}
+			return a.complete(cmd, experiment.Options{Config: ready, Dir: out, Resume: resume, Device: a.device,
+				Title: methods.Of(*c).Title + " on " + world.Title, Command: command}, with)
 		},
 	}
+	choice.add(cmd)
 	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"), "folder of the run; the default takes the next free name")
 	cmd.Flags().IntVar(&rounds, "rounds", 0, "rounds (default: the preset's)")
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "privacy budget (default: the preset's)")

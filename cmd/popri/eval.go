@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/configs"
 	"popri/experiment"
 )
 
@@ -51,6 +52,12 @@ figures go into the run's eval.json and report.html. --synthetic evaluates any f
 				return err
 			}
 			c.Model.Device = cmp.Or(a.device, c.Model.Device)
+			if c.Model.Path == configs.Trained {
+				c.Model.Path = configs.Default().Model.Path // no generator is needed
+			}
+			if c, err = a.prepared(cmd, c); err != nil {
+				return fmt.Errorf("eval: %w", err)
+			}
 			e, err := experiment.Judge(cmd.Context(), c, synthetic,
 				experiment.EvalOptions{Progress: a.evalProgress(c.Downstream.Steps, 2)})
 			if err != nil {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"popri/assembly"
 	"popri/datasets"
 	"popri/datasets/godoc"
 	"popri/experiment"
@@ -16,16 +18,22 @@ import (
 
 func (a *app) pretrain() *cobra.Command {
 	var out, role, tokenizerDir, goroot, dtype string
+	var files []string
 	var vocab int
 	o := pretrain.Options{}
 	cmd := &cobra.Command{
 		Use:   "pretrain --out DIR",
 		Short: "Train a tokenizer and a small GPT on public text alone",
-		Long: `Trains the models that popri ships on the public part of the embedded default (the comments of the Go toolchain).
+		Long: `Trains a tokenizer and a small GPT on files of public text (--public), or the models that popri ships on the
+public part of the embedded default (the comments of the Go toolchain). One in a hundred sources, or stretches of texts,
+is held out; the loss on these is reported and stands in provenance.json beside the weights, with the command and the
+text's hash. A file with columns of clients is refused.
 
-The role decides the corpus: "generator" uses all public text (W); "device", the small model's starting point (ε = 0),
-uses the part that prompts quote (Ω).`,
-		Example: "  popri pretrain --role generator --out models/godoc/generator --layers 6 --width 256 --heads 4 " +
+On the embedded default, the role decides the corpus: "generator" uses all public text (W); "device", the small model's
+starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a file are for both roles.`,
+		Example: "  popri pretrain --public books.parquet --public notes.jsonl --role device --out small --layers 2 " +
+			"--width 128 --steps 1200\n" +
+			"  popri pretrain --role generator --out models/godoc/generator --layers 6 --width 256 --heads 4 " +
 			"--steps 3300\n" +
 			"  popri pretrain --role device --tokenizer models/godoc/generator --out models/godoc/device --layers " +
 			"2 --width 128 --heads 4 --steps 1500",
@@ -34,18 +42,12 @@ uses the part that prompts quote (Ω).`,
 			if out == "" {
 				return usage(fmt.Errorf("pretrain: --out names no folder"))
 			}
-			corpus, err := godoc.Load(goroot)
-			if err != nil {
-				return err
-			}
-			var texts []datasets.Text
-			switch role {
-			case "generator":
-				texts = corpus.Public.Generator
-			case "device":
-				texts = corpus.Public.Prompts
-			default:
+			if role != pretrain.Generator && role != pretrain.Device {
 				return usage(fmt.Errorf("pretrain: --role %q is neither generator nor device", role))
+			}
+			if goroot != "" && len(files) > 0 {
+				return usage(errors.New("pretrain: --goroot belongs to the embedded default; do not combine it " +
+					"with --public"))
 			}
 			switch dtype {
 			case "float32":
@@ -55,21 +57,20 @@ uses the part that prompts quote (Ω).`,
 			default:
 				return usage(fmt.Errorf("pretrain: --dtype %q is neither float32 nor bfloat16", dtype))
 			}
+			public, goVersion, err := publicText(files, goroot)
+			if err != nil {
+				return fmt.Errorf("pretrain: %w", err)
+			}
+			texts := pretrain.Texts(public, role)
 			tok, err := pretrain.Tokenizer(texts, tokenizerDir, vocab)
 			if err != nil {
 				return err
 			}
 			c := pretrain.NewCorpus(texts, tok)
-			a.say("corpus: %s, %d texts, %d tokens, %d texts held out", corpus.Public.Name, len(c.Train),
-				c.Tokens(), len(c.Held))
-			p := pretrain.Provenance{Commit: experiment.ProgramVersion(), Corpus: corpus.Public.Name,
-				CorpusHash: corpus.Public.Hash(),
-				GoVersion:  corpus.GoVersion, CPU: fmt.Sprintf("%s/%s %s", runtime.GOOS, runtime.GOARCH, dtype)}
-			p.Command = fmt.Sprintf("popri pretrain --role %s --layers %d --width %d --heads %d --context %d "+
-				"--vocab %d --batch %d --steps %d"+
-				" --learning-rate %g --min-learning-rate %g --warmup %d --weight-decay %g --seed %d --dtype %s",
-				role, o.Layers, o.Width, o.Heads, o.Context, tok.VocabSize(), o.Batch, o.Steps,
-				o.LearningRate, o.MinLearningRate, o.Warmup, o.WeightDecay, o.Seed, dtype)
+			a.say("corpus: %s, %d texts, %d tokens, %d texts held out", public.Name, len(c.Train), c.Tokens(),
+				len(c.Held))
+			recipe := pretrain.Recipe{Role: role, Options: o}
+			p := recipe.Provenance(tok.VocabSize(), public, experiment.ProgramVersion(), goVersion, files...)
 			p, err = pretrain.Make(cmd.Context(), out, c, tok, o, p, func(st pretrain.Stats) {
 				left := float64(o.Steps-st.Step) * float64(o.Batch*o.Context) / st.TokensPerSec
 				a.say("step %5d/%d  epoch %d  loss %.4f  held-out loss %.4f accuracy %.4f  %.0f tokens/s  %.0f s left",
@@ -89,6 +90,8 @@ uses the part that prompts quote (Ω).`,
 	f := cmd.Flags()
 	f.StringVar(&out, "out", "", "folder for the model and its tokenizer")
 	f.StringVar(&role, "role", "generator", "generator (trained on all public text) or device (on what prompts quote)")
+	f.StringArrayVar(&files, "public", nil,
+		"file of public text: Parquet, JSON lines or plain lines; may be repeated (default: godoc, the embedded default)")
 	f.StringVar(&tokenizerDir, "tokenizer", "", "folder of an existing tokenizer (default: train one)")
 	f.StringVar(&goroot, "goroot", "", "Go toolchain whose source is read (default: the installed one)")
 	f.StringVar(&dtype, "dtype", "bfloat16", "type of activations: float32 or bfloat16; weights are float32")
@@ -106,4 +109,21 @@ uses the part that prompts quote (Ω).`,
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of weights and order")
 	f.IntVar(&o.SaveEvery, "save-every", 250, "steps between two writes of the weights")
 	return cmd
+}
+
+// publicText reads the files of public text, or the public half of the embedded default where there are none, with the
+// Go release that it is from.
+func publicText(files []string, goroot string) (public datasets.Public, goVersion string, err error) {
+	if len(files) == 0 {
+		corpus, err := godoc.Load(goroot)
+		if err != nil {
+			return public, "", err
+		}
+		return corpus.Public, corpus.GoVersion, nil
+	}
+	if err := assembly.CheckNoClients(files...); err != nil {
+		return public, "", err
+	}
+	public, err = assembly.ReadPublic(files...)
+	return public, runtime.Version(), err
 }

@@ -79,6 +79,13 @@ If the budget ends before the last round, the synthetic set comes from the finis
 			if accept && !resume {
 				return usage(errors.New("run: --accept-changes needs --resume"))
 			}
+			if !resume {
+				var err error
+				c.Model.Device = cmp.Or(a.device, c.Model.Device)
+				if c, err = a.prepared(cmd, c); err != nil {
+					return fmt.Errorf("run: %w", err)
+				}
+			}
 			o := experiment.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept, Device: a.device}
 			o.Warn = a.warn
 			o.Listen = a.events
@@ -144,9 +151,11 @@ type result struct {
 	Perplexity  map[string]float64 `json:"perplexity,omitempty"`
 	GapClosed   *float64           `json:"gap_closed,omitempty"`
 	GapClosedCI *[2]float64        `json:"gap_closed_ci,omitempty"`
-	Seconds     map[string]float64 `json:"seconds"`
-	Report      string             `json:"report"`
-	Run         string             `json:"run"`
+	// PublicDistance says how far public text is from the clients.
+	PublicDistance *experiment.PublicDistance `json:"public_distance,omitempty"`
+	Seconds        map[string]float64         `json:"seconds"`
+	Report         string                     `json:"report"`
+	Run            string                     `json:"run"`
 	// Guarantee states the guarantee in one sentence; Warnings say who or what is outside of it.
 	Guarantee string   `json:"guarantee"`
 	Warnings  []string `json:"warnings"`
@@ -180,6 +189,7 @@ func (a *app) summary(dir, path string, e *experiment.Evaluation, beside *experi
 	}
 	if e != nil {
 		out.Accuracy, out.Perplexity = map[string]float64{}, map[string]float64{}
+		out.PublicDistance = e.PublicDistance
 		for _, x := range e.Results {
 			out.Accuracy[x.Key], out.Perplexity[x.Key] = x.Accuracy, x.Perplexity
 			if x.Key == r.Main {

@@ -24,7 +24,11 @@ func evaluationTable(w io.Writer, e *experiment.Evaluation) error {
 		fmt.Fprintf(t, "%s\t%d\t%.2f\t%s\t%.1f\t%s\t%s\n", r.Name, r.Texts, 100*r.Accuracy,
 			percentages(r.AccuracyCI, 2), r.Perplexity, gap, percentages(r.GapClosedCI, 1))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || e.PublicDistance == nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", e.PublicDistance)
+	return err
 }
 
 // percentages prints an interval of shares, or nothing for nil.

@@ -53,6 +53,20 @@ func Load(goroot string) (*Corpus, error) {
 	return c, nil
 }
 
+// WithoutDomain is the public half without the public files of D: neither prompts nor the generator's corpus hold text of
+// the clients' domain. InDomain stays, for comparison.
+func (c *Corpus) WithoutDomain() datasets.Public {
+	p := c.Public
+	p.Name += " without the clients' domain"
+	p.Generator = nil
+	for _, t := range c.Public.Generator {
+		if !inDomain(t.Source) {
+			p.Generator = append(p.Generator, t)
+		}
+	}
+	return p
+}
+
 // split assigns every file to its part and removes repetitions: near copies within a part, and across parts everything
 // that shares a run of words with a stricter part, in the order train, validation, test, public.
 func split(files []file) *Corpus {

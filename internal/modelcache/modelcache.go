@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"popri/internal/cachedir"
 )
 
 // SmolLM2 is SmolLM2-135M-Instruct (Apache 2.0), a LLaMA of 135 M parameters, with weights of 4 bits.
@@ -43,18 +45,6 @@ func Find(name string) (Source, bool) {
 	return Sources[i], true
 }
 
-// Root returns the cache folder: $POPRI_CACHE, else the user's cache folder + /popri. It need not exist.
-func Root() (string, error) {
-	if dir := os.Getenv("POPRI_CACHE"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	base, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("there is no cache folder: %w (set POPRI_CACHE)", err)
-	}
-	return filepath.Join(base, "popri"), nil
-}
-
 // Dir is the folder of the model inside a cache folder. It is made under another name and renamed, so it is whole where it
 // is there.
 func (s Source) Dir(root string) string {
@@ -63,7 +53,7 @@ func (s Source) Dir(root string) string {
 
 // Installed returns the folder of the model. An error that is fs.ErrNotExist says that it was not fetched.
 func (s Source) Installed() (string, error) {
-	root, err := Root()
+	root, err := cachedir.Dir()
 	if err != nil {
 		return "", err
 	}

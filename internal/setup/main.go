@@ -22,7 +22,7 @@ import (
 	"strings"
 	"time"
 
-	"popri/internal/modelcache"
+	"popri/internal/cachedir"
 )
 
 // problem is something that the user can correct; it is printed without the wrapping errors.
@@ -112,7 +112,7 @@ func compiler() (string, error) {
 }
 
 func cacheDir() (string, error) {
-	dir, err := modelcache.Root()
+	dir, err := cachedir.Dir()
 	if err != nil {
 		return "", problem{err.Error(), "set POPRI_CACHE to a folder with 3 GB of free space"}
 	}

@@ -1,0 +1,95 @@
+package assembly
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"popri/datasets"
+	"popri/internal/fault"
+	"popri/internal/parquetio"
+)
+
+// PublicFiles returns the paths that data.public names: itself where such a file is there, else its parts between commas.
+func PublicFiles(value string) []string {
+	if _, err := os.Stat(value); err == nil {
+		return []string{value}
+	}
+	var files []string
+	for name := range strings.SplitSeq(value, ",") {
+		files = append(files, strings.TrimSpace(name))
+	}
+	return files
+}
+
+// ReadPublic reads files of public text, one after the other, or what the name of an embedded public half stands for.
+func ReadPublic(files ...string) (datasets.Public, error) {
+	if len(files) == 1 && (files[0] == embedded || files[0] == withoutDomain) {
+		g, err := Embedded()
+		if err != nil {
+			return datasets.Public{}, err
+		}
+		if files[0] == withoutDomain {
+			return g.WithoutDomain(), nil
+		}
+		return g.Public, nil
+	}
+	var texts []datasets.Text
+	for _, file := range files {
+		more, err := datasets.ReadPublic(file)
+		if err != nil {
+			return datasets.Public{}, fault.User(err)
+		}
+		texts = append(texts, more...)
+	}
+	return datasets.Public{Name: strings.Join(files, ", "), Prompts: texts, Generator: texts}, nil
+}
+
+// CheckNoClients refuses files that have a column which only a file of clients has.
+func CheckNoClients(files ...string) error {
+	for _, file := range files {
+		column, err := clientColumn(file)
+		if err != nil {
+			return fault.User(err)
+		}
+		if column != "" {
+			return fault.Userf("%s has a column %s as a file of clients has; write the texts that are public to a file "+
+				"without it", file, column)
+		}
+	}
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
+}
+
+// clientColumn returns the name of a column that only a file of clients has, or "".
+func clientColumn(path string) (string, error) {
+	var has func(string) bool
+	switch {
+	case strings.HasSuffix(strings.ToLower(path), ".parquet"):
+		f, err := parquetio.Open(path)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		has = f.Has
+	case strings.HasSuffix(strings.ToLower(path), ".jsonl"):
+		keys, err := datasets.FirstKeys(path)
+		if err != nil {
+			return "", err
+		}
+		has = func(name string) bool { return slices.Contains(keys, name) }
+	default:
+		return "", nil
+	}
+	for _, name := range []string{"client_id", "split"} {
+		if has(name) {
+			return name, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"popri/configs"
+	"popri/experiment"
+	"popri/pretrain"
+	"popri/worlds"
+)
+
+// worldFlags choose the data of a demo.
+type worldFlags struct {
+	name, folder, private string
+	public                []string
+}
+
+func (f *worldFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.name, "world", worlds.Default, "clients and public text: "+joined(worlds.Names()))
+	cmd.Flags().StringVar(&f.folder, "data", worlds.Folder, "folder of the files that a world reads")
+	cmd.Flags().StringVar(&f.private, "private", "", "Parquet file of clients, instead of a world; needs --public")
+	cmd.Flags().StringArrayVar(&f.public, "public", nil,
+		"file of public text, instead of the world's: Parquet, JSON lines or plain lines; may be repeated")
+}
+
+// world is what the flags choose, as a layer of the configuration.
+func (f *worldFlags) world() (worlds.World, configs.World, error) {
+	var w worlds.World
+	var err error
+	switch {
+	case f.private != "" && f.name != worlds.Default:
+		return w, configs.World{}, usage(errors.New("--private stands for a world; do not combine it with --world"))
+	case f.private != "" && len(f.public) == 0:
+		return w, configs.World{}, usage(errors.New("--private needs --public: a file of public text"))
+	case f.private != "":
+		w = worlds.Own(f.private, f.public...)
+	default:
+		if w, err = worlds.Find(f.name); err != nil {
+			return w, configs.World{}, err
+		}
+	}
+	layer, err := w.Layer(f.folder)
+	if err == nil && f.private == "" && len(f.public) > 0 {
+		layer.Set = append(layer.Set[:len(layer.Set):len(layer.Set)], "data.public="+strings.Join(f.public, ","))
+		if w.Name == worlds.Default {
+			layer.Set = append(layer.Set, "model.path="+configs.Trained, "downstream.model="+configs.Trained)
+		}
+	}
+	return w, layer, err
+}
+
+// typed are the flags as they are typed, each after a space.
+func (f *worldFlags) typed() string {
+	var text strings.Builder
+	if f.private != "" {
+		text.WriteString(" --private " + f.private)
+	} else if f.name != worlds.Default {
+		text.WriteString(" --world " + f.name)
+	}
+	for _, file := range f.public {
+		text.WriteString(" --public " + file)
+	}
+	if f.folder != worlds.Folder {
+		text.WriteString(" --data " + f.folder)
+	}
+	return text.String()
+}
+
+// worldList describes all worlds, a line each.
+func worldList() string {
+	var lines []string
+	for _, w := range worlds.List() {
+		lines = append(lines, fmt.Sprintf("  %-20s  %s", w.Name, w.About))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// prepareProgress shows the training of models on public text.
+func (a *app) prepareProgress() experiment.PrepareProgress {
+	p := a.progress()
+	return experiment.PrepareProgress{
+		Begin: func(role string, texts, tokens int, dir string) {
+			a.say("training the %s on public text alone, once: %d texts, %d tokens; it is kept in %s", role, texts,
+				tokens, dir)
+			p.begin("train the " + role)
+		},
+		Step: func(s pretrain.Stats, of int) { p.update(s.Step, of) },
+		Wait: func(dir string) { a.say("another process trains the model %s; waiting for it", dir) },
+		End: func(role, dir string, made bool, m pretrain.Provenance) {
+			if made {
+				p.end()
+			}
+			a.say("%s: %.1f M parameters, held-out loss %.3f, accuracy %.1f %% on public text (%s)", role,
+				float64(m.Parameters)/1e6, m.HeldLoss, 100*m.HeldAccuracy, map[bool]string{true: "trained now",
+					false: "from the cache"}[made])
+		},
+	}
+}
+
+// prepared is the configuration with models that are trained on public text in the place of the word "trained".
+func (a *app) prepared(cmd *cobra.Command, c configs.Config) (configs.Config, error) {
+	return experiment.Prepare(cmd.Context(), c, a.prepareProgress())
+}

@@ -1,0 +1,119 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+
+	"popri/assembly"
+	"popri/configs"
+	"popri/datasets"
+	"popri/internal/cachedir"
+	"popri/internal/fault"
+	"popri/models"
+	"popri/pretrain"
+	"popri/tensor"
+)
+
+// PrepareProgress is told what is being trained on public text; nil functions are left out.
+type PrepareProgress struct {
+	Begin func(role string, texts, tokens int, dir string)
+	Step  func(s pretrain.Stats, of int)
+	End   func(role, dir string, made bool, p pretrain.Provenance)
+	Wait  func(dir string)
+}
+
+// Prepare trains the models that the configuration asks for as configs.Trained, on its public text alone, and returns
+// the configuration with their folders in place of the word. What was trained before lies in the user's cache folder.
+// The data are checked as [Open] checks them, before any training: public text must be no text of the clients.
+func Prepare(ctx context.Context, c configs.Config, progress PrepareProgress) (configs.Config, error) {
+	wanted := []struct {
+		role string
+		path *string
+	}{{pretrain.Device, &c.Downstream.Model}, {pretrain.Generator, &c.Model.Path}}
+	if *wanted[0].path != configs.Trained && *wanted[1].path != configs.Trained {
+		return c, nil
+	}
+	tensor.SetThreads(c.Model.Threads)
+	if err := assembly.SetDevice(c); err != nil {
+		return c, err
+	}
+	public, err := checkedPublic(c)
+	if err != nil {
+		return c, err
+	}
+	root, err := cachedir.Dir()
+	if err != nil {
+		return c, fault.User(err)
+	}
+	for _, w := range wanted {
+		if *w.path != configs.Trained {
+			continue
+		}
+		recipe := pretrain.Small(public, w.role, assembly.ComputeType(c.Model.DType))
+		cache := pretrain.Cache{Dir: filepath.Join(root, "trained"), Waiting: progress.Wait,
+			Begin: func(corpus *pretrain.Corpus, dir string) {
+				if progress.Begin != nil {
+					progress.Begin(w.role, len(corpus.Train), corpus.Tokens(), dir)
+				}
+			},
+			Each: func(s pretrain.Stats) {
+				if progress.Step != nil {
+					progress.Step(s, recipe.Options.Steps)
+				}
+			}}
+		dir, made, err := cache.Model(ctx, public, recipe, func(vocab int) pretrain.Provenance {
+			return recipe.Provenance(vocab, public, ProgramVersion(), runtime.Version(),
+				assembly.PublicFiles(c.Data.Public)...)
+		})
+		if err != nil {
+			return c, err
+		}
+		*w.path = dir
+		if p, ok := pretrain.ReadProvenance(dir); ok && progress.End != nil {
+			progress.End(w.role, dir, made, p)
+		}
+	}
+	return c, nil
+}
+
+// checkedPublic reads the public text of a run whose data and budget make sense.
+func checkedPublic(c configs.Config) (datasets.Public, error) {
+	corpus, err := assembly.LoadRun(c, nil)
+	if err != nil {
+		return datasets.Public{}, err
+	}
+	budget, err := assembly.Budget(c, corpus.Private)
+	if err != nil {
+		return datasets.Public{}, err
+	}
+	return corpus.Public, fault.User(budget.Validate())
+}
+
+// allPublic names the texts of the comparator "all public text": what the generator was trained on, where its folder says
+// so, and what data.public holds otherwise.
+func (s *Session) allPublic() (string, error) {
+	name := "all public text"
+	dir, err := assembly.ModelDir(s.Config.Model.Path, models.Generator)
+	if err != nil {
+		return "", err
+	}
+	if p, ok := pretrain.ReadProvenance(dir); ok && p.CorpusHash == s.Public.Hash() {
+		name += sawIt
+	}
+	return name, nil
+}
+
+// sawIt follows the name of texts that the generator was trained on.
+const sawIt = " that the generator saw"
+
+// unseen says what the generator knows of the clients' domain that data.public lacks; "" for nothing.
+func unseen(c configs.Config) string {
+	if c.Model.Path == "embedded" && c.Data.Public == "godoc-without-domain" {
+		return fmt.Sprintf("The embedded generator was trained on all public text, the public files of the clients' own "+
+			"folders included, which data.public=%s leaves out of prompts and pool. --world %[1]s trains a generator "+
+			"without them.", c.Data.Public)
+	}
+	return ""
+}
