@@ -48,6 +48,13 @@ func TestPresets(t *testing.T) {
 			}
 			continue
 		}
+		if name == "demo-rounds" { // as in the paper, clients are asked in each round
+			if err != nil || c.Scoring.Release != "rounds" || c.Synthetic.PublicTexts != 0 || c.Generate.Quote != "public" ||
+				c.Warmup.Steps != 0 || c.Data.Private != Default().Data.Private {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
 		if model, ok := strings.CutPrefix(name, DefaultPreset+"-"); ok { // the demo with another generator
 			if err != nil || c.Model.Path != model || c.Data.Private != Default().Data.Private || !c.Eval.ReferencePrivate {
 				t.Errorf("%s: %v", name, err)
