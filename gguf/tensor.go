@@ -77,7 +77,8 @@ func (f *File) parseTensor(c *cursor) error {
 		return f.BadTensor(name, "the type %s is not supported (supported: %s)", t.Type.String(), typeNames())
 	}
 	if row := t.Shape[len(t.Shape)-1]; row%int64(values) != 0 {
-		return f.BadTensor(name, "rows of %d values are no multiple of the %d of a block of %s", row, values, t.Type.String())
+		return f.BadTensor(name, "rows of %d values are no multiple of the %d of a block of %s", row, values,
+			t.Type.String())
 	}
 	offset, err := c.uint64()
 	if err != nil {
@@ -113,8 +114,8 @@ func (f *File) place(header, size int64) error {
 			return f.BadTensor(t.Name, "its blocks begin at %d, which is no multiple of %s (%d)", t.offset, key, alignment)
 		}
 		if start > size || t.offset > size-start || t.bytes > size-start-t.offset {
-			return f.BadTensor(t.Name, "its %d bytes from byte %d on should lie in the file, which has %d: it is cut short "+
-				"or damaged", t.bytes, start+t.offset, size)
+			return f.BadTensor(t.Name, "its %d bytes from byte %d on should lie in the file, which has %d: it is "+
+				"cut short or damaged", t.bytes, start+t.offset, size)
 		}
 		t.offset += start
 	}
@@ -143,8 +144,8 @@ func (r *Reader) Read(dst []float32, first int64) error {
 	values, bytes := r.tensor.Type.Block()
 	n, total := int64(len(dst)), r.tensor.NumElements()
 	if first < 0 || first%int64(values) != 0 || n%int64(values) != 0 || first > total || n > total-first {
-		return fmt.Errorf("gguf: %s: tensor %q: values %d to %d of %d are no whole blocks of %s", r.file.path, r.tensor.Name,
-			first, first+n, total, r.tensor.Type)
+		return fmt.Errorf("gguf: %s: tensor %q: values %d to %d of %d are no whole blocks of %s", r.file.path,
+			r.tensor.Name, first, first+n, total, r.tensor.Type)
 	}
 	size := len(dst) / values * bytes
 	if cap(r.scratch) < size {

@@ -81,7 +81,11 @@ func (c *cursor) value(key string, k kind) (value, error) {
 		if v.kind == kindArray {
 			return v, c.file.Bad(key, "is an array of arrays, which is not supported")
 		}
-		if err := c.fits(v.kind.String()+" in "+quote.Raw(key), n, max(v.kind.size(), 8*b2u(v.kind == kindText), 1)); err != nil {
+		least := max(v.kind.size(), 1)
+		if v.kind == kindText {
+			least = 8 // of its length
+		}
+		if err := c.fits(v.kind.String()+" in "+quote.Raw(key), n, least); err != nil {
 			return v, err
 		}
 		v.count = int(n)
@@ -102,13 +106,6 @@ func (c *cursor) value(key string, k kind) (value, error) {
 		return v, err
 	}
 	return v, c.file.Bad(key, "has a value of unknown type (%s)", v.kind.String())
-}
-
-func b2u(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // integer returns element i. ok is false for a number past int64.

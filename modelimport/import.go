@@ -22,7 +22,8 @@ import (
 // Auto keeps every value as it is: tensors of float16 and bfloat16 stay in their type, all others become float32.
 const Auto = "auto"
 
-var dtypes = map[string]safetensors.DType{"float32": safetensors.F32, "float16": safetensors.F16, "bfloat16": safetensors.BF16}
+var dtypes = map[string]safetensors.DType{"float32": safetensors.F32, "float16": safetensors.F16,
+	"bfloat16": safetensors.BF16}
 
 // DTypes are the values of [Options].DType.
 var DTypes = []string{Auto, "float32", "float16", "bfloat16"}

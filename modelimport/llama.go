@@ -51,7 +51,8 @@ func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
 	}
 	dim := r.size("attention.key_length", max(1, hidden/heads))
 	if v := r.size("attention.value_length", dim); v != dim {
-		r.note(r.file.Bad(r.key("attention.value_length"), "is %d, but queries and keys have %d, which is not supported", v, dim))
+		r.note(r.file.Bad(r.key("attention.value_length"), "is %d, but queries and keys have %d, which is not supported",
+			v, dim))
 	}
 	if n := r.size("rope.dimension_count", dim); n != dim || dim%2 != 0 {
 		r.note(r.file.Bad(r.key("rope.dimension_count"), "is %d of a head's %d: it must be all of them and even", n, dim))

@@ -16,8 +16,8 @@ func (r *reader) ropeScaling(config map[string]any) any {
 	_, factors := r.file.Tensor(ropeFactors)
 	switch {
 	case kind != "" && kind != "none" && kind != "linear":
-		r.note(r.file.Bad(r.key("rope.scaling.type"), "is %q, supported are none and linear, and LLaMA 3's by the tensor %s",
-			kind, ropeFactors))
+		r.note(r.file.Bad(r.key("rope.scaling.type"), "is %q, supported are none and linear, and LLaMA 3's by the "+
+			"tensor %s", kind, ropeFactors))
 	case factors && kind == "linear" && factor != 1:
 		r.note(r.file.BadTensor(ropeFactors, "stands beside a linear scaling, which is not supported"))
 	case factors:
@@ -66,8 +66,8 @@ func (r *reader) llama3(config map[string]any) any {
 			want = 1 / ((1-smooth)/factor + smooth)
 		}
 		if !(math.Abs(float64(f)-want) <= 1e-4*want) {
-			r.note(r.file.BadTensor(ropeFactors, "its element %d is %g; the scaling of LLaMA 3 with the factor %g would make it "+
-				"%g, and others are not supported", i, f, factor, want))
+			r.note(r.file.BadTensor(ropeFactors, "its element %d is %g; the scaling of LLaMA 3 with the factor %g would "+
+				"make it %g, and others are not supported", i, f, factor, want))
 			return nil
 		}
 	}

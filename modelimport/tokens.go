@@ -91,7 +91,8 @@ func (m *model) readTokenizer() error {
 	}
 	m.summary.Vocabulary = m.tokenizer.VocabSize()
 	if size := m.config["vocab_size"].(int); m.summary.Vocabulary > size {
-		return f.Bad("tokenizer.ggml.tokens", "has %d tokens, but the token embedding has %d rows", m.summary.Vocabulary, size)
+		return f.Bad("tokenizer.ggml.tokens", "has %d tokens, but the token embedding has %d rows", m.summary.Vocabulary,
+			size)
 	}
 	return m.describeTokens(v)
 }
@@ -172,7 +173,8 @@ func (v *vocabulary) byteLevel() (*tokenizer.Description, error) {
 	}
 	split, known := splitOf[pre]
 	if names := strings.Join(slices.Sorted(maps.Keys(splitOf)), ", "); !ok {
-		return nil, v.file.Bad(preKey, "is missing: the file does not say how text is cut into words (supported: %s)", names)
+		return nil, v.file.Bad(preKey, "is missing: the file does not say how text is cut into words (supported: %s)",
+			names)
 	} else if !known {
 		return nil, v.file.Bad(preKey, "is %q, which is not supported (supported: %s)", pre, names)
 	}
@@ -252,7 +254,8 @@ func (v *vocabulary) merges(scores []float64) [][2]string {
 	}
 	length := func(id int) int { return utf8.RuneCountInString(v.tokens[id]) }
 	slices.SortStableFunc(all, func(a, b merge) int {
-		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), length(b.left)-length(a.left), length(b.right)-length(a.right))
+		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), length(b.left)-length(a.left),
+			length(b.right)-length(a.right))
 	})
 	out := make([][2]string, len(all))
 	for i, m := range all {
@@ -267,7 +270,10 @@ func (v *vocabulary) template(d *tokenizer.Description) error {
 		key, role string
 		set       *bool
 		ids       *[]int32
-	}{{"tokenizer.ggml.add_bos_token", "bos", &v.begin, &d.Before}, {"tokenizer.ggml.add_eos_token", "eos", &v.end, &d.After}} {
+	}{
+		{"tokenizer.ggml.add_bos_token", "bos", &v.begin, &d.Before},
+		{"tokenizer.ggml.add_eos_token", "eos", &v.end, &d.After},
+	} {
 		said, ok, err := v.file.Bool(t.key)
 		if err != nil {
 			return err
@@ -292,8 +298,8 @@ func (v *vocabulary) template(d *tokenizer.Description) error {
 // describeTokens fills in what tokenizer_config.json, generation_config.json and config.json say of tokens.
 func (m *model) describeTokens(v *vocabulary) error {
 	m.generation = map[string]any{}
-	m.tokens = map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": v.begin, "add_eos_token": v.end,
-		"clean_up_tokenization_spaces": false, "model_max_length": cmp.Or(m.config["max_position_embeddings"],
+	m.tokens = map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": v.begin,
+		"add_eos_token": v.end, "clean_up_tokenization_spaces": false, "model_max_length": cmp.Or(m.config["max_position_embeddings"],
 			m.config["n_positions"])}
 	for _, n := range named {
 		id, ok := v.ids[n.role]

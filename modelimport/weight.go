@@ -172,8 +172,8 @@ func (c *converter) emit(values []float32) error {
 			return c.file.BadTensor(c.weight.source.Name, "holds the value %v, which is not a finite number", v)
 		} else if d := c.weight.dtype; d == safetensors.F16 && math.Abs(f) >= 65520 ||
 			d == safetensors.BF16 && math.Abs(f) > 3.39e38 {
-			return c.file.BadTensor(c.weight.source.Name, "holds the value %v, which does not fit %s: choose --dtype float32", v,
-				d)
+			return c.file.BadTensor(c.weight.source.Name, "holds the value %v, which does not fit %s: choose --dtype float32",
+				v, d)
 		}
 	}
 	c.bytes = safetensors.AppendFloat32s(c.bytes[:0], c.weight.dtype, values)

@@ -54,7 +54,8 @@ func Build(d Description) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	file.Model = modelJSON{Type: "BPE", Vocab: vocab, Merges: append([][2]string{}, d.Merges...), IgnoreMerges: d.IgnoreMerges}
+	file.Model = modelJSON{Type: "BPE", Vocab: vocab, Merges: append([][2]string{}, d.Merges...),
+		IgnoreMerges: d.IgnoreMerges}
 	if d.Unknown != "" {
 		file.Model.UnkToken = &d.Unknown
 	}
@@ -144,7 +145,8 @@ func (d Description) byteLevel(file *fileJSON) error {
 		return object{"type": "Sequence", "pretokenizers": []any{first, byteLevelStep(useRegex)}}
 	}
 	pattern := func(regex string) any {
-		return sequence(object{"type": "Split", "pattern": object{"Regex": regex}, "behavior": "Isolated", "invert": false}, false)
+		split := object{"type": "Split", "pattern": object{"Regex": regex}, "behavior": "Isolated", "invert": false}
+		return sequence(split, false)
 	}
 	switch d.Split {
 	case SplitGPT2:

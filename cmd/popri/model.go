@@ -14,7 +14,8 @@ import (
 )
 
 func (a *app) model() *cobra.Command {
-	return group("model", "Import models of other formats", "  popri model import model.gguf --out models/mine", a.modelImport())
+	return group("model", "Import models of other formats", "  popri model import model.gguf --out models/mine",
+		a.modelImport())
 }
 
 func (a *app) modelImport() *cobra.Command {
@@ -22,8 +23,8 @@ func (a *app) modelImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE.gguf --out DIR",
 		Short: "Turn a GGUF file into a model folder",
-		Long: `Reads a GGUF file (LLaMA with Mistral and SmolLM, Qwen2, or GPT-2; F32, F16, BF16, Q4_0 to Q8_0, IQ4_NL or K-quants)
-with its tokenizer, and writes a Hugging Face folder: config.json, model.safetensors, tokenizer.json and their settings.
+		Long: `Reads a GGUF file (LLaMA with Mistral and SmolLM, Qwen2, or GPT-2; F32, F16, BF16, Q4_0 to Q8_0, IQ4_NL or
+K-quants) with its tokenizer, and writes a Hugging Face folder: config.json, model.safetensors, tokenizer.json and their settings.
 The folder appears when it is complete; an import that was interrupted leaves none.
 
 A metadata key or a tensor that is not known is refused by name; --accept-key NAME ignores a key. --dtype auto changes no
