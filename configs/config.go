@@ -45,8 +45,8 @@ type Config struct {
 
 // Trainer says how long the training is.
 type Trainer struct {
-	// Rounds is T, the number of rounds. Default 8. The noise of a round grows as √T; fewer rounds leave the texts less like
-	// the clients'.
+	// Rounds is T, the number of rounds. Default 4; fewer leave the texts less like the clients'. With scoring.release
+	// "rounds", the noise of a round grows as √T.
 	Rounds int `yaml:"rounds"`
 }
 
@@ -63,10 +63,10 @@ type Warmup struct {
 
 // Synthetic says what the run produces.
 type Synthetic struct {
-	// Texts is the number of texts that the model writes. Default 12000. More cost time and no privacy.
+	// Texts is the number of texts that the model writes. Default 4000. More cost time and no privacy.
 	Texts int `yaml:"texts"`
 	// PublicTexts is the number of rows of the synthetic set that are public texts, drawn by their weights (public_selection).
-	// It needs scoring.release "once". Default 0, none.
+	// It needs scoring.release "once". Default 16000; 0 is none.
 	PublicTexts int `yaml:"public_texts"`
 	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text, so
 	// 1 takes twice the time and gives slightly more variety.
@@ -74,7 +74,7 @@ type Synthetic struct {
 	// Examples says which texts the prompts of the synthetic set quote: "public" texts, as in the rounds and in the paper;
 	// "relevant", the public texts that are most relevant to the clients (see generate.quote); or "scored", the tenth of all
 	// rounds' samples with the highest noised scores. Quoting these costs no privacy, because the scores are already charged;
-	// the texts become more like them and less varied. Default "public".
+	// the texts become more like them and less varied. Default "relevant".
 	Examples string `yaml:"examples"`
 	// Temperature is as in generate. Default 0.9, which gives slightly more correct and less varied text than 1.
 	Temperature float64 `yaml:"temperature"`

@@ -30,7 +30,7 @@ type Generate struct {
 	// header alone. More leave less room for the sample.
 	Examples int `yaml:"examples"`
 	// Quote says which public texts prompts quote: "public", all, as in the paper; or "relevant", those that are most
-	// relevant to the clients (public_selection), which needs scoring.release "once". Default "public".
+	// relevant to the clients (public_selection), which needs scoring.release "once". Default "relevant".
 	Quote string `yaml:"quote"`
 	// DistinctExamples keeps a text from occurring twice in a prompt, as in the published code, in which the two examples of
 	// a prompt differ; false draws each text from all. Default false: with thousands of texts a repetition is rare.

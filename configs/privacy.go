@@ -7,7 +7,7 @@ type Scoring struct {
 	// faster and less precise. A path (with a "/") is the folder of a sentence-transformers BERT such as all-MiniLM-L6-v2,
 	// the paper's encoder, which separates meanings better.
 	Encoder string `yaml:"encoder"`
-	// Dim is the length of the vectors of "latent" and "hashing"; a BERT has its own. Default 128. A smaller one separates
+	// Dim is the length of the vectors of "latent" and "hashing"; a BERT has its own. Default 512. A smaller one separates
 	// texts less; a larger one lets the projection keep more noise (its share is √((dim+1)/(K·J))) and costs the clients time.
 	Dim int `yaml:"dim"`
 	// Normalize is applied to each client's K·J scores before clipping: "none" as in the paper, or "standardize" as in its
@@ -20,7 +20,7 @@ type Scoring struct {
 	// "compact" asks for the same scores in as few numbers as the embedding has dimensions; its noise is distributed as that of
 	// "rounds" after the projection, and clients send less, but an audit cannot measure the noise. "once" asks in round 1 for the mean embedding, from which the scores of all samples follow: one release has far less
 	// noise than the T releases of the same budget, and rounds, prompts and samples cost no privacy. Each client's vector
-	// then has the length clip_norm. Default "rounds".
+	// then has the length clip_norm. Default "once".
 	Release string `yaml:"release"`
 	// Denoise removes noise from the released sum, which costs no privacy: "project" projects it onto the space that
 	// contains the true sum; "none" leaves it, as in the paper. Default "project".

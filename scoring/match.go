@@ -1,7 +1,6 @@
 package scoring
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -10,9 +9,6 @@ import (
 
 	"popri/embedding"
 )
-
-// ErrTooFar marks texts of which no weighting has the wanted mean.
-var ErrTooFar = errors.New("the texts are too far away")
 
 // Weighting is weights on texts, see [Match].
 type Weighting struct {
@@ -30,8 +26,8 @@ type Weighting struct {
 //
 // which is the dual of maximum-entropy density estimation with an L2 ball (Dudík, Phillips and Schapire, JMLR 8, 2007,
 // section 4). prior has values of at least 0; nil is all equal. A released mean carries noise; matching it more closely than its noise would fit the noise. A radius that
-// leaves fewer than floor effective texts is enlarged until it does not. If target is a release, the weights are
-// post-processing. The error is [ErrTooFar] if no weighting reaches the radius.
+// no weighting of at least floor effective texts reaches is enlarged until one does. If target is a release, the weights
+// are post-processing.
 func Match(texts embedding.Matrix, prior, target []float64, radius, floor float64) (Weighting, error) {
 	switch {
 	case texts.Rows == 0 || len(target) != texts.Dim:
@@ -50,14 +46,26 @@ func Match(texts embedding.Matrix, prior, target []float64, radius, floor float6
 	if err != nil {
 		return Weighting{}, err
 	}
-	start := make([]float64, texts.Dim)
-	for {
-		w, at, err := match(texts, log, target, radius, start)
-		if err != nil || w.Effective >= floor*(1-1e-9) {
-			return w, err
-		}
-		radius, start = 1.25*radius, at
+	unmatched, err := Weigh(texts, prior, target)
+	if err != nil {
+		return Weighting{}, err
 	}
+	floor = min(floor, unmatched.Effective)
+	start := make([]float64, texts.Dim)
+	for ; radius < unmatched.Distance; radius *= 1.1 {
+		w, at, err := match(texts, log, target, radius, start)
+		if err != nil {
+			return Weighting{}, err
+		}
+		if w.Distance <= radius*(1+matchSlack) && w.Effective >= floor*(1-1e-9) {
+			return w, nil
+		}
+		if !floats.HasNaN(at) && floats.Norm(at, 2) < mostTilt {
+			start = at
+		}
+	}
+	unmatched.Radius = radius
+	return unmatched, nil
 }
 
 // Weigh returns prior weights, scaled to sum 1, with the distance of the weighted mean from target.
@@ -105,18 +113,15 @@ func match(texts embedding.Matrix, prior, target []float64, radius float64,
 		return Weighting{}, nil, fmt.Errorf("scoring: weights: %w", err)
 	}
 	d.at(result.X, make([]float64, texts.Dim))
-	w := d.weighting()
-	if !(w.Distance <= radius*(1+matchSlack)) {
-		return w, nil, fmt.Errorf("scoring: %w: the mean of %d texts can be brought to a distance of %.3g from the wanted "+
-			"one, not to %.3g", ErrTooFar, texts.Rows, w.Distance, radius)
-	}
-	return w, result.X, nil
+	return d.weighting(), result.X, nil
 }
 
 const (
 	mostMatchSteps = 500
 	// matchSlack is by which share of the radius the distance may exceed it when the minimisation ends.
 	matchSlack = 0.05
+	// mostTilt is the norm of λ above which a radius was out of reach, so that the next one starts anew.
+	mostTilt = 1e3
 	// smoothing keeps the norm of λ differentiable at 0.
 	smoothing = 1e-6
 )

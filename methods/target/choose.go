@@ -1,7 +1,6 @@
 package target
 
 import (
-	"errors"
 	"math"
 	"path"
 	"path/filepath"
@@ -99,14 +98,24 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 	if c.Weights == "prior" {
 		return scoring.Weigh(vectors, prior, wanted)
 	}
+	unmatched, err := scoring.Weigh(vectors, prior, wanted)
+	if err != nil {
+		return unmatched, err
+	}
 	radius := max(t.Noise, leastNoise) * math.Sqrt(float64(len(wanted)))
 	w, err := scoring.Match(vectors, prior, wanted, radius, min(float64(c.Effective), float64(len(candidates))))
-	if errors.Is(err, scoring.ErrTooFar) {
-		return w, fault.Userf("public_selection: %w: public text lacks what the clients write; use other public text, or "+
-			"set public_selection.weights=prior", err)
+	if err == nil && unmatched.Distance > tooFar*radius && w.Distance > (1-leastGain)*unmatched.Distance {
+		return w, fault.Userf("public_selection: no weights on the %d most relevant public texts bring their mean embedding "+
+			"nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. Public text lacks what "+
+			"the clients write: use other public text, or set public_selection.weights=prior", len(candidates), w.Distance,
+			unmatched.Distance, radius)
 	}
 	return w, err
 }
+
+// Matching is refused where the unmatched mean is more than tooFar times the noise away and matching takes less than
+// leastGain of the distance off.
+const tooFar, leastGain = 2, 0.05
 
 // leastNoise keeps the radius of a release without noise above 0.
 const leastNoise = 1e-6
