@@ -31,12 +31,12 @@ const (
 )
 
 // Small is the recipe of the models that are trained where a run asks for model.path or downstream.model "trained". The
-// sizes suit a few million words and minutes on two processors; the device model's are those of the embedded one.
+// sizes suit a few million words and minutes on two processors; the device model has the embedded one's.
 func Small(public datasets.Public, role string, compute tensor.DType) Recipe {
-	o := Options{Layers: 3, Width: 192, Heads: 4, Context: 256, Batch: 16, Steps: 600, LearningRate: 3e-3,
+	o := Options{Layers: 3, Width: 192, Heads: 4, Context: 256, Batch: 16, Steps: 1200, LearningRate: 1.5e-3,
 		MinLearningRate: 1e-4, WeightDecay: 0.1, Seed: 1, Compute: compute}
 	if role == Device {
-		o.Layers, o.Width = 2, 128
+		o.Layers, o.Width, o.Steps, o.LearningRate = 2, 128, 600, 3e-3
 	}
 	enough := mostEpochs * wordTokens * float64(datasets.Words(Texts(public, role))) / float64(o.Batch*o.Context)
 	o.Steps = max(leastSteps, min(o.Steps, int(enough)))
