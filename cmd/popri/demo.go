@@ -26,7 +26,7 @@ func (a *app) demo() *cobra.Command {
 	var rounds int
 	var epsilon float64
 	var seed uint64
-	var model string
+	var model, preset string
 	var set, with []string
 	var choice worldFlags
 	cmd := &cobra.Command{
@@ -75,9 +75,11 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 			if cmd.Flags().Changed("seed") {
 				settings = append(settings, fmt.Sprintf("seed=%d", seed))
 			}
-			preset, err := demoPreset(model)
-			if err != nil {
-				return err
+			if !cmd.Flags().Changed("preset") {
+				var err error
+				if preset, err = demoPreset(model); err != nil {
+					return err
+				}
 			}
 			c, err := configs.Load(configs.LoadOptions{Preset: preset, World: layer, Set: settings, Env: true})
 			if err != nil {
@@ -93,6 +95,9 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 			command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", choice.typed(), c.Privacy.Epsilon, c.Seed)
 			if model != embeddedModel {
 				command += " --model " + model
+			}
+			if cmd.Flags().Changed("preset") {
+				command += " --preset " + preset
 			}
 			for _, s := range set {
 				command += " --set " + s
@@ -115,6 +120,7 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
+	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; demo-rounds is the paper's loop")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
 	return cmd

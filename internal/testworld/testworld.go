@@ -181,7 +181,8 @@ func (w *World) configure() {
 	c.Model.Path, c.Model.DType = w.Generator, "float32"
 	c.Generate.Prompts, c.Generate.Samples, c.Generate.Examples = 12, 4, 1
 	c.Generate.MaxNewTokens, c.Generate.MinNewTokens = 24, 2
-	c.Scoring.Dim = 8
+	c.Generate.Quote, c.Synthetic.Examples, c.Synthetic.PublicTexts = "public", "public", 0
+	c.Scoring.Dim, c.Scoring.Release = 8, "rounds"
 	c.Privacy.Epsilon, c.Privacy.Delta, c.Privacy.InsecureSeededNoise = 20, 1e-3, true
 	c.LoRA.Rank = 2
 	c.DPO.RejectedRank, c.DPO.BatchPairs, c.DPO.WarmupSteps = 3, 4, 1

@@ -76,9 +76,9 @@ func traffic(c configs.Config) string {
 	var others []string
 	for _, name := range configs.Choices("scoring.release") {
 		if name != c.Scoring.Release {
-			others = append(others, fmt.Sprintf("with %q it would be %s", name, amounts[name]))
+			others = append(others, fmt.Sprintf("%s: %s", name, amounts[name]))
 		}
 	}
-	return fmt.Sprintf("In all rounds, a client sends and receives %s (scoring.release=%s; %s). Samples count as embeddings of "+
-		"%d values.", amounts[c.Scoring.Release], c.Scoring.Release, strings.Join(others, ", "), dim)
+	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). Samples count "+
+		"as embeddings of %d values.", amounts[c.Scoring.Release], c.Scoring.Release, strings.Join(others, "; "), dim)
 }
