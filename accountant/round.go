@@ -28,7 +28,8 @@ func directed(v float64, digits, direction int) string {
 			panic("accountant: strconv wrote " + nearest) // a bug
 		}
 		power -= digits - 1
-		if next := whole + direction; len(strconv.Itoa(max(next, -next))) < digits { // below a power of ten, numbers are closer together
+		// Below a power of ten, numbers are closer together.
+		if next := whole + direction; len(strconv.Itoa(max(next, -next))) < digits {
 			whole, power = 10*whole, power-1
 		}
 		moved := strconv.Itoa(whole+direction) + "e" + strconv.Itoa(power)

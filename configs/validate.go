@@ -133,7 +133,8 @@ func (c Config) check(v *validator) error {
 		v.add("privacy.delta", "is %v, must be above 0 and below 1 (and below 1/clients)", d)
 	}
 	if c.Privacy.UnsafeCeiling && c.Warmup.Steps == 0 {
-		v.add("privacy.unsafe_ceiling", "is true, which needs warmup.steps above 0: the adapters are warmed up on the clients' texts")
+		v.add("privacy.unsafe_ceiling", "is true, which needs warmup.steps above 0: the adapters are warmed up on the "+
+			"clients' texts")
 	}
 	v.count("privacy.group", c.Privacy.Group, 1, 1000)
 	v.between("privacy.noise_multiplier", c.Privacy.NoiseMultiplier, 0, 1e6)

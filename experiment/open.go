@@ -210,7 +210,8 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 	if c.Privacy.UnsafeCeiling {
 		ceiling = clients.Texts(s.Population.Split(clients.Train))
 	}
-	m, err := d.New(method.Env{Ceiling: ceiling, Dir: s.Dir, Config: c, Model: s.generator.Model, Tokenizer: s.generator.Tokenizer,
+	m, err := d.New(method.Env{Ceiling: ceiling, Dir: s.Dir, Config: c,
+		Model: s.generator.Model, Tokenizer: s.generator.Tokenizer,
 		Public: s.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
 		Reference: reference})
 	if err != nil {

@@ -68,7 +68,8 @@ func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) 
 		return rows.Read[sampling.Row](file)
 	}
 	err = s.trainer.Stage("synthesize untuned", 0, func(stage trainer.Stage) error {
-		model, err := s.generator.Model.Copy(lm.Options{Weights: s.generator.Model.Compute, Compute: s.generator.Model.Compute}, nil)
+		compute := s.generator.Model.Compute
+		model, err := s.generator.Model.Copy(lm.Options{Weights: compute, Compute: compute}, nil)
 		if err != nil {
 			return err
 		}
@@ -129,6 +130,7 @@ func parts(product []sampling.Row) (public, written []sampling.Row) {
 
 // EvalProgress receives the progress of an evaluation, from several goroutines; nil functions are not called.
 type EvalProgress struct {
+	Planned  func(models int) // called first: the models that are trained
 	Begin    func(name string, texts int)
 	Measured func(name string, p downstream.Point)
 	End      func(r downstream.Result)
@@ -220,7 +222,8 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 }
 
 // evaluate compares texts by what the configuration's small model learns from them.
-func evaluate(ctx context.Context, c configs.Config, population *clients.Population, sources []downstream.Source, o EvalOptions) (*Evaluation, error) {
+func evaluate(ctx context.Context, c configs.Config, population *clients.Population, sources []downstream.Source,
+	o EvalOptions) (*Evaluation, error) {
 	d := c.Downstream
 	dir, err := assembly.ModelDir(d.Model, models.Device)
 	if err != nil {
@@ -238,8 +241,9 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	}
 	suite := downstream.Suite{ModelDir: dir, Population: population, Draws: d.Bootstrap, Cache: o.Cache, CacheKey: key,
 		ReferencePrivate: c.Eval.ReferencePrivate, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
-			Length: d.Length, LearningRate: d.LearningRate, WeightDecay: d.WeightDecay, Warmup: d.WarmupSteps, EvalEvery: d.EvalEvery,
-			Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)},
+			Length: d.Length, LearningRate: d.LearningRate, WeightDecay: d.WeightDecay, Warmup: d.WarmupSteps,
+			EvalEvery: d.EvalEvery,
+			Seed:      rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)},
 		End: o.Progress.End,
 		Begin: func(key, name string, texts int) {
 			if o.Progress.Begin != nil {
@@ -251,6 +255,13 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 				o.Progress.Measured(names[key], p)
 			}
 		}}
+	if o.Progress.Planned != nil {
+		models := len(sources)
+		if c.Eval.ReferencePrivate {
+			models++
+		}
+		o.Progress.Planned(models)
+	}
 	results, err := suite.Run(ctx, sources)
 	if o.Progress.Done != nil {
 		o.Progress.Done()

@@ -25,9 +25,9 @@ type Weighting struct {
 //	b_j ∝ prior_j·exp⟨λ, x_j⟩        λ minimises  ln Σ_j prior_j·exp⟨λ, x_j⟩ − ⟨λ, target⟩ + radius·‖λ‖₂
 //
 // which is the dual of maximum-entropy density estimation with an L2 ball (Dudík, Phillips and Schapire, JMLR 8, 2007,
-// section 4). prior has values of at least 0; nil is all equal. A released mean carries noise; matching it more closely than its noise would fit the noise. A radius that
-// no weighting of at least floor effective texts reaches is enlarged until one does. If target is a release, the weights
-// are post-processing.
+// section 4). prior has values of at least 0; nil is all equal. A released mean carries noise, and matching it more
+// closely than its noise would fit the noise. A radius that no weighting of at least floor effective texts reaches is
+// enlarged until one does. If target is a release, the weights are post-processing.
 func Match(texts embedding.Matrix, prior, target []float64, radius, floor float64) (Weighting, error) {
 	switch {
 	case texts.Rows == 0 || len(target) != texts.Dim:

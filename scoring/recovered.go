@@ -5,7 +5,8 @@ import "slices"
 // Recovered measures how much a noised sum still says of the true one, as shares of pairs: "pairs" of the true sum that
 // the noised one gives too, "chosen" samples that are the same, and pairs of the noised sum that are "ordered" as the
 // true scores are. denoise is applied to both. The result is private: it is for diagnostics that the user calls unsafe.
-func Recovered(truth, noised []float64, denoise func([]float64) ([]float64, error), perPrompt, rank int) (map[string]float64, error) {
+func Recovered(truth, noised []float64, denoise func([]float64) ([]float64, error),
+	perPrompt, rank int) (map[string]float64, error) {
 	pairs := func(sum []float64) ([]Pair, error) {
 		scores, err := denoise(sum)
 		if err != nil {

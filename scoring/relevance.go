@@ -40,7 +40,8 @@ func Relevance(scores []float64, levels ...Level) ([]float64, error) {
 	out := append([]float64(nil), s...)
 	for _, l := range levels {
 		if len(l.Groups) != len(s) || !(l.Weight >= 0) || !(l.Prior >= 0) {
-			return nil, fmt.Errorf("scoring: %d groups with weight %g and prior %g for %d texts", len(l.Groups), l.Weight, l.Prior, len(s))
+			return nil, fmt.Errorf("scoring: %d groups with weight %g and prior %g for %d texts",
+				len(l.Groups), l.Weight, l.Prior, len(s))
 		}
 		sums, counts := map[string]float64{}, map[string]float64{}
 		for i, g := range l.Groups {

@@ -200,7 +200,7 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 	if ended != nil && !refused(ended) {
 		return c, nil, nil, a.stopped(ended, o.Dir)
 	}
-	e, err = s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress(s.Config.Downstream.Steps, 5)})
+	e, err = s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress(s.Config.Downstream.Steps, 0)})
 	if err != nil {
 		return c, nil, nil, a.stopped(err, o.Dir)
 	}
@@ -208,7 +208,8 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 	return s.Config, e, ended, err
 }
 
-// evalProgress counts the steps of all small models together, which are trained side by side.
+// evalProgress counts the steps of all small models together, which are trained side by side. models is their number; 0
+// takes the evaluation's own.
 func (a *app) evalProgress(steps, models int) experiment.EvalProgress {
 	p := a.progress()
 	var mutex sync.Mutex
@@ -216,6 +217,11 @@ func (a *app) evalProgress(steps, models int) experiment.EvalProgress {
 	p.begin("small models")
 	return experiment.EvalProgress{
 		Done: p.end,
+		Planned: func(planned int) {
+			if models == 0 {
+				models = planned
+			}
+		},
 		Measured: func(name string, m downstream.Point) {
 			mutex.Lock()
 			defer mutex.Unlock()

@@ -77,7 +77,8 @@ func (p *Policy) Restore(round int) (err error) {
 	p.Close()
 	l := p.Config.LoRA
 	if round == 0 {
-		p.Adapter, err = lora.New(p.Model, lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, Targets: l.Targets}, rng.New(p.Config.Seed, "lora"))
+		c := lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, Targets: l.Targets}
+		p.Adapter, err = lora.New(p.Model, c, rng.New(p.Config.Seed, "lora"))
 	} else {
 		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), AdapterDir), p.Model)
 	}
@@ -118,7 +119,8 @@ func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, 
 		}
 		defer model.Free()
 		c.Rows, err = p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: c.Prompts, Samples: g.Samples,
-			Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(p.Config.Seed, "round", n, "generate"),
+			Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
+			Seed:  rng.Seed(p.Config.Seed, "round", n, "generate"),
 			Label: "before round " + n}, filepath.Join(r.Dir, partsDir), filepath.Join(r.Dir, rundir.Samples), s.Progress)
 		return err
 	})
@@ -126,7 +128,8 @@ func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, 
 		return c, err
 	}
 	if want := len(c.Prompts) * g.Samples; len(c.Rows) != want {
-		return c, fmt.Errorf("round %d: %s holds %d samples, the configuration makes %d", r.Number, filepath.Join(r.Dir, rundir.Samples), len(c.Rows), want)
+		return c, fmt.Errorf("round %d: %s holds %d samples, the configuration makes %d", r.Number,
+			filepath.Join(r.Dir, rundir.Samples), len(c.Rows), want)
 	}
 	for _, row := range c.Rows {
 		r.Figures.Add("mean_tokens", float64(len(row.IDs))/float64(len(c.Rows)))

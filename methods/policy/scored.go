@@ -55,7 +55,8 @@ func (p *Policy) bestScored() ([]string, error) {
 		}
 	}
 	if len(out) < max(1, p.Config.Generate.Examples) {
-		return nil, fmt.Errorf("policy: only %d scored samples can be quoted in prompts; set synthetic.examples to public", len(out))
+		return nil, fmt.Errorf("policy: only %d scored samples can be quoted in prompts; set synthetic.examples to public",
+			len(out))
 	}
 	return out, nil
 }

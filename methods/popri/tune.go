@@ -163,8 +163,9 @@ func (m *Method) judge(ctx context.Context, r *trainer.Round) (float64, error) {
 		return 0, err
 	}
 	defer model.Free()
-	drawn, err := m.Writer.Draw(ctx, model, sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: perPrompt, Temperature: g.Temperature,
-		TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(seed, append(stream, "generate")...)})
+	drawn, err := m.Writer.Draw(ctx, model, sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: perPrompt,
+		Temperature: g.Temperature,
+		TopP:        g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(seed, append(stream, "generate")...)})
 	if err != nil {
 		return 0, err
 	}
