@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -82,8 +83,7 @@ func chiQuantile(freedom, p float64) float64 {
 // testNoise tests the releases, each and all together.
 func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 	if rounds == nil {
-		r.NoiseUntested = append(r.NoiseUntested, "any round: the samples' vectors were not given")
-		return nil
+		rounds = func(int) (Round, error) { return Round{}, errors.New("the samples' vectors were not given") }
 	}
 	untested := reasons{}
 	for _, f := range r.found {
@@ -122,13 +122,13 @@ func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 func (r *Report) reject(what string, n NoiseTest) {
 	switch {
 	case n.tooLittle():
-		r.problem("%s is %s of what was charged, outside the span of the samples: with the charged noise, so "+
+		r.problem("%s is %s of what was charged, in the part that no true sum reaches: with the charged noise, so "+
 			"little has a chance of %.2g.",
 			what, accountant.RoundUp(n.Ratio, 3), n.Less)
 	case n.tooMuch():
-		r.problem("%s is %s times what was charged, outside the span of the samples: with the charged noise, so "+
+		r.problem("%s is %s times what was charged, in the part that no true sum reaches: with the charged noise, so "+
 			"much has a chance of %.2g. "+
-			"The release is not a sum of scores of these samples.", what, accountant.RoundDown(n.Ratio, 3), n.More)
+			"The release is not a sum of such vectors.", what, accountant.RoundDown(n.Ratio, 3), n.More)
 	}
 }
 
@@ -143,6 +143,12 @@ type spanned interface {
 // impossible.
 func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) (n NoiseTest, why string, err error) {
 	found := f.release
+	if mean, ok, err := scoring.AskMean(found.Query, found.Bound, len(found.Sum), found.Key); err != nil {
+		r.problem("%s: %v.", f.name, err)
+		return n, otherSamples, nil
+	} else if ok {
+		return outside(found, mean)
+	}
 	round, err := rounds(found.Round)
 	if err != nil {
 		return n, err.Error(), nil
@@ -162,13 +168,18 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 		r.problem("%s has %d values, and its round has %d samples.", f.name, len(found.Sum), round.Samples.Rows)
 		return n, otherSamples, nil
 	}
-	inside, err := samples.Project(found.Sum)
+	return outside(found, samples)
+}
+
+// outside measures the part of a release outside of the space in which true sums lie.
+func outside(found *release.Release, q spanned) (n NoiseTest, why string, err error) {
+	inside, err := q.Project(found.Sum)
 	if err != nil {
 		return n, "", err
 	}
-	n = NoiseTest{Round: found.Round, Samples: samples.Len(), Rank: samples.Rank()}
+	n = NoiseTest{Round: found.Round, Samples: q.Len(), Rank: q.Rank()}
 	if n.Freedom = n.Samples - n.Rank; n.Freedom < 1 {
-		return n, fmt.Sprintf("its %d samples span all %d dimensions, so that no part is noise alone", n.Samples, n.Rank), nil
+		return n, fmt.Sprintf("its %d values span all %d dimensions, so that no part is noise alone", n.Samples, n.Rank), nil
 	}
 	for i, y := range found.Sum {
 		outside := (y - inside[i]) / found.NoiseStd()
@@ -196,15 +207,15 @@ func (r *Report) otherKey(f foundRelease, round Round) (why string) {
 func (r *Report) NoiseWords() []string {
 	var out []string
 	if p := r.NoisePooled; p != nil {
-		out = append(out, fmt.Sprintf("The noise was measured where it can be told from the clients' scores, "+
-			"outside the span of the samples' vectors: over %s, "+
+		out = append(out, fmt.Sprintf("The noise was measured where it can be told from the clients' vectors, "+
+			"in the part of a release that no true sum reaches: over %s, "+
 			"with %d degrees of freedom, its standard deviation is %.4g of the charged one (p = %.3g).",
 			count(len(r.Noise), "release"), p.Freedom, p.Ratio, min(1, 2*min(p.Less, p.More))),
 			fmt.Sprintf("Noise of %s of the charged one, or less, would have been found with a chance of 99 %% "+
 				"(%s in a single release); "+
 				"a run with the noise that it charges fails with a chance of %g.",
 				accountant.RoundDown(p.Finds, 3), r.single(), float64(falseAlarms)),
-			"Who forges a release and has the clients' texts can evade this test: the noise inside of the span is not measured.")
+			"Who forges a release and has the clients' texts can evade this test: the noise in the rest is not measured.")
 	}
 	for _, why := range r.NoiseUntested {
 		out = append(out, fmt.Sprintf("The noise was not measured of %s.", why))

@@ -120,7 +120,7 @@ func TestNoiseIsMeasured(t *testing.T) {
 		}{
 			"halved": {scaled(0.5), "of what was charged"},
 			"zeroed": {scaled(0), "of what was charged"},
-			"others": {scaled(3), "not a sum of scores"},
+			"others": {scaled(3), "not a sum of such vectors"},
 		} {
 			f := measured(t, forged(t, dir, c.change))
 			if f.Sound() || !strings.Contains(strings.Join(f.Problems, "\n"), c.want) {
@@ -355,5 +355,38 @@ func TestAnchoredHead(t *testing.T) {
 	}
 	if got, err := Run(dir, Options{Head: r.Head}); err != nil || got.Sound() || !strings.Contains(got.Problems[0], "taken away together with the head") {
 		t.Errorf("with the anchor: %v, %q", err, got.Problems)
+	}
+}
+
+// TestCheckValues: a release of means holds values that are noise alone. They tell half the noise and no noise from what
+// was charged, without samples or an encoder.
+func TestCheckValues(t *testing.T) {
+	q, err := scoring.NewMean(16, scoring.MeanOptions{Full: true, Bound: 1, Checks: 1024}, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rng.New(3, "checks")
+	for _, c := range []struct {
+		factor       float64
+		little, much bool
+	}{{1, false, false}, {0.5, true, false}, {0, true, false}, {0.84, true, false}, {2, false, true}} {
+		answer := &release.Release{Round: 1, Query: q.Name(), Bound: 1, Sigma: 0.6, Sensitivity: 1, Key: "k"}
+		for range q.Len() {
+			answer.Sum = append(answer.Sum, c.factor*0.6*random.NormFloat64())
+		}
+		for j := range 16 {
+			answer.Sum[j] += 100 // the clients' part, which does not count
+		}
+		asked, ok, err := scoring.AskMean(answer.Query, 1, len(answer.Sum), "k")
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		n, why, err := outside(answer, asked)
+		if err != nil || why != "" || n.Freedom != 1024 {
+			t.Fatalf("%+v, %q (%v)", n, why, err)
+		}
+		if n.judge(2); n.tooLittle() != c.little || n.tooMuch() != c.much {
+			t.Errorf("%g of the noise: %+v", c.factor, n)
+		}
 	}
 }

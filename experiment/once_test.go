@@ -41,7 +41,7 @@ func TestAskedOnce(t *testing.T) {
 	}
 	_, entries := charges(t, dir)
 	rounds, err := trainer.ReadMetrics(dir)
-	if err != nil || len(rounds) != 3 || len(entries) != 1 || entries[0].Query != scoring.FullMeanName {
+	if err != nil || len(rounds) != 3 || len(entries) != 1 || entries[0].Query != "mean/full+1024" {
 		t.Fatalf("%d rounds, charges %+v (%v)", len(rounds), entries, err)
 	}
 	each, everyRound := w.Config, t.TempDir()
@@ -102,8 +102,8 @@ func TestAskedOnce(t *testing.T) {
 	}
 
 	r, err := audit.Run(dir, audit.Options{Expect: Expected})
-	if err != nil || !r.Sound() || r.Releases != 1 {
-		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
+	if err != nil || !r.Sound() || r.Releases != 1 || len(r.Noise) != 1 || r.Noise[0].Freedom != target.Checks {
+		t.Errorf("the audit: %d releases, %q, noise %+v (%v)", r.Releases, r.Problems, r.Noise, err)
 	}
 	page, err := Report(dir)
 	if err != nil || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 || len(page.Rounds) != 3 || page.Interrupted != "" {

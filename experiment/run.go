@@ -191,9 +191,9 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 		case d.Name:
 			src.Name, src.Texts = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon), sampling.Texts(product)
 		case KeyWritten:
-			src.Name, src.Texts = "of it, the texts that the model wrote", sampling.Texts(written)
+			src.Name, src.Texts = "the part of it that the model wrote", sampling.Texts(written)
 		case KeySelected:
-			src.Name, src.Texts = "of it, the selected public texts", sampling.Texts(public)
+			src.Name, src.Texts = "the part of it that is public text", sampling.Texts(public)
 		case KeyPublicAll:
 			name, err := s.allPublic()
 			if err != nil {

@@ -50,8 +50,10 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 		return NewCosine(samples, Options{Normalize: Normalize(name[len("cosine/"):]), Clip: bound}, key)
 	case CompactName(None), CompactName(Standardized):
 		return NewCompact(samples, Options{Normalize: Normalize(name[len("compact/"):]), Clip: bound}, key)
-	case MeanName, FullMeanName:
-		return NewMean(samples.Dim, MeanOptions{Full: name == FullMeanName, Bound: bound}, key)
+	}
+	if o, ok := parseMean(name); ok {
+		o.Bound = bound
+		return NewMean(samples.Dim, o, key)
 	}
 	o, err := parseVotes(name)
 	if err != nil {

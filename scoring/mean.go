@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"popri/query"
 )
@@ -22,6 +24,9 @@ type MeanOptions struct {
 	// the noise is wasted on a client with a short vector.
 	Full  bool
 	Bound float64 // the L2 norm; above 0
+	// Checks is the number of zeros that every client appends. They move no sum and cost no privacy: in a release they hold
+	// noise alone, by which an audit measures the noise.
+	Checks int
 }
 
 // Mean asks for a client's mean embedding itself: d values that do not depend on any samples. The scores of any
@@ -37,6 +42,8 @@ func NewMean(dim int, o MeanOptions, key string) (Mean, error) {
 	switch {
 	case dim < 1 || !(o.Bound > 0) || math.IsInf(o.Bound, 1):
 		return Mean{}, fmt.Errorf("scoring: a mean of %d values with norm bound %g", dim, o.Bound)
+	case o.Checks < 0:
+		return Mean{}, fmt.Errorf("scoring: a mean with %d check values", o.Checks)
 	case o.Centre != nil && len(o.Centre) != dim:
 		return Mean{}, fmt.Errorf("scoring: a centre of %d values for means of %d", len(o.Centre), dim)
 	}
@@ -45,18 +52,59 @@ func NewMean(dim int, o MeanOptions, key string) (Mean, error) {
 }
 
 // Name implements query.Query.
-func (m Mean) Name() string {
-	if m.options.Full {
-		return FullMeanName
+func (m Mean) Name() string { return MeanNameOf(m.options) }
+
+// MeanNameOf is the name of the question with these options: "mean/full+1024" with 1024 check values.
+func MeanNameOf(o MeanOptions) string {
+	name := MeanName
+	if o.Full {
+		name = FullMeanName
 	}
-	return MeanName
+	if o.Checks > 0 {
+		name += "+" + strconv.Itoa(o.Checks)
+	}
+	return name
+}
+
+// parseMean is the inverse of MeanNameOf.
+func parseMean(name string) (o MeanOptions, ok bool) {
+	kind, checks, has := strings.Cut(name, "+")
+	if has {
+		o.Checks, _ = strconv.Atoi(checks)
+	}
+	o.Full = kind == FullMeanName
+	return o, MeanNameOf(o) == name
+}
+
+// AskMean makes the question of a release of so many values, if its name is that of a [Mean].
+func AskMean(name string, bound float64, values int, key string) (m Mean, ok bool, err error) {
+	o, ok := parseMean(name)
+	if !ok {
+		return Mean{}, false, nil
+	}
+	o.Bound = bound
+	m, err = NewMean(values-o.Checks, o, key)
+	return m, true, err
+}
+
+// Rank is the dimension of the space in which every sum lies.
+func (m Mean) Rank() int { return m.dim }
+
+// Project returns the part of a noised sum that lies in the space of true sums: all but the check values.
+func (m Mean) Project(noised []float64) ([]float64, error) {
+	if len(noised) != m.Len() {
+		return nil, fmt.Errorf("scoring: a sum of %d values for a mean of %d", len(noised), m.Len())
+	}
+	inside := slices.Clone(noised)
+	clear(inside[m.dim:])
+	return inside, nil
 }
 
 // Key implements query.Query.
 func (m Mean) Key() string { return m.key }
 
 // Len implements query.Query.
-func (m Mean) Len() int { return m.dim }
+func (m Mean) Len() int { return m.dim + m.options.Checks }
 
 // Bound implements query.Query.
 func (m Mean) Bound() float64 { return m.options.Bound }
@@ -70,7 +118,7 @@ func (m Mean) Vector(clients query.Clients, i int) ([]float64, error) {
 		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, the question %d", clients.Dim, m.dim)
 	}
 	mean := clients.Row(i)
-	v := make([]float64, m.dim)
+	v := make([]float64, m.Len())
 	empty := true
 	for j, x := range mean {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -96,7 +144,7 @@ func (m Mean) Vector(clients query.Clients, i int) ([]float64, error) {
 
 // Sum implements query.Query.
 func (m Mean) Sum(clients query.Clients) ([]float64, error) {
-	sum := newAccumulator(m.dim)
+	sum := newAccumulator(m.Len())
 	for i := range clients.Clients {
 		v, err := m.Vector(clients, i)
 		if err != nil {

@@ -37,6 +37,7 @@ func TestQueriesConform(t *testing.T) {
 	}
 	for _, o := range []scoring.MeanOptions{
 		{Bound: 0.5}, {Bound: 10}, {Bound: 1, Centre: centre}, {Bound: 1, Full: true}, {Bound: 10, Full: true, Centre: centre},
+		{Bound: 1, Full: true, Centre: centre, Checks: 5},
 	} {
 		asks[fmt.Sprintf("mean, %+v", o)] = func(embedding.Matrix) (query.Query, error) { return scoring.NewMean(querytest.Dim, o, "k") }
 	}
@@ -58,7 +59,8 @@ func TestQueriesConform(t *testing.T) {
 
 func TestUnknownQueries(t *testing.T) {
 	samples := embedding.NewMatrix(4, 3)
-	for _, name := range []string{"", "cosine", "cosine/x", "votes/l2/1", "votes/l2/0/total", "votes/x/1/mean", "votes/l2/01/mean", "votes/l2/5/mean"} {
+	for _, name := range []string{"", "cosine", "cosine/x", "votes/l2/1", "votes/l2/0/total", "votes/x/1/mean", "votes/l2/01/mean", "votes/l2/5/mean",
+		"mean+0", "mean+", "mean/full+-1", "mean/full+01", "mean/half+1"} {
 		if q, err := scoring.Ask(name, 1, samples, "k"); err == nil {
 			t.Errorf("%q is %v", name, q)
 		}

@@ -75,7 +75,7 @@ func (a *app) accountAudit() *cobra.Command {
 says in plain words what is guaranteed. For several runs on the same private data it also prints the ε that they spend
 together.
 
-It measures the noise outside the span of the samples' vectors, where the releases hold noise alone. This needs the run's
+It measures the noise in the part of the releases that no true sum reaches, where they hold noise alone. This needs the run's
 encoder and no client's text. --head takes the hash that an earlier audit printed, or at least its first 12 digits: if the
 ledger was rolled back together with its head file, that line is missing.
 

@@ -7,6 +7,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"popri/configs"
+	"popri/methods/target"
 )
 
 // How pages describe the texts of a tuned model and of the untuned model.
@@ -72,7 +73,7 @@ func traffic(c configs.Config) string {
 		return humanize.IBytes(uint64(up*sent)) + " and " + humanize.IBytes(uint64(down*received))
 	}
 	amounts := map[string]string{"rounds": amount(rounds*samples, rounds*samples*dim),
-		"compact": amount(rounds*rank, rounds*rank*dim), "once": amount(dim, dim)}
+		"compact": amount(rounds*rank, rounds*rank*dim), "once": amount(dim+target.Checks, dim)}
 	var others []string
 	for _, name := range configs.Choices("scoring.release") {
 		if name != c.Scoring.Release {

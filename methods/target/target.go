@@ -28,7 +28,15 @@ import (
 
 // Query is what clients are asked.
 func Query(c configs.Config) (name string, bound float64) {
-	return scoring.FullMeanName, c.Scoring.ClipNorm
+	return scoring.MeanNameOf(options(c)), c.Scoring.ClipNorm
+}
+
+// Checks is the number of values of a release that hold noise alone. With 1024 of them, an audit finds noise of 0.84 of
+// the charged one with a chance of 99 %.
+const Checks = 1024
+
+func options(c configs.Config) scoring.MeanOptions {
+	return scoring.MeanOptions{Full: true, Bound: c.Scoring.ClipNorm, Checks: Checks}
 }
 
 // Pool is the public texts of a run with their vectors.
@@ -60,9 +68,9 @@ type Target struct {
 
 // Ask asks the clients, in round 1; in a later round it reads the release of round 1.
 func Ask(e method.Env, r *trainer.Round, p *Pool) (*Target, error) {
-	bound := e.Config.Scoring.ClipNorm
-	asked, err := scoring.NewMean(p.Vectors.Dim, scoring.MeanOptions{Centre: p.Centre, Full: true, Bound: bound},
-		hash(p.Centre)+" "+embedding.Key(e.Encoder))
+	o := options(e.Config)
+	o.Centre = p.Centre
+	asked, err := scoring.NewMean(p.Vectors.Dim, o, hash(p.Centre)+" "+embedding.Key(e.Encoder))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +78,7 @@ func Ask(e method.Env, r *trainer.Round, p *Pool) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.read(answer, bound, e.Config.Scoring.ClientTexts)
+	return p.read(answer, o.Bound, e.Config.Scoring.ClientTexts)
 }
 
 // read turns a release into an estimate of the clients' mean.
@@ -80,8 +88,8 @@ func (p *Pool) read(answer *release.Release, bound float64, clientTexts int) (*T
 		return nil, err
 	}
 	unit := bound * float64(answer.Clients) * gain
-	t := &Target{Pool: p, Mean: make([]float64, len(answer.Sum)), Noise: answer.NoiseStd() / unit}
-	for j, v := range answer.Sum {
+	t := &Target{Pool: p, Mean: make([]float64, p.Vectors.Dim), Noise: answer.NoiseStd() / unit}
+	for j, v := range answer.Sum[:p.Vectors.Dim] {
 		t.Mean[j] = v / unit
 	}
 	return t, nil
