@@ -2,13 +2,17 @@ package experiment
 
 import (
 	"context"
+	"strings"
 
 	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/downstream"
+	"popri/internal/parquetio"
+	"popri/internal/rows"
 	"popri/models"
+	"popri/sampling"
 )
 
 // KeyText is the key of the text that [Judge] is given.
@@ -23,7 +27,7 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 	if err := assembly.SetDevice(c); err != nil {
 		return nil, err
 	}
-	texts, err := datasets.ReadPublic(file)
+	texts, err := judged(file)
 	if err != nil {
 		return nil, mistake("%w", err)
 	}
@@ -39,5 +43,26 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 			return nil, mistake("%s has no %s clients", c.Data.Private, split)
 		}
 	}
-	return evaluate(ctx, c, population, []downstream.Source{{Key: KeyText, Name: file, Texts: datasets.Strings(texts)}}, o)
+	return evaluate(ctx, c, population, []downstream.Source{{Key: KeyText, Name: file, Texts: texts}}, o)
+}
+
+// judged reads texts to judge. A file of a run's own samples may hold empty ones, which are left out as in the run's
+// evaluation; elsewhere an empty text is an error.
+func judged(file string) ([]string, error) {
+	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
+		f, err := parquetio.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		own := f.Has("sample_index") && f.Has("finish") && f.Has("ids")
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+		if own {
+			samples, err := rows.Read[sampling.Row](file)
+			return sampling.Texts(samples), err
+		}
+	}
+	texts, err := datasets.ReadPublic(file)
+	return datasets.Strings(texts), err
 }
