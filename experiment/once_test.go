@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,4 +149,31 @@ func TestCompact(t *testing.T) {
 	if err != nil || !r.Sound() || r.Releases != 2 {
 		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
 	}
+}
+
+// TestKilledAfterTheWarmUp: a run that goes on behind its warm-up is the same, though its optimizer was made before.
+func TestKilledAfterTheWarmUp(t *testing.T) {
+	w := world(t)
+	c := w.Config
+	askOnce(&c)
+	want, dir := t.TempDir(), t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	o := Options{Config: c, Dir: dir, Events: trainer.Events{StageBegin: func(s trainer.Stage) {
+		if s.Name == "generate" {
+			stop()
+		}
+	}}}
+	if err := train(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the error is %v, want %v", err, context.Canceled)
+	}
+	if !rundir.Has(rundir.Round(dir, 1), "warmup") {
+		t.Fatal("the warm-up was not kept")
+	}
+	if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
+		t.Fatal(err)
+	}
+	sameRun(t, dir, want)
 }

@@ -58,7 +58,7 @@ func TestGoldenPEFT(t *testing.T) {
 		t.Run(entry.Name, func(t *testing.T) {
 			dir := filepath.Join(root, "peft", entry.Name)
 			if entry.Refused != nil {
-				raw, err := os.ReadFile(filepath.Join(dir, configFile))
+				raw, err := os.ReadFile(filepath.Join(dir, ConfigFile))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -19,8 +19,10 @@ import (
 	"popri/tensor"
 )
 
+// ConfigFile is the file of an adapter's folder that is written last: a folder that has it is whole.
+const ConfigFile = "adapter_config.json"
+
 const (
-	configFile  = "adapter_config.json"
 	weightsFile = "adapter_model.safetensors"
 	namePrefix  = "base_model.model."
 )
@@ -55,7 +57,7 @@ var plainInits = []any{nil, true, false, "gaussian", "eva", "orthogonal"}
 
 // Load reads an adapter for m from a folder in PEFT's format. Settings that cannot be represented are refused by name.
 func Load(dir string, m *lm.Model) (*Adapter, error) {
-	path := filepath.Join(dir, configFile)
+	path := filepath.Join(dir, ConfigFile)
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("lora: %w", err)
@@ -213,5 +215,5 @@ func (a *Adapter) Save(dir string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteBytes(filepath.Join(dir, configFile), append(b, '\n'))
+	return atomicfile.WriteBytes(filepath.Join(dir, ConfigFile), append(b, '\n'))
 }

@@ -10,14 +10,22 @@ import (
 	"strconv"
 
 	"popri/internal/rng"
+	"popri/internal/rows"
 	"popri/lm"
 	"popri/lora"
 	"popri/methods/target"
 	"popri/trainer"
 )
 
-// warmupDir has the adapters after the warm-up, in the folder of round 1.
-const warmupDir = "warmup"
+// In the folder of round 1: the adapters after the warm-up, and its mean loss. The adapters are written last.
+const (
+	warmupDir  = "warmup"
+	warmupFile = "warmup.parquet"
+)
+
+type warmupRow struct {
+	Loss float64 `parquet:"loss"` // nats a token
+}
 
 // FineTuning says how adapters are trained on texts by the next-token loss.
 type FineTuning struct {
@@ -64,14 +72,39 @@ func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []l
 	return mean, nil
 }
 
+// load sets the adapters to those in a folder. The adapters stay the same tensors, because the method's optimizer holds
+// them.
+func (p *Policy) load(dir string) error {
+	stored, err := lora.Load(dir, p.Model)
+	if err != nil {
+		return err
+	}
+	defer stored.Free()
+	from, err := stored.Trainable()
+	if err != nil {
+		return err
+	}
+	to, err := p.Adapter.Trainable()
+	if err != nil {
+		return err
+	}
+	for i := range to {
+		to[i].Store(from[i].Host())
+	}
+	return nil
+}
+
 // warmUp trains the adapters on the selected public texts, each behind a prompt that quotes others, before the first
 // candidates are written. For privacy.unsafe_ceiling, the texts are the clients' own.
 func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Stage) error {
 	dir := filepath.Join(r.Dir, warmupDir)
-	if _, err := os.Stat(dir); err == nil { // by a process that was interrupted later in the round
-		p.Adapter.Free()
-		p.Adapter, err = lora.Load(dir, p.Model)
-		return err
+	if _, err := os.Stat(filepath.Join(dir, lora.ConfigFile)); err == nil { // by a process that was interrupted later in the round
+		losses, err := rows.Read[warmupRow](filepath.Join(r.Dir, warmupFile))
+		if err != nil {
+			return err
+		}
+		r.Figures.Set("warmup_loss", losses[0].Loss)
+		return p.load(dir)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -102,5 +135,8 @@ func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Sta
 		return err
 	}
 	r.Figures.Set("warmup_loss", loss)
+	if err := rows.Write(filepath.Join(r.Dir, warmupFile), []warmupRow{{loss}}); err != nil {
+		return err
+	}
 	return p.Adapter.Save(dir)
 }
