@@ -186,6 +186,6 @@ func (out audited) print(w io.Writer) {
 		}
 	}
 	if out.Sound {
-		fmt.Fprintf(w, "\n%s\n", r.Verdict())
+		fmt.Fprintf(w, "\n%s\n", r.Report.Verdict())
 	}
 }

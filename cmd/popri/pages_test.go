@@ -104,8 +104,11 @@ func TestPagesDoNotContradict(t *testing.T) {
 					}
 				}
 			}
-			none("adding or removing", "more or less", "add_or_remove")
+			none("adding or removing", "more or less", "add_or_remove", "%!") // the last is a bad format
 			if facts.Protects() {
+				if !strings.Contains(all["audit"], "Everything fits.") {
+					t.Errorf("the audit ends with %q", all["audit"][max(0, len(all["audit"])-80):])
+				}
 				every("ε = 20")
 				none("protects nobody", "nobody is protected", "would be")
 			} else {
