@@ -94,9 +94,7 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 		case sameFile(file, c.Data.Private):
 			problem = fmt.Errorf("data.public is %s, which is the file of the clients", file)
 		case column != "":
-			problem = fmt.Errorf("data.public is %s, which has a column %s as a file of clients has; write the texts "+
-				"that are public to a file without it",
-				file, column)
+			problem = fmt.Errorf("data.public is %s, which "+hasColumn, file, column)
 		}
 	}
 	const risk = "prompts quote public text word for word, outside of ε"

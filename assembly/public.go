@@ -53,12 +53,14 @@ func CheckNoClients(files ...string) error {
 			return fault.User(err)
 		}
 		if column != "" {
-			return fault.Userf("%s has a column %s as a file of clients has; write the texts that are public to a file "+
-				"without it", file, column)
+			return fault.Userf("%s "+hasColumn, file, column)
 		}
 	}
 	return nil
 }
+
+// hasColumn says why a file is no file of public text.
+const hasColumn = "has a column %s as a file of clients has; write the texts that are public to a file without it"
 
 func sameFile(a, b string) bool {
 	x, errA := os.Stat(a)

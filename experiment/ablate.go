@@ -41,8 +41,8 @@ type AblateOptions struct {
 	Begin func(i, n int, c Cell, done bool)
 	// Listen makes a listener to the runs, as in [Options].
 	Listen func([]series.Series) trainer.Events
-	// Progress makes the listener to an evaluation, for a number of small models.
-	Progress func(c Cell, models int) EvalProgress
+	// Progress makes the listener to the evaluation of a cell.
+	Progress func(c Cell) EvalProgress
 }
 
 // Ablate does the runs of cells, each in its own folder under o.Dir. It returns the figures and writes them to
@@ -132,7 +132,7 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, 
 	}
 	eval := EvalOptions{Sources: []string{methods.Of(c.Config).Name}, Cache: filepath.Join(o.Dir, evaluations)}
 	if o.Progress != nil {
-		eval.Progress = o.Progress(c, 2)
+		eval.Progress = o.Progress(c)
 	}
 	if e, err = s.Evaluate(ctx, eval); err != nil {
 		return nil, err

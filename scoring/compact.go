@@ -123,17 +123,17 @@ func (c Compact) Sum(clients query.Clients) ([]float64, error) {
 	return sum.value(), nil
 }
 
-// Expand turns a sum of compact vectors into scores, one for each sample: V·R⁺·y.
-func (c Compact) Expand(y []float64) ([]float64, error) {
-	if len(y) != c.Len() {
-		return nil, fmt.Errorf("scoring: a compact sum of %d values for samples of rank %d", len(y), c.Len())
+// Expand turns a sum of [Compact] vectors about these samples into scores, one for each sample: V·R⁺·y.
+func (s *Samples) Expand(y []float64) ([]float64, error) {
+	b := s.decompose()
+	if want := max(1, len(b.values)); len(y) != want {
+		return nil, fmt.Errorf("scoring: a compact sum of %d values for samples of rank %d", len(y), want)
 	}
-	b := c.samples.decompose()
-	u := make([]float64, c.samples.d)
+	u := make([]float64, s.d)
 	for k, λ := range b.values {
 		for j, v := range b.vectors[k] {
 			u[j] += y[k] / math.Sqrt(λ) * v
 		}
 	}
-	return c.samples.apply(u), nil
+	return s.apply(u), nil
 }

@@ -59,7 +59,7 @@ func TestCompactIsTheProjection(t *testing.T) {
 		for k := range short {
 			one := make([]float64, len(short))
 			one[k] = 1
-			column, err := compact.Expand(one)
+			column, err := full.Expand(one)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestCompactIsTheProjection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := compact.Expand(short)
+		got, err := full.Expand(short)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,8 +66,8 @@ spends its own privacy budget on the same clients.`,
 						}
 						a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
 					},
-					Progress: func(c experiment.Cell, models int) experiment.EvalProgress {
-						return a.evalProgress(c.Config.Downstream.Steps, models)
+					Progress: func(c experiment.Cell) experiment.EvalProgress {
+						return a.evalProgress(c.Config.Downstream.Steps)
 					}})
 			if errors.Is(err, context.Canceled) {
 				a.say("interrupted; the same command goes on")

@@ -169,8 +169,8 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) 
 				a.say("now with the method %s", c.Name)
 			}
 		},
-		Progress: func(c experiment.Cell, models int) experiment.EvalProgress {
-			return a.evalProgress(c.Config.Downstream.Steps, models)
+		Progress: func(c experiment.Cell) experiment.EvalProgress {
+			return a.evalProgress(c.Config.Downstream.Steps)
 		}})
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
@@ -200,7 +200,7 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 	if ended != nil && !refused(ended) {
 		return c, nil, nil, a.stopped(ended, o.Dir)
 	}
-	e, err = s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress(s.Config.Downstream.Steps, 0)})
+	e, err = s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress(s.Config.Downstream.Steps)})
 	if err != nil {
 		return c, nil, nil, a.stopped(err, o.Dir)
 	}
@@ -208,20 +208,15 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 	return s.Config, e, ended, err
 }
 
-// evalProgress counts the steps of all small models together, which are trained side by side. models is their number; 0
-// takes the evaluation's own.
-func (a *app) evalProgress(steps, models int) experiment.EvalProgress {
+// evalProgress counts the steps of all small models together, which are trained side by side.
+func (a *app) evalProgress(steps int) experiment.EvalProgress {
 	p := a.progress()
 	var mutex sync.Mutex
-	at := map[string]int{}
+	at, models := map[string]int{}, 0
 	p.begin("small models")
 	return experiment.EvalProgress{
-		Done: p.end,
-		Planned: func(planned int) {
-			if models == 0 {
-				models = planned
-			}
-		},
+		Done:    p.end,
+		Planned: func(planned int) { models = planned },
 		Measured: func(name string, m downstream.Point) {
 			mutex.Lock()
 			defer mutex.Unlock()

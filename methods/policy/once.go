@@ -44,15 +44,16 @@ func (p *Policy) Begin(ctx context.Context, r *trainer.Round) error {
 	if p.target, err = target.Ask(p.Env, r, p.pool); err != nil {
 		return err
 	}
+	if r.Number > 1 {
+		return nil
+	}
 	if p.selected == nil {
-		err := r.Stage("select", func(trainer.Stage) (err error) {
+		err := r.Stage("select", func(trainer.Stage) error {
 			selection, err := p.target.Choose(p.Config.PublicSelection, p.Config.Seed)
 			if err != nil {
 				return err
 			}
-			if p.selected = selection.Chosen; r.Number > 1 {
-				return nil
-			}
+			p.selected = selection.Chosen
 			r.Figures.Set("selected", float64(len(selection.Chosen)))
 			r.Figures.Set("selected_effective", selection.Effective)
 			r.Figures.Set("selected_distance", selection.Distance)
@@ -62,7 +63,7 @@ func (p *Policy) Begin(ctx context.Context, r *trainer.Round) error {
 			return err
 		}
 	}
-	if r.Number > 1 || p.Config.Warmup.Steps == 0 {
+	if p.Config.Warmup.Steps == 0 {
 		return nil
 	}
 	return r.Stage("warm up", func(s trainer.Stage) error { return p.warmUp(ctx, r, s) })

@@ -230,11 +230,7 @@ func (p *Policy) fromRelease(r *trainer.Round, c Candidates, answer *release.Rel
 	note := func() { r.Figures.Set("noise_kept", math.Sqrt(float64(prepared.Rank())/float64(len(c.Rows)))) }
 	switch {
 	case compact(p.Config):
-		asked, err := scoring.NewCompact(c.Vectors, p.Options(), answer.Key)
-		if err != nil {
-			return nil, nil, err
-		}
-		if noisy, err = asked.Expand(mean); err != nil {
+		if noisy, err = prepared.Expand(mean); err != nil {
 			return nil, nil, err
 		}
 		scores = noisy

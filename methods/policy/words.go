@@ -7,8 +7,17 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"popri/configs"
+	"popri/method"
 	"popri/methods/target"
 )
+
+// Describe adds to a description what all methods that tune a language model say alike.
+func Describe(d method.Description) method.Description {
+	d.Query, d.Releases = Query, Releases
+	d.Work, d.Denoise, d.Notes = Work, Denoise, Notes
+	d.Product, d.Untuned = Product, Untuned
+	return d
+}
 
 // How pages describe the texts of a tuned model and of the untuned model.
 const (

@@ -25,23 +25,16 @@ const (
 )
 
 // Description describes POPri.
-var Description = method.Description{
-	Name:     "popri",
-	Title:    "POPri",
-	Query:    policy.Query,
-	Releases: policy.Releases,
-	Selects:  true,
+var Description = policy.Describe(method.Description{
+	Name:    "popri",
+	Title:   "POPri",
+	Selects: true,
 	Check: func(c configs.Config, hasReference bool) error {
 		return preference.CheckMeasures(c.DPO, c.DPO.EvalShare > 0, hasReference)
 	},
-	New:     New,
-	Series:  figures,
-	Work:    policy.Work,
-	Denoise: policy.Denoise,
-	Product: policy.Product,
-	Untuned: policy.Untuned,
-	Notes:   policy.Notes,
-}
+	New:    New,
+	Series: figures,
+})
 
 var figures = series.Set{
 	Columns: []series.Series{

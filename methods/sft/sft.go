@@ -22,19 +22,12 @@ import (
 const chosenFile = "chosen.parquet"
 
 // Description describes PE+SFT.
-var Description = method.Description{
-	Name:     "private_evolution_sft",
-	Title:    "PE+SFT",
-	Query:    policy.Query,
-	Releases: policy.Releases,
-	New:      New,
-	Series:   figures,
-	Work:     policy.Work,
-	Denoise:  policy.Denoise,
-	Product:  policy.Product,
-	Untuned:  policy.Untuned,
-	Notes:    policy.Notes,
-}
+var Description = policy.Describe(method.Description{
+	Name:   "private_evolution_sft",
+	Title:  "PE+SFT",
+	New:    New,
+	Series: figures,
+})
 
 var figures = series.Set{
 	Columns: []series.Series{

@@ -158,14 +158,7 @@ func (t *Target) Distance(vectors embedding.Matrix) float64 {
 
 func mean(m embedding.Matrix) []float64 {
 	out := make([]float64, m.Dim)
-	for i := range m.Rows {
-		for j, x := range m.Row(i) {
-			out[j] += float64(x)
-		}
-	}
-	for j := range out {
-		out[j] /= float64(max(1, m.Rows))
-	}
+	query.MeanRow(out, m)
 	return out
 }
 
