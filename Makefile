@@ -10,6 +10,7 @@ export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
 
 DEMO      ?=
 MODEL     := embedded
+ENCODER   ?=
 PACKAGES  ?= ./...
 FUZZTIME  ?= 1m
 TESTFLAGS ?=
@@ -30,9 +31,9 @@ setup: ## libtorch and its bindings, once for all checkouts of a user (seconds w
 build: setup ## build/popri
 	go build -o build/popri ./cmd/popri
 
-demo: build ## the whole loop on the embedded default; DEMO='--epsilon 1' passes flags on, MODEL=smollm2 fetches a real model
-	@if [ "$(MODEL)" != embedded ]; then go run ./internal/setup -model "$(MODEL)"; fi
-	build/popri demo $(if $(filter-out embedded,$(MODEL)),--model $(MODEL)) $(DEMO)
+demo: build ## the whole loop on the embedded default; DEMO='--epsilon 1' passes flags on, MODEL=smollm2, ENCODER=minilm fetch real models
+	@for name in $(filter-out embedded,$(MODEL)) $(ENCODER); do go run ./internal/setup -model "$$name"; done
+	build/popri demo $(if $(filter-out embedded,$(MODEL)),--model $(MODEL)) $(if $(ENCODER),--encoder $(ENCODER)) $(DEMO)
 
 test: setup pure ## every test
 	go test $(TESTFLAGS) $(PACKAGES)

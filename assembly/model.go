@@ -89,7 +89,14 @@ func FreeEncoder(e embedding.Encoder) {
 // NewEncoder opens the encoder of the configuration, or fits it to the public text.
 func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
 	if !slices.Contains(configs.Encoders, c.Scoring.Encoder) {
-		e, err := bert.Open(c.Scoring.Encoder, ComputeType(c.Model.DType))
+		dir := c.Scoring.Encoder
+		if s, ok := modelcache.Find(dir); ok {
+			var err error
+			if dir, err = s.Installed(); err != nil {
+				return nil, fault.Userf("scoring.encoder: %w", err)
+			}
+		}
+		e, err := bert.Open(dir, ComputeType(c.Model.DType))
 		if err != nil {
 			return nil, fault.Userf("scoring.encoder: %w", err)
 		}

@@ -68,6 +68,10 @@ type Synthetic struct {
 	// PublicTexts is the number of rows of the synthetic set that are public texts, drawn by their weights (public_selection).
 	// It needs scoring.release "once". Default 16000; 0 is none.
 	PublicTexts int `yaml:"public_texts"`
+	// Kept is the share of the written texts that carry weight. Below 1, the set's rows are drawn from the written texts by
+	// weights with which their mean embedding comes near the clients', and Kept is the least effective share of texts that
+	// these weights leave. It needs scoring.release "once". Default 1, which takes each text once.
+	Kept float64 `yaml:"kept"`
 	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text, so
 	// 1 takes twice the time and gives slightly more variety.
 	Samples int `yaml:"samples"`

@@ -29,8 +29,10 @@ type Generate struct {
 	// Examples is the number of public texts in a prompt. Default 2, which fits the embedded model's context; 0 leaves the
 	// header alone. More leave less room for the sample.
 	Examples int `yaml:"examples"`
-	// Quote says which public texts prompts quote: "public", all, as in the paper; or "relevant", those that are most
-	// relevant to the clients (public_selection), which needs scoring.release "once". Default "relevant".
+	// Quote says which texts prompts quote: "public", all public texts, as in the paper; "relevant", those that are most
+	// relevant to the clients (public_selection), which needs scoring.release "once"; or "scored", the tenth of all earlier
+	// rounds' samples with the highest noised scores, which costs no privacy, and in round 1 "relevant" or "public" texts.
+	// Default "relevant".
 	Quote string `yaml:"quote"`
 	// DistinctExamples keeps a text from occurring twice in a prompt, as in the published code, in which the two examples of
 	// a prompt differ; false draws each text from all. Default false: with thousands of texts a repetition is rare.

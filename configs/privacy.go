@@ -4,8 +4,8 @@ package configs
 type Scoring struct {
 	// Encoder turns texts into vectors. "latent", the default, and "hashing" need no weights and are fitted to the public
 	// texts: "latent" finds the directions in which words occur together; "hashing" projects words at random, which is
-	// faster and less precise. A path (with a "/") is the folder of a sentence-transformers BERT such as all-MiniLM-L6-v2,
-	// the paper's encoder, which separates meanings better.
+	// faster and less precise. "minilm" is the paper's encoder, all-MiniLM-L6-v2, which separates meanings better and which
+	// make demo ENCODER=minilm fetches. A path (with a "/") is the folder of another sentence-transformers BERT.
 	Encoder string `yaml:"encoder"`
 	// Dim is the length of the vectors of "latent" and "hashing"; a BERT has its own. Default 512. A smaller one separates
 	// texts less; a larger one lets the projection keep more noise (its share is √((dim+1)/(K·J))) and costs the clients time.

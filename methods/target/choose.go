@@ -83,17 +83,13 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 // weigh weights candidates, of which the most relevant are first.
 func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Weighting, error) {
 	vectors := embedding.NewMatrix(len(candidates), t.Vectors.Dim)
-	prior := make([]float64, len(candidates))
-	wanted := make([]float64, t.Vectors.Dim)
+	prior, wanted := make([]float64, len(candidates)), t.wanted()
 	for n, i := range candidates {
 		copy(vectors.Row(n), t.Vectors.Row(i))
 		prior[n] = 1
 		if n < c.Head {
 			prior[n] = c.HeadWeight
 		}
-	}
-	for j := range wanted {
-		wanted[j] = t.Centre[j] + t.Mean[j]
 	}
 	if c.Weights == "prior" {
 		return scoring.Weigh(vectors, prior, wanted)
@@ -111,6 +107,26 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 			unmatched.Distance, radius)
 	}
 	return w, err
+}
+
+// Keep draws n of texts that a model wrote, one a row of vectors, by the weights nearest to equal ones with which their mean
+// embedding comes as near to the clients' as the noise allows. At least effective texts carry weight (scoring.Weighting).
+// copies says how often each text is drawn.
+func (t *Target) Keep(vectors embedding.Matrix, n int, effective float64, seed uint64) (copies []int, _ scoring.Weighting,
+	err error) {
+	radius := max(t.Noise, leastNoise) * math.Sqrt(float64(vectors.Dim))
+	w, err := scoring.Match(vectors, nil, t.wanted(), radius, effective)
+	if err != nil {
+		return nil, w, err
+	}
+	return draw(w.Weights, n, rng.New(seed, "synthetic", "kept").Float64()), w, nil
+}
+
+// wanted is the estimate of the clients' mean embedding.
+func (t *Target) wanted() []float64 {
+	out := make([]float64, t.Vectors.Dim)
+	floats.AddTo(out, t.Centre, t.Mean)
+	return out
 }
 
 // Matching is refused where the unmatched mean is more than tooFar times the noise away and matching takes less than

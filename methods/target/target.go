@@ -15,13 +15,17 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"path/filepath"
+	"slices"
 
 	"popri/configs"
 	"popri/datasets"
 	"popri/embedding"
+	"popri/internal/cachedir"
 	"popri/method"
 	"popri/query"
 	"popri/release"
+	"popri/rundir"
 	"popri/scoring"
 	"popri/trainer"
 )
@@ -46,11 +50,21 @@ type Pool struct {
 	Centre  []float64 // μ
 }
 
-// Embed embeds the run's public texts: those that the generator was trained on.
-func Embed(e method.Env) (*Pool, error) {
+// Embed embeds the run's public texts: those that the generator was trained on. Vectors of an encoder with weights of its
+// own, which takes minutes for a large pool, stay in the user's cache folder.
+func Embed(e method.Env) (_ *Pool, err error) {
 	p := &Pool{Texts: e.Public.Generator}
-	var err error
-	if p.Vectors, err = e.Encoder.Encode(datasets.Strings(p.Texts)); err != nil {
+	encode := e.Encoder.Encode
+	if !slices.Contains(configs.Encoders, e.Config.Scoring.Encoder) {
+		cache, err := cachedir.Dir()
+		if err != nil {
+			return nil, err
+		}
+		encode = func(texts []string) (embedding.Matrix, error) {
+			return embedding.Stored(e.Encoder, filepath.Join(cache, "vectors"), texts)
+		}
+	}
+	if p.Vectors, err = encode(datasets.Strings(p.Texts)); err != nil {
 		return nil, err
 	}
 	p.Centre = mean(p.Vectors)
@@ -79,6 +93,19 @@ func Ask(e method.Env, r *trainer.Round, p *Pool) (*Target, error) {
 		return nil, err
 	}
 	return p.read(answer, o.Bound, e.Config.Scoring.ClientTexts)
+}
+
+// Again reads the release that an earlier call of [Ask] left in the run's folder.
+func Again(e method.Env, p *Pool) (*Target, error) {
+	answer, err := release.Read(filepath.Join(rundir.Round(e.Dir, 1), release.File))
+	if err != nil {
+		return nil, err
+	}
+	if want := p.Vectors.Dim + Checks; len(answer.Sum) != want {
+		return nil, fmt.Errorf("target: the release of round 1 has %d values, the encoder and the checks %d", len(answer.Sum),
+			want)
+	}
+	return p.read(answer, e.Config.Scoring.ClipNorm, e.Config.Scoring.ClientTexts)
 }
 
 // read turns a release into an estimate of the clients' mean.
