@@ -84,7 +84,7 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 					return err
 				}
 			}
-			c, err := configs.Load(configs.LoadOptions{Preset: preset, World: layer, Set: settings, Env: true})
+			c, err := configs.Load(configs.LoadOptions{Preset: preset, World: withModel(layer, model), Set: settings, Env: true})
 			if err != nil {
 				return usage(err)
 			}
@@ -98,6 +98,9 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 			command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", choice.typed(), c.Privacy.Epsilon, c.Seed)
 			if model != embeddedModel {
 				command += " --model " + model
+			}
+			if encoder != "" {
+				command += " --encoder " + encoder
 			}
 			if cmd.Flags().Changed("preset") {
 				command += " --preset " + preset
@@ -158,6 +161,14 @@ func demoPreset(model string) (string, error) {
 		return "", usage(fmt.Errorf("demo: %w", err))
 	}
 	return configs.DefaultPreset + "-" + model, nil
+}
+
+// withModel is a world's layer in which a generator that was named takes the place of the world's own.
+func withModel(layer configs.World, model string) configs.World {
+	if model != embeddedModel {
+		layer.Set = append(slices.Clone(layer.Set), "model.path="+model)
+	}
+	return layer
 }
 
 // complete trains, evaluates and writes the report, does the runs of the methods named by with, and prints the results.

@@ -119,6 +119,25 @@ func equalJSON(t *testing.T, a, b any) bool {
 }
 
 // Mistakes about the data of a demo end it before anything is trained or written.
+// TestDemoModelInAWorld: a generator that is named replaces the one that the world would train; the small model stays the
+// world's.
+func TestDemoModelInAWorld(t *testing.T) {
+	world := configs.World{Name: "world x", Set: []string{"model.path=trained", "downstream.model=trained"}}
+	for model, want := range map[string]string{embeddedModel: "trained", "smollm2": "smollm2"} {
+		preset := configs.DefaultPreset
+		if model != embeddedModel {
+			preset += "-" + model
+		}
+		c, err := configs.Load(configs.LoadOptions{Preset: preset, World: withModel(world, model)})
+		if err != nil || c.Model.Path != want || c.Downstream.Model != "trained" {
+			t.Errorf("%s: generator %q, small model %q (%v)", model, c.Model.Path, c.Downstream.Model, err)
+		}
+	}
+	if len(world.Set) != 2 {
+		t.Errorf("the world became %v", world.Set)
+	}
+}
+
 func TestDemoWorldMistakes(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {

@@ -256,7 +256,11 @@ func (p *Policy) fromRelease(r *trainer.Round, c Candidates, answer *release.Rel
 	return noisy, scores, nil
 }
 
-// Save writes the adapters of a round.
+// Save writes the adapters of a round, which is its last step.
 func (p *Policy) Save(r *trainer.Round) error {
-	return p.Adapter.Save(filepath.Join(r.Dir, AdapterDir))
+	if err := p.Adapter.Save(filepath.Join(r.Dir, AdapterDir)); err != nil {
+		return err
+	}
+	p.round = r.Number
+	return nil
 }
