@@ -137,9 +137,7 @@ func best(c policy.Candidates, scores []float64, share float64) []int {
 func examples(c policy.Candidates, chosen []int) []lm.Row {
 	out := make([]lm.Row, len(chosen))
 	for n, i := range chosen {
-		prompt, sample := c.Prompts[c.Rows[i].Prompt].IDs, c.Rows[i].IDs
-		ignored := slices.Repeat([]int32{lm.Ignore}, len(prompt))
-		out[n] = lm.Row{Tokens: slices.Concat(prompt, sample), Labels: slices.Concat(ignored, sample)}
+		out[n] = lm.NewRow(c.Prompts[c.Rows[i].Prompt].IDs, c.Rows[i].IDs)
 	}
 	return out
 }
