@@ -104,6 +104,6 @@ func (p *Policy) fromTarget(r *trainer.Round, c Candidates, _ *release.Release) 
 	if p.Config.Scoring.Objective == "witness" {
 		scores = p.target.Witness(c.Vectors)
 	}
-	r.Figures.Set("distance", math.Max(0, p.target.Distance(c.Vectors)))
+	r.Figures.Set(trainer.Distance, math.Max(0, p.target.Distance(c.Vectors)))
 	return noisy, scores, nil
 }

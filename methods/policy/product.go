@@ -21,7 +21,8 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 	if p.Config.Synthetic.PublicTexts == 0 {
 		return p.write(ctx, s, file)
 	}
-	written, err := p.write(ctx, s, filepath.Join(rundir.Round(p.Dir, p.round), ownTexts))
+	// Round 1 stands for the beginning, which has no folder.
+	written, err := p.write(ctx, s, filepath.Join(rundir.Round(p.Dir, max(1, p.round)), ownTexts))
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +39,11 @@ func (p *Policy) write(ctx context.Context, s trainer.Stage, file string) ([]sam
 	prompter, err := p.quoting(p.Config.Synthetic.Examples)
 	if err != nil {
 		return nil, err
+	}
+	if p.round == 0 && p.Config.Warmup.Steps > 0 { // the adapters with which round 1 began to write
+		if err := p.load(filepath.Join(rundir.Round(p.Dir, 1), warmupDir)); err != nil {
+			return nil, err
+		}
 	}
 	model, err := p.Merged()
 	if err != nil {

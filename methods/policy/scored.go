@@ -10,6 +10,7 @@ import (
 	"popri/rundir"
 	"popri/sampling"
 	"popri/scoring"
+	"popri/trainer"
 )
 
 // Uses of the clients' released scores besides the pairs. All of it is post-processing of charged releases.
@@ -36,7 +37,11 @@ func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
 func (p *Policy) bestScored() ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
-	for round := 1; round <= p.round; round++ {
+	done, err := trainer.Latest(p.Dir) // the product's adapters may be earlier ones
+	if err != nil {
+		return nil, err
+	}
+	for round := 1; round <= done; round++ {
 		samples, scores, err := p.scoredRound(round)
 		if err != nil {
 			return nil, err

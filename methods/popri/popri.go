@@ -11,7 +11,6 @@ import (
 	"popri/method"
 	"popri/methods/policy"
 	"popri/preference"
-	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
 )
@@ -19,9 +18,7 @@ import (
 // Files of a round, beside the policy's.
 const (
 	pairsFile     = "pairs.parquet"
-	optimizerFile = "optimizer.safetensors"
 	referenceFile = "reference.safetensors" // log-probabilities of the round's pairs under the reference
-	trainingFile  = "training.safetensors"  // of a round that is not done: the state after the last update
 )
 
 // Description describes POPri.
@@ -112,8 +109,8 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err := m.Save(r); err != nil {
 		return err
 	}
-	return m.dpo.Save(filepath.Join(r.Dir, optimizerFile))
+	if err := m.dpo.Save(filepath.Join(r.Dir, policy.OptimizerFile)); err != nil {
+		return err
+	}
+	return m.End(ctx, r)
 }
-
-// Tidy implements trainer.Method.
-func (m *Method) Tidy(round int) error { return removeTraining(rundir.Round(m.Dir, round)) }

@@ -54,9 +54,6 @@ type Method struct{ policy.Policy }
 // New makes the method.
 func New(e method.Env) (trainer.Method, error) { return &Method{policy.Policy{Env: e}}, nil }
 
-// Tidy implements trainer.Method: a round leaves nothing to remove.
-func (m *Method) Tidy(int) error { return nil }
-
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err := m.Begin(ctx, r); err != nil {
@@ -86,7 +83,10 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err != nil {
 		return err
 	}
-	return m.Save(r)
+	if err := m.Save(r); err != nil {
+		return err
+	}
+	return m.End(ctx, r)
 }
 
 type chosenRow struct {
