@@ -35,6 +35,7 @@ var figures = series.Set{
 		{Key: "score/mean", Name: "Score of all", Format: series.Number, Decimals: 4},
 		{Key: "loss", Name: "Loss", Format: series.Number, Decimals: 4},
 		{Key: "fid", Name: "FID", Format: series.Number, Decimals: 4},
+		{Key: "distance", Name: "Distance of the means", Format: series.Number, Decimals: 4},
 		{Key: "mean_tokens", Name: "Tokens a text", Format: series.Number, Decimals: 1},
 		{Key: "chosen", Name: "Trained on", Format: series.Count},
 	},
