@@ -35,28 +35,18 @@ func TestGRPOInterrupted(t *testing.T) {
 	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
 		t.Fatal(err)
 	}
-	done, interrupted := 0, 0
-	for o := (Options{Config: c, Dir: dir}); ; o.Resume = true {
-		ctx, cancel := context.WithCancel(t.Context())
-		o.Events = trainer.Events{Log: func(event string, _ int, _ any) {
+	done := 0
+	times := interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) trainer.Events {
+		return trainer.Events{Log: func(event string, _ int, _ any) {
 			if event == "grpo_step" {
 				if done++; done%2 == 0 {
-					cancel()
+					stop()
 				}
 			}
 		}}
-		err := train(ctx, o)
-		cancel()
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-		interrupted++
-	}
-	if updates := 2 * 3 * c.Trainer.Rounds; done != updates || interrupted < 4 {
-		t.Errorf("%d updates, %d interruptions; without repetition there are %d", done, interrupted, updates)
+	})
+	if updates := 2 * 3 * c.Trainer.Rounds; done != updates || times < 4 {
+		t.Errorf("%d updates, %d interruptions; without repetition there are %d", done, times, updates)
 	}
 	sameRun(t, dir, want)
 }

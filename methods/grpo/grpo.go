@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"popri/internal/rng"
@@ -27,22 +28,19 @@ var Description = policy.Describe(method.Description{
 })
 
 var figures = series.Set{
-	Columns: []series.Series{
+	Columns: slices.Concat([]series.Series{
 		{Key: "reward", Name: "Reward", Format: series.Number, Decimals: 4},
 		{Key: "reward_std", Name: "Reward deviation", Format: series.Number, Decimals: 4},
 		{Key: "kl", Name: "KL", Format: series.Number, Decimals: 4},
 		{Key: "clip_ratio/region_mean", Name: "Clipped", Format: series.Percent, Decimals: 2},
 		{Key: "entropy", Name: "Entropy", Format: series.Number, Decimals: 3},
-		{Key: "fid", Name: "FID", Format: series.Number, Decimals: 4},
-		{Key: "distance", Name: "Distance of the means", Format: series.Number, Decimals: 4},
-		{Key: "mean_tokens", Name: "Tokens a text", Format: series.Number, Decimals: 1},
+	}, policy.Measured, []series.Series{
 		{Key: "trained_on", Name: "Trained on", Format: series.Count},
-	},
+	}),
 	Plots: []series.Plot{
-		{Title: "Reward", Note: "mean noised score of the samples, before the round's updates",
-			Lines: []series.Line{{Key: "reward", Name: "reward"}}},
-		{Title: "Distance to the clients' domain", Note: "Fréchet distance of the samples' embeddings; lower is nearer",
-			Lines: []series.Line{{Key: "fid", Name: "FID"}}},
+		{Title: "Distance of the means", Note: "released distance of the samples from the clients' mean embedding; lower is nearer",
+			Lines: []series.Line{{Key: trainer.Distance, Name: "distance"}}},
+		policy.FrechetPlot,
 		{Title: "Entropy", Note: "of the next token, in nats; a fall means less varied text",
 			Lines: []series.Line{{Key: "entropy", Name: "entropy"}}},
 	},
@@ -106,25 +104,10 @@ func (m *Method) Restore(round int) error {
 
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
-	if err := m.Begin(ctx, r); err != nil {
-		return err
-	}
-	candidates, err := m.Generate(ctx, r)
-	if err != nil {
-		return err
-	}
-	answer, err := m.Ask(r, candidates)
-	if err != nil {
-		return err
-	}
 	var list []group
-	err = r.Stage("advantages", func(trainer.Stage) error {
-		scores, err := m.Scores(r, candidates, answer)
-		if err != nil {
-			return err
-		}
+	err := m.Learn(ctx, r, "advantages", func(c policy.Candidates, scores []float64) error {
 		g := m.Config.GRPO
-		list = groups(candidates, scores, m.Config.Generate.Samples, g.SamplesUsed, g.ScaleRewards)
+		list = groups(c, scores, m.Config.Generate.Samples, g.SamplesUsed, g.ScaleRewards)
 		return m.check(r, list)
 	})
 	if err != nil {

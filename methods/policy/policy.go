@@ -106,6 +106,30 @@ func (p *Policy) Merged() (*lm.Model, error) {
 	return p.Adapter.Merge(p.Model, lm.Options{Weights: p.Model.Compute, Compute: p.Model.Compute, Sampling: true})
 }
 
+// Learn does what the rounds of all methods begin with: it writes candidates and asks for their scores. A stage of the
+// given name turns the answer into scores and gives both to use.
+func (p *Policy) Learn(ctx context.Context, r *trainer.Round, stage string,
+	use func(c Candidates, scores []float64) error) error {
+	if err := p.Begin(ctx, r); err != nil {
+		return err
+	}
+	candidates, err := p.Generate(ctx, r)
+	if err != nil {
+		return err
+	}
+	answer, err := p.Ask(r, candidates)
+	if err != nil {
+		return err
+	}
+	return r.Stage(stage, func(trainer.Stage) error {
+		scores, err := p.Scores(r, candidates, answer)
+		if err != nil {
+			return err
+		}
+		return use(candidates, scores)
+	})
+}
+
 // Generate writes the round's candidates and embeds them.
 func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, err error) {
 	err = r.Stage("generate", func(s trainer.Stage) error {
