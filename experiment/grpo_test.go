@@ -188,6 +188,11 @@ func TestEveryMethodThatTunesMeasures(t *testing.T) {
 			t.Errorf("%s: %v", d.Name, err)
 		}
 	}
+	c := configs.Default()
+	c.Trainer.Select = "distance"
+	if err := OtherMethods(c, []string{"grpo", "public_selection"}); err == nil || !strings.Contains(err.Error(), "trainer.select") {
+		t.Errorf("a run beside, which cannot select, gives %v", err)
+	}
 	var r series.Round
 	if err := json.Unmarshal([]byte(`{"round": 1}`), &r); err != nil {
 		t.Fatal(err)

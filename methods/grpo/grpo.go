@@ -105,7 +105,7 @@ func (m *Method) Restore(round int) error {
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	var list []group
-	err := m.Learn(ctx, r, "advantages", func(c policy.Candidates, scores []float64) error {
+	err := m.WithScores(ctx, r, "advantages", func(c policy.Candidates, scores []float64) error {
 		g := m.Config.GRPO
 		list = groups(c, scores, m.Config.Generate.Samples, g.SamplesUsed, g.ScaleRewards)
 		return m.check(r, list)

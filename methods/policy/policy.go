@@ -106,9 +106,9 @@ func (p *Policy) Merged() (*lm.Model, error) {
 	return p.Adapter.Merge(p.Model, lm.Options{Weights: p.Model.Compute, Compute: p.Model.Compute, Sampling: true})
 }
 
-// Learn does what the rounds of all methods begin with: it writes candidates and asks for their scores. A stage of the
+// WithScores does what the rounds of all methods begin with: it writes candidates and asks for their scores. A stage of the
 // given name turns the answer into scores and gives both to use.
-func (p *Policy) Learn(ctx context.Context, r *trainer.Round, stage string,
+func (p *Policy) WithScores(ctx context.Context, r *trainer.Round, stage string,
 	use func(c Candidates, scores []float64) error) error {
 	if err := p.Begin(ctx, r); err != nil {
 		return err

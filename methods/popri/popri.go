@@ -79,7 +79,7 @@ func (m *Method) Restore(round int) error {
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	var pairs []dpo.Pair
-	err := m.Learn(ctx, r, "pairs", func(c policy.Candidates, scores []float64) (err error) {
+	err := m.WithScores(ctx, r, "pairs", func(c policy.Candidates, scores []float64) (err error) {
 		pairs, err = m.pairs(r, c, scores)
 		return err
 	})

@@ -55,7 +55,7 @@ func New(e method.Env) (trainer.Method, error) { return &Method{policy.Policy{En
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	var texts []lm.Row
-	err := m.Learn(ctx, r, "choose", func(c policy.Candidates, scores []float64) error {
+	err := m.WithScores(ctx, r, "choose", func(c policy.Candidates, scores []float64) error {
 		chosen, err := m.choose(r, c, scores)
 		texts = examples(c, chosen)
 		return err
