@@ -14,8 +14,9 @@ type Config struct {
 	Seed uint64 `yaml:"seed"`
 	// Method is how a run learns from the clients' answers: "popri" trains the generator on preference pairs;
 	// "private_evolution" varies a population of texts that the clients vote on; "private_evolution_sft" trains the
-	// generator on the samples that the clients score highest; "public_selection" tunes nothing and selects public texts
-	// by one release. Default "popri".
+	// generator on the samples that the clients score highest; "grpo" trains it on all samples of a prompt by a
+	// group-relative policy gradient; "public_selection" tunes nothing and selects public texts by one release. Default
+	// "popri".
 	Method string `yaml:"method"`
 
 	Data       Data       `yaml:"data"`
@@ -32,10 +33,11 @@ type Config struct {
 	Downstream Downstream `yaml:"downstream"`
 	Eval       Eval       `yaml:"eval"`
 
-	// PrivateEvolution, PrivateEvolutionSFT and PublicSelection have the settings of the methods of these names; other
-	// methods ignore them.
+	// PrivateEvolution, PrivateEvolutionSFT, GRPO and PublicSelection have the settings of the methods of these names;
+	// other methods ignore them.
 	PrivateEvolution    PrivateEvolution    `yaml:"private_evolution"`
 	PrivateEvolutionSFT PrivateEvolutionSFT `yaml:"private_evolution_sft"`
+	GRPO                GRPO                `yaml:"grpo"`
 	PublicSelection     PublicSelection     `yaml:"public_selection"`
 
 	// Provenance holds what a run adds to its own config.yaml: versions and hashes of program, model and data. Loading
@@ -48,6 +50,12 @@ type Trainer struct {
 	// Rounds is T, the number of rounds. Default 4; fewer leave the texts less like the clients'. With scoring.release
 	// "rounds", the noise of a round grows as √T.
 	Rounds int `yaml:"rounds"`
+	// Select says which adapters write the product: those of the "last" round; or those whose samples have the least
+	// released distance from the clients' mean embedding ("distance"). This distance follows from the release of
+	// scoring.release "once", which it needs, so it costs no privacy and no validation text. A round's samples measure the
+	// adapters before the round; the last adapters are measured on the samples that one more round would begin with.
+	// Distances of a few hundred samples differ by chance. Default "last".
+	Select string `yaml:"select"`
 }
 
 // Warmup says how the adapters are trained before the first round, on the public texts that are most relevant to the

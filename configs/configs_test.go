@@ -407,19 +407,3 @@ func TestReferencePrivateIsWithdrawn(t *testing.T) {
 		t.Errorf("after Set: %v, %v", c.Eval.ReferencePrivate, err)
 	}
 }
-
-func TestRetiredKeysAreReadInFilesAlone(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	for content, ok := range map[string]bool{"trainer:\n  select: last\n  rounds: 3\n": true, "trainer:\n  select: best\n": false} {
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		c, err := Load(LoadOptions{File: file})
-		if ok && (err != nil || c.Trainer.Rounds != 3) || !ok && (err == nil || !strings.Contains(err.Error(), "trainer.select: unknown key")) {
-			t.Errorf("%q gives %v", content, err)
-		}
-	}
-	if _, err := Load(LoadOptions{Set: []string{"trainer.select=last"}}); err == nil {
-		t.Error("a flag may still set it")
-	}
-}

@@ -248,9 +248,6 @@ func (l *loader) parseYAML(file string, content []byte, lines bool) layer {
 			return
 		}
 		seen[name] = key.Line
-		if Retired(name, value.Value) {
-			return
-		}
 		k, ok := lookup(name)
 		if !ok {
 			p := unknownKey(at(key), name)
@@ -289,16 +286,6 @@ func (l *loader) parseYAML(file string, content []byte, lines bool) layer {
 		}
 	}
 	return out
-}
-
-// retired are keys of earlier versions that had a single value. Files of old runs hold them, so a file may set them to
-// that value, to no effect.
-var retired = map[string]string{"trainer.select": "last"}
-
-// Retired reports whether key is a key of earlier versions, with the only value that it had.
-func Retired(key, value string) bool {
-	only, ok := retired[key]
-	return ok && value == only
 }
 
 func resolve(node *yaml.Node) *yaml.Node {

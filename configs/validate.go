@@ -31,13 +31,18 @@ var (
 	endings     = []string{"stopped", "always"}
 	duplicates  = []string{"skip", "index", "published"}
 
-	methods = []string{"popri", "private_evolution", "private_evolution_sft", "public_selection"}
+	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection"}
+	tuning  = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
 
 	evolutionVariants = []string{"pre_text", "aug_pe"}
 	metrics           = []string{"l2", "cosine"}
 	voteSelections    = []string{"rank", "sample"}
 	variations        = []string{"fill", "rephrase"}
 	accumulations     = []string{"all", "last"}
+
+	policyLosses    = []string{"grpo", "dr_grpo", "bnpo", "dapo"}
+	rewardScales    = []string{"group", "batch", "none"}
+	roundSelections = []string{"last", "distance"}
 )
 
 // Encoders are the values of scoring.encoder that need no folder.
@@ -153,6 +158,7 @@ func (c Config) check(v *validator) error {
 	v.preference(c)
 
 	v.count("trainer.rounds", c.Trainer.Rounds, 1, 1<<20)
+	v.oneOf("trainer.select", c.Trainer.Select, roundSelections)
 
 	v.count("synthetic.texts", c.Synthetic.Texts, 1, maxCount)
 	v.oneOf("synthetic.examples", c.Synthetic.Examples, examples)
@@ -190,6 +196,7 @@ func (c Config) check(v *validator) error {
 	v.count("private_evolution_sft.batch", c.PrivateEvolutionSFT.Batch, 1, maxCount)
 	v.count("private_evolution_sft.epochs", c.PrivateEvolutionSFT.Epochs, 1, maxCount)
 	v.above("private_evolution_sft.learning_rate", c.PrivateEvolutionSFT.LearningRate, 0, 1)
+	v.policyGradient(c)
 
 	if len(v.problems) == 0 {
 		return nil
@@ -261,11 +268,19 @@ func (v *validator) preference(c Config) {
 
 // once checks the settings that need an answer before the first round.
 func (v *validator) once(c Config) {
+	if c.Trainer.Select == "distance" && !slices.Contains(tuning, c.Method) && slices.Contains(methods, c.Method) {
+		v.add("trainer.select", "is \"distance\", which needs a method that trains the generator (%s): %q has no adapters to "+
+			"choose from", strings.Join(tuning, ", "), c.Method)
+	}
 	if c.Scoring.Release == "once" {
 		return
 	}
 	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known before " +
 		"the first round"
+	if c.Trainer.Select == "distance" {
+		v.add("trainer.select", "is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
+			"from the clients", c.Scoring.Release)
+	}
 	if c.Generate.Quote == "relevant" {
 		v.add("generate.quote", "is \"relevant\", which %s", reason)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"popri/internal/quote"
+	"popri/lm"
 	"popri/safetensors"
 )
 
@@ -66,7 +67,7 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 		return nil, fmt.Errorf("dpo: %d pairs for %d epochs: nothing to train on", len(f.Pairs), f.Epochs)
 	}
 	o := &Outcome{Best: -1}
-	var best moments
+	var best lm.State
 	if err := f.resume(o, &best); err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 		}
 	}
 	if f.KeepBest && o.Best >= 0 && o.Best != len(o.Evals)-1 {
-		f.Tuner.restore(best)
+		f.Tuner.opt.SetState(best)
 	}
 	return o, nil
 }
@@ -145,7 +146,7 @@ func (f *Fit) update(places []int, o *Outcome) (m Metrics, ok bool, err error) {
 }
 
 // measure evaluates when an evaluation is due, keeps the best adapters and decides whether the training ends.
-func (f *Fit) measure(ctx context.Context, o *Outcome, best *moments, total, perEpoch int) (bool, error) {
+func (f *Fit) measure(ctx context.Context, o *Outcome, best *lm.State, total, perEpoch int) (bool, error) {
 	every := f.EvalSteps
 	if every == 0 {
 		every = perEpoch
@@ -176,14 +177,14 @@ func (f *Fit) measure(ctx context.Context, o *Outcome, best *moments, total, per
 	if e.Best {
 		o.Best, o.Value = len(o.Evals)-1, value
 		if f.KeepBest {
-			*best = f.Tuner.live().clone()
+			*best = f.Tuner.opt.State().Clone()
 		}
 	}
 	o.Stopped = f.Patience > 0 && len(o.Evals)-1-o.Best >= f.Patience
 	return true, nil
 }
 
-func (f *Fit) save(o *Outcome, best moments) error {
+func (f *Fit) save(o *Outcome, best lm.State) error {
 	if f.Checkpoint == "" {
 		return nil
 	}
@@ -191,18 +192,18 @@ func (f *Fit) save(o *Outcome, best moments) error {
 	if err != nil {
 		return fmt.Errorf("dpo: %w", err)
 	}
-	meta := f.Tuner.counters()
+	meta := f.Tuner.opt.Metadata(f.Tuner.done)
 	meta["progress"], meta["key"] = string(progress), f.Key
-	list := f.Tuner.live().tensors("", true)
-	if best.params != nil {
-		list = append(list, best.tensors("best.", true)...)
-		meta["best_adam_steps"] = fmt.Sprint(best.steps)
+	list := f.Tuner.opt.State().Tensors("", true)
+	if best.Params != nil {
+		list = append(list, best.Tensors("best.", true)...)
+		meta["best_adam_steps"] = fmt.Sprint(best.Steps)
 	}
 	return safetensors.Write(f.Checkpoint, list, meta)
 }
 
 // resume reads the checkpoint, if there is one.
-func (f *Fit) resume(o *Outcome, best *moments) error {
+func (f *Fit) resume(o *Outcome, best *lm.State) error {
 	if f.Checkpoint == "" {
 		return nil
 	}
@@ -225,19 +226,22 @@ func (f *Fit) resume(o *Outcome, best *moments) error {
 		return fmt.Errorf("dpo: %s: %d of %d updates, the best of %d measurements is %d", f.Checkpoint, o.Updates,
 			f.Total(), len(o.Evals), o.Best)
 	}
-	now := f.Tuner.live()
-	if err := now.readTensors(file, "", true); err != nil {
-		return err
+	now := f.Tuner.opt.State()
+	if err := now.Read(file, "", true); err != nil {
+		return fmt.Errorf("dpo: %w", err)
 	}
-	f.Tuner.restore(now)
+	f.Tuner.opt.SetState(now)
 	if text, ok := meta["best_adam_steps"]; ok {
-		*best = f.Tuner.live().clone()
-		if _, err := fmt.Sscan(text, &best.steps); err != nil {
+		*best = f.Tuner.opt.State().Clone()
+		if _, err := fmt.Sscan(text, &best.Steps); err != nil {
 			return quote.Errorf("dpo: %s: best_adam_steps is %q", f.Checkpoint, text)
 		}
-		if err := best.readTensors(file, "best.", true); err != nil {
-			return err
+		if err := best.Read(file, "best.", true); err != nil {
+			return fmt.Errorf("dpo: %w", err)
 		}
 	}
-	return f.Tuner.readCounters(file)
+	if f.Tuner.done, err = f.Tuner.opt.ReadMetadata(file); err != nil {
+		return fmt.Errorf("dpo: %w", err)
+	}
+	return nil
 }

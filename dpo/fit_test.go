@@ -87,13 +87,13 @@ func inOrder(n int) func(int) []int {
 // disturb moves the adapters away from their beginning, where B is zero and with it A's gradient.
 func disturb(tr *Tuner) {
 	r := rand.New(rand.NewPCG(5, 5))
-	x := tr.live()
-	for _, p := range x.params {
+	x := tr.opt.State()
+	for _, p := range x.Params {
 		for i := range p {
 			p[i] += float32(0.05 * r.NormFloat64())
 		}
 	}
-	tr.restore(x)
+	tr.opt.SetState(x)
 }
 
 // TestFirstStep: the policy still is the reference, so the loss is what a margin of 0 gives.
@@ -118,17 +118,13 @@ func TestFirstStep(t *testing.T) {
 func gradient(t *testing.T, tr *Tuner, pairs []Pair) (loss float64, out []float64) {
 	t.Helper()
 	err := tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
-		var p part
-		defer func() {
-			for _, g := range p.grads {
-				g.Free()
-			}
-		}()
-		if err := tr.part(s, &p, pairs, 0, pairs); err != nil {
+		var m Metrics
+		grads, err := tr.part(s, &m, pairs, 0, pairs)
+		if err != nil {
 			return err
 		}
-		loss = p.metrics.Loss
-		for _, g := range p.grads {
+		loss = m.Loss
+		for _, g := range grads {
 			for _, x := range g.Host() {
 				out = append(out, float64(x))
 			}
@@ -158,7 +154,7 @@ func TestModelGradients(t *testing.T) {
 				norm += x * x
 			}
 			norm = math.Sqrt(norm)
-			start := tr.live().clone()
+			start := tr.opt.State().Clone()
 			r := rand.New(rand.NewPCG(9, 9))
 			noise := make([]float64, len(g))
 			for i := range noise {
@@ -167,16 +163,16 @@ func TestModelGradients(t *testing.T) {
 			for what, direction := range map[string]func(i int) float64{"its own": func(i int) float64 { return g[i] / norm }, "a random": func(i int) float64 { return g[i]/norm + noise[i] }} {
 				const h = 2e-2
 				at := func(step float64) float64 {
-					tr.restore(start)
+					tr.opt.SetState(start)
 					i := 0
-					x := tr.live()
-					for _, p := range x.params {
+					x := tr.opt.State()
+					for _, p := range x.Params {
 						for k := range p {
 							p[k] += float32(step * direction(i))
 							i++
 						}
 					}
-					tr.restore(x)
+					tr.opt.SetState(x)
 					loss, _ := gradient(t, tr, pairs)
 					return loss
 				}
@@ -199,7 +195,7 @@ func TestGrouping(t *testing.T) {
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 4)
 	pairs := referenced(t, tr, testPairs(23, 3))
 	disturb(tr)
-	start := tr.live().clone()
+	start := tr.opt.State().Clone()
 	var want []float64
 	for _, c := range []struct{ pairs, tokens int }{{23, 0}, {4, 0}, {23, 1}, {5, 70}, {23, 90}, {1, 1000}, {23, 100000}} {
 		tr.MicroPairs, tr.MicroTokens = c.pairs, c.tokens
@@ -230,8 +226,8 @@ func TestGrouping(t *testing.T) {
 				t.Fatalf("%+v: the reference of pair %d is %v, want %v", c, i, p.Reference, pairs[i].Reference)
 			}
 		}
-		tr.restore(start)
-		tr.done, tr.position, tr.tokens = 0, 0, 0
+		tr.opt.SetState(start)
+		tr.done = lm.Counters{}
 		m, err := tr.Step(pairs)
 		tokens := int64(0)
 		for _, p := range pairs {
@@ -246,7 +242,7 @@ func TestGrouping(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := []float64{m.Loss, m.RewardsChosen, m.RewardsRejected, m.RewardsMargins, m.Accuracy, m.LogpsChosen, m.LogpsRejected, m.GradNorm}
-		for _, moment := range tr.live().m { // proportional to the gradient
+		for _, moment := range tr.opt.State().M { // proportional to the gradient
 			for _, x := range moment {
 				got = append(got, float64(x))
 			}
@@ -290,14 +286,14 @@ func TestNonFinite(t *testing.T) {
 			tr.MicroTokens = tokens
 			pairs := referenced(t, tr, testPairs(16, 4))
 			tr.Loss = spoiled{tr.Loss, pairs[11].Reference[0], c.loss, c.gradient}
-			before := tr.live().clone()
+			before := tr.opt.State().Clone()
 			batch := []Pair{pairs[3], pairs[11], pairs[0], pairs[7], pairs[8]}
 			m, err := tr.Step(batch)
 			n, ok := errors.AsType[*NonFinite](err)
 			if !ok || !slices.Equal(n.Pairs, []int{1}) || !strings.Contains(err.Error(), "pair 1: the "+c.what) {
 				t.Fatalf("%+v: %+v, %v", c, m, err)
 			}
-			if !reflect.DeepEqual(before, tr.live()) || tr.done != 0 || tr.tokens != 0 {
+			if !reflect.DeepEqual(before, tr.opt.State()) || tr.done.Steps != 0 || tr.done.Tokens != 0 {
 				t.Errorf("%+v: the step has changed something", c)
 			}
 
@@ -306,13 +302,13 @@ func TestNonFinite(t *testing.T) {
 			if _, ok := errors.AsType[*NonFinite](err); !ok || !strings.Contains(err.Error(), "number 11 of all, prompt 11") {
 				t.Errorf("%+v: %v", c, err)
 			}
-			if len(o.Steps) > 1 || tr.done != len(o.Steps) {
+			if len(o.Steps) > 1 || tr.done.Steps != len(o.Steps) {
 				t.Errorf("%+v: %d steps before the end", c, len(o.Steps))
 			}
 
 			// Skipped, the rest is trained on as if the pair were not there.
-			tr.restore(before)
-			tr.done, tr.position, tr.tokens = 0, 0, 0
+			tr.opt.SetState(before)
+			tr.done = lm.Counters{}
 			f.SkipNonFinite = true
 			if o, err = f.Run(t.Context()); err != nil {
 				t.Fatal(err)
@@ -324,9 +320,9 @@ func TestNonFinite(t *testing.T) {
 			if !slices.Equal(o.NonFinite, []int{11, 11}) || skipped != 2 || o.Updates != 4 || len(o.Steps) != 4 {
 				t.Errorf("%+v: %+v", c, o)
 			}
-			got := tr.live().clone()
-			tr.restore(before)
-			tr.done, tr.position, tr.tokens = 0, 0, 0
+			got := tr.opt.State().Clone()
+			tr.opt.SetState(before)
+			tr.done = lm.Counters{}
 			for epoch := range 2 {
 				order := f.Order(epoch)
 				for at := 0; at < 16; at += 8 {
@@ -341,7 +337,7 @@ func TestNonFinite(t *testing.T) {
 					}
 				}
 			}
-			if !reflect.DeepEqual(got, tr.live()) {
+			if !reflect.DeepEqual(got, tr.opt.State()) {
 				t.Errorf("%+v: the adapters are not those of a training without the pair", c)
 			}
 		}
@@ -373,7 +369,7 @@ func TestNonFinite(t *testing.T) {
 // bits.
 func TestResume(t *testing.T) {
 	judged := errors.New("interrupted while judging")
-	run := func(t *testing.T, checkpoint string, interrupt bool) (*Outcome, moments, map[string]string) {
+	run := func(t *testing.T, checkpoint string, interrupt bool) (*Outcome, lm.State, map[string]string) {
 		for attempt := 0; ; attempt++ {
 			if attempt > 100 {
 				t.Fatal("it never ends")
@@ -394,7 +390,7 @@ func TestResume(t *testing.T) {
 					return 0, judged
 				}
 				// Best in the middle: the distance of the adapters' size to some value.
-				return math.Abs(tensor.GlobalNorm(tr.live().params) - 5.73), nil
+				return math.Abs(tensor.GlobalNorm(tr.opt.State().Params) - 5.73), nil
 			}
 			o, err := f.Run(ctx)
 			stop()
@@ -402,7 +398,7 @@ func TestResume(t *testing.T) {
 				if interrupt && attempt < o.Updates {
 					t.Fatalf("only %d attempts for %d updates", attempt, o.Updates)
 				}
-				return o, tr.live().clone(), tr.counters()
+				return o, tr.opt.State().Clone(), tr.opt.Metadata(tr.done)
 			}
 			if !errors.Is(err, context.Canceled) && !errors.Is(err, judged) {
 				t.Fatal(err)
@@ -457,10 +453,10 @@ func TestBestAndPatience(t *testing.T) {
 	}{{0, 5, 6, true}, {3, 1, 5, true}, {2, 1, 4, true}, {1, 1, 3, true}, {1, 1, 3, false}} {
 		tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
 		pairs := referenced(t, tr, testPairs(8, 6))
-		var states []moments
+		var states []lm.State
 		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: len(values), Order: inOrder(8), KeepBest: c.keep, Patience: c.patience}
 		f.Judge = func(context.Context) (float64, error) {
-			states = append(states, tr.live().clone())
+			states = append(states, tr.opt.State().Clone())
 			return values[len(states)-1], nil
 		}
 		o, err := f.Run(t.Context())
@@ -471,10 +467,10 @@ func TestBestAndPatience(t *testing.T) {
 		if c.keep {
 			want = states[c.best]
 		}
-		if o.Best != c.best || len(o.Evals) != c.evals || o.Stopped != (c.patience > 0) || o.Value != values[c.best] || *o.Evals[c.best].FID != values[c.best] || !reflect.DeepEqual(tr.live(), want) {
+		if o.Best != c.best || len(o.Evals) != c.evals || o.Stopped != (c.patience > 0) || o.Value != values[c.best] || *o.Evals[c.best].FID != values[c.best] || !reflect.DeepEqual(tr.opt.State(), want) {
 			t.Errorf("%+v: best %d of %d, stopped %v, value %g", c, o.Best, len(o.Evals), o.Stopped, o.Value)
 		}
-		if tr.done != c.evals {
+		if tr.done.Steps != c.evals {
 			t.Errorf("%+v: %d steps are counted", c, tr.done)
 		}
 	}
@@ -552,9 +548,9 @@ func TestReferenceFrom(t *testing.T) {
 	if current[0].Reference == want[0].Reference {
 		t.Error("the current adapters change nothing")
 	}
-	changed := tr.live().clone()
-	changed.params[0][0] += 0.5
-	tr.restore(changed)
+	changed := tr.opt.State().Clone()
+	changed.Params[0][0] += 0.5
+	tr.opt.SetState(changed)
 	foreign("other adapters", from(tr, fresh(), true))
 	foreign("without adapters", from(tr, fresh(), false))
 	other := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 3)
@@ -653,16 +649,16 @@ func TestResets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	here := tr.live().clone()
+	here := tr.opt.State().Clone()
 	step := func() (Metrics, [][]float32) {
 		m, err := tr.Step(pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m, tr.live().clone().params
+		return m, tr.opt.State().Clone().Params
 	}
 	_, carried := step()
-	tr.restore(here)
+	tr.opt.SetState(here)
 	tr.ResetOptimizer()
 	if err := tr.ResetSchedule(optim.Schedule{Kind: "linear", Peak: 1e-2, Total: 4}); err != nil {
 		t.Fatal(err)
@@ -672,7 +668,7 @@ func TestResets(t *testing.T) {
 	moved := 0
 	for i := range anew {
 		for k, x := range anew[i] {
-			if d := math.Abs(float64(x - here.params[i][k])); d > 0.99e-2 && d < 1.01e-2 {
+			if d := math.Abs(float64(x - here.Params[i][k])); d > 0.99e-2 && d < 1.01e-2 {
 				moved++
 			}
 		}

@@ -13,24 +13,11 @@ import (
 // that is too long for one row of context tokens takes two rows.
 func rows(pairs []Pair, context int) []lm.Row {
 	out := make([]lm.Row, 0, len(pairs))
-	row := func(prompt []int32, completions ...[]int32) lm.Row {
-		r := lm.Row{Tokens: slices.Clone(prompt)}
-		for range prompt {
-			r.Labels = append(r.Labels, lm.Ignore)
-		}
-		for i, c := range completions {
-			if i == 1 {
-				r.Shared, r.Second = len(prompt), len(r.Tokens)
-			}
-			r.Tokens, r.Labels = append(r.Tokens, c...), append(r.Labels, c...)
-		}
-		return r
-	}
 	for _, p := range pairs {
 		if len(p.Prompt)+len(p.Chosen)+len(p.Rejected) <= context {
-			out = append(out, row(p.Prompt, p.Chosen, p.Rejected))
+			out = append(out, lm.NewRow(p.Prompt, p.Chosen, p.Rejected))
 		} else {
-			out = append(out, row(p.Prompt, p.Chosen), row(p.Prompt, p.Rejected))
+			out = append(out, lm.NewRow(p.Prompt, p.Chosen), lm.NewRow(p.Prompt, p.Rejected))
 		}
 	}
 	return out

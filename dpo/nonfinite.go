@@ -39,17 +39,12 @@ func (e *NonFinite) Error() string {
 func (t *Tuner) blame(pairs []Pair, norm float64) error {
 	norms := make([]float64, len(pairs))
 	err := tensor.Parallel(len(pairs), func(i int, s *tensor.Scope) error {
-		var p part
-		defer func() {
-			for _, g := range p.grads {
-				g.Free()
-			}
-		}()
-		if err := t.part(s, &p, pairs[i:i+1], i, pairs); err != nil {
+		grads, err := t.part(s, new(Metrics), pairs[i:i+1], i, pairs)
+		if err != nil {
 			return err
 		}
-		views := make([][]float32, len(p.grads))
-		for k, g := range p.grads {
+		views := make([][]float32, len(grads))
+		for k, g := range grads {
 			views[k] = g.Host()
 		}
 		norms[i] = tensor.GlobalNorm(views)

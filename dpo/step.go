@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"popri/lm"
 	"popri/tensor"
 )
 
@@ -13,36 +14,17 @@ func (t *Tuner) Step(pairs []Pair) (Metrics, error) {
 	if err := t.Check(pairs); err != nil {
 		return Metrics{}, err
 	}
-	m := Metrics{Step: t.done + 1, LearningRate: t.Schedule.At(t.position), NumTokens: t.tokens +
+	m := Metrics{Step: t.done.Steps + 1, LearningRate: t.Schedule.At(t.done.Position), NumTokens: t.done.Tokens +
 		countTokens(pairs), Pairs: len(pairs)}
 	g := t.group(pairs, 1)
-	parts := make([]part, len(g.ends))
-	defer func() {
-		for _, p := range parts {
-			for _, g := range p.grads {
-				g.Free()
-			}
-		}
-	}()
-	// The parts are computed in parallel and added in their order, so that the bits do not depend on the threads.
-	err := tensor.Parallel(len(parts), func(i int, s *tensor.Scope) error {
+	parts := make([]Metrics, len(g.ends))
+	var err error
+	m.GradNorm, err = t.opt.StepPasses(len(parts), m.LearningRate, func(i int, s *tensor.Scope) ([]tensor.Tensor, error) {
 		from, to := g.bounds(i)
 		return t.part(s, &parts[i], g.pairs[from:to], from, pairs)
 	})
-	if err == nil {
-		err = tensor.Run(func(s *tensor.Scope) error {
-			for i, p := range parts {
-				m.addPart(p.metrics)
-				for k := range p.grads {
-					if i > 0 {
-						s.Add_(parts[0].grads[k], p.grads[k])
-					}
-				}
-			}
-			var err error
-			m.GradNorm, err = t.opt.Apply(parts[0].grads, m.LearningRate)
-			return err
-		})
+	for _, p := range parts {
+		m.addPart(p)
 	}
 	if bad(m.GradNorm) {
 		err = t.blame(pairs, m.GradNorm)
@@ -50,20 +32,13 @@ func (t *Tuner) Step(pairs []Pair) (Metrics, error) {
 	if err != nil {
 		return m, fmt.Errorf("dpo: step %d: %w", m.Step, g.original(err))
 	}
-	t.done++
-	t.position++
-	t.tokens = m.NumTokens
+	t.done = lm.Counters{Steps: m.Step, Position: t.done.Position + 1, Tokens: m.NumTokens}
 	return m, nil
 }
 
-// part is the result of one forward and backward pass: its share of the step's metrics and gradients.
-type part struct {
-	metrics Metrics
-	grads   []tensor.Tensor // kept
-}
-
-// part computes the pairs that begin at index from, of all in the step. Pairs without a finite loss give a [*NonFinite].
-func (t *Tuner) part(s *tensor.Scope, p *part, pairs []Pair, from int, all []Pair) (err error) {
+// part computes one forward and backward pass, of the pairs that begin at index from of all in the step: its share of the
+// step's metrics and gradients. Pairs without a finite loss give a [*NonFinite].
+func (t *Tuner) part(s *tensor.Scope, m *Metrics, pairs []Pair, from int, all []Pair) (grads []tensor.Tensor, err error) {
 	n, chosenLen := float64(len(all)), meanChosenLen(all)
 	s.WithGrad(func() {
 		sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
@@ -85,7 +60,7 @@ func (t *Tuner) part(s *tensor.Scope, p *part, pairs []Pair, from int, all []Pai
 				continue
 			}
 			byRow[2*i], byRow[2*i+1] = gc/n, gr/n
-			p.metrics.add(loss/n, e, t.Beta, n)
+			m.add(loss/n, e, t.Beta, n)
 		}
 		if len(refused.Pairs) > 0 {
 			err = &refused
@@ -103,18 +78,16 @@ func (t *Tuner) part(s *tensor.Scope, p *part, pairs []Pair, from int, all []Pai
 			tokens[sc.Row[i]%2]++
 		}
 		share := float64(len(pairs)) / n
-		p.metrics.Entropy = share * entropy / float64(max(1, len(sc.Entropy)))
-		p.metrics.LogitsChosen = share * sum[0] / float64(max(1, tokens[0]))
-		p.metrics.LogitsRejected = share * sum[1] / float64(max(1, tokens[1]))
+		m.Entropy = share * entropy / float64(max(1, len(sc.Entropy)))
+		m.LogitsChosen = share * sum[0] / float64(max(1, tokens[0]))
+		m.LogitsRejected = share * sum[1] / float64(max(1, tokens[1]))
 		weights := make([]float32, len(sc.LogProbs))
 		for i, r := range sc.Row {
 			weights[i] = float32(byRow[r])
 		}
-		for _, g := range sc.Gradients(s, weights, t.opt.Params) {
-			p.grads = append(p.grads, s.Keep(s.Contiguous(g)))
-		}
+		grads = t.opt.Gradients(s, sc, weights)
 	})
-	return err
+	return grads, err
 }
 
 func bad(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }

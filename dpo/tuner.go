@@ -34,9 +34,7 @@ type Tuner struct {
 	// WeightsHash is [HashWeights] of Model; "" computes it when it is needed.
 	WeightsHash string
 	opt         *lm.Optimizer
-	done        int   // updates done, over all rounds
-	position    int   // in the schedule
-	tokens      int64 // tokens so far
+	done        lm.Counters // over all rounds
 }
 
 // NewTuner prepares the training of a model's adapter.

@@ -43,7 +43,8 @@ func (c *Comparison) Results(e *Evaluation) *Evaluation {
 	return &all
 }
 
-// OtherMethods checks that names are methods, without duplicates and without the configuration's own.
+// OtherMethods checks that names are methods, without duplicates and without the configuration's own, and that the
+// configuration is possible for each of them.
 func OtherMethods(c configs.Config, names []string) error {
 	known := configs.Choices("method")
 	for i, name := range names {
@@ -52,6 +53,11 @@ func OtherMethods(c configs.Config, names []string) error {
 			return mistake("%q is no method; there are %q", name, known)
 		case name == c.Method, slices.Contains(names[:i], name):
 			return mistake("the method %s is named twice", name)
+		}
+		other := c
+		other.Method = name
+		if err := other.Validate(); err != nil {
+			return mistake("the method %s: %w", name, err)
 		}
 	}
 	return nil

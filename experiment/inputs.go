@@ -151,7 +151,6 @@ func (in Inputs) since(began Inputs) []string {
 		case old == value && had == has:
 		case !had:
 			changes = append(changes, fmt.Sprintf("%s is %s; the run began without this key", key, value))
-		case !has && configs.Retired(key, old):
 		case !has:
 			changes = append(changes, fmt.Sprintf("%s was %s; the program does not know this key", key, old))
 		default:

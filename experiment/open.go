@@ -222,7 +222,7 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 	if err != nil {
 		return nil, err
 	}
-	return trainer.New(trainer.Options{Dir: s.Dir, Rounds: d.RoundsOf(c), Method: m}), nil
+	return trainer.New(trainer.Options{Dir: s.Dir, Rounds: d.RoundsOf(c), Nearest: c.Trainer.Select == "distance", Method: m}), nil
 }
 
 // Close releases everything.

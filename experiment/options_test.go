@@ -19,6 +19,24 @@ import (
 	"popri/trainer"
 )
 
+// interrupted trains, and goes on whenever a listener has stopped it, until the run is done. It returns how often.
+func interrupted(t *testing.T, o Options, listen func(stop func()) trainer.Events) (times int) {
+	t.Helper()
+	for ; ; times++ {
+		ctx, stop := context.WithCancel(t.Context())
+		o.Events = listen(stop)
+		err := train(ctx, o)
+		stop()
+		if err == nil {
+			return times
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		o.Resume = true
+	}
+}
+
 // TestPreferenceOptions runs rounds with the options of preference training, and the same interrupted after every third step and
 // resumed: the files must be the same.
 func TestPreferenceOptions(t *testing.T) {
@@ -52,14 +70,12 @@ func TestPreferenceOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			read, done := 0, 0
-			o := Options{Config: c, Dir: dir}
-			for {
-				ctx, cancel := context.WithCancel(t.Context())
-				o.Events = trainer.Events{Log: func(event string, _ int, v any) {
+			interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) trainer.Events {
+				return trainer.Events{Log: func(event string, _ int, v any) {
 					switch event {
 					case "dpo_step":
 						if done++; done%3 == 1 {
-							cancel()
+							stop()
 						}
 					case "dpo_reference":
 						fields := v.(map[string]any)
@@ -69,16 +85,7 @@ func TestPreferenceOptions(t *testing.T) {
 						}
 					}
 				}}
-				err := train(ctx, o)
-				cancel()
-				if err == nil {
-					break
-				}
-				if !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-				o.Resume = true
-			}
+			})
 			sameRun(t, dir, want)
 			if read == 0 || stale != nil {
 				t.Errorf("the reference was read %d times; not used: %v", read, stale)

@@ -55,7 +55,9 @@ var needed = map[string][]string{
 	"private_evolution": {"rounds/0001/samples.parquet", "rounds/0001/look_ahead.parquet",
 		"rounds/0001/selection.parquet", "rounds/0002/variations.parquet"},
 	"private_evolution_sft": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors"},
-	"public_selection":      {"rounds/0001/selection.parquet"},
+	"grpo": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors",
+		"rounds/0001/optimizer.safetensors", "rounds/0001/steps.jsonl"},
+	"public_selection": {"rounds/0001/selection.parquet"},
 }
 
 // sameRun fails the test unless the run in dir has the files, charges and ε of the one in want.
@@ -138,6 +140,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		})
 	}
 	t.Run("popri asked once", func(t *testing.T) { killed(t, askOnce, 10) })
+	t.Run("grpo asked once, nearest", func(t *testing.T) {
+		killed(t, func(c *configs.Config) {
+			askOnce(c)
+			allOfGRPO(c)
+			c.Trainer.Select = "distance"
+		}, 10)
+	})
 }
 
 // killed kills runs of a configuration so many times.

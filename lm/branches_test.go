@@ -9,9 +9,9 @@ import (
 	"popri/tensor"
 )
 
-// Two completions in one row with their prompt have the log-probabilities and gradients of two rows by themselves, also
-// where the blocks are computed again on the way back.
-func TestOneRowEqualsTwo(t *testing.T) {
+// Completions in one row with their prompt, which may be longer than the context, have the log-probabilities and gradients
+// of rows by themselves, also where the blocks are computed again on the way back.
+func TestOneRowEqualsMany(t *testing.T) {
 	for name, config := range small() {
 		m := newSmall(t, config)
 		params, err := m.Trainable()
@@ -26,14 +26,19 @@ func TestOneRowEqualsTwo(t *testing.T) {
 			}
 			return ids
 		}
-		var one, two []Row
-		for range 5 {
-			prompt, first, second := draw(1+random.IntN(6)), draw(1+random.IntN(5)), draw(1+random.IntN(5))
-			ignored := slices.Repeat([]int32{Ignore}, len(prompt))
-			one = append(one, Row{Tokens: slices.Concat(prompt, first, second), Labels: slices.Concat(ignored, first, second), Shared: len(prompt), Second: len(prompt) + len(first)})
-			for _, c := range [][]int32{first, second} {
-				two = append(two, Row{Tokens: slices.Concat(prompt, c), Labels: slices.Concat(ignored, c)})
+		var one, many []Row
+		for n := range 6 {
+			prompt := draw(1 + random.IntN(6))
+			completions := make([][]int32, 1+n)
+			for i := range completions {
+				completions[i] = draw(1 + random.IntN(5))
+				many = append(many, NewRow(prompt, completions[i]))
 			}
+			if n == 5 {
+				completions = append(completions, draw(m.Config.Context-len(prompt)))
+				many = append(many, NewRow(prompt, completions[n+1]))
+			}
+			one = append(one, NewRow(prompt, completions...))
 		}
 		score := func(rows []Row) (logProbs []float32, sequence []int, grads [][]float32) {
 			err := tensor.Run(func(s *tensor.Scope) error {
@@ -42,7 +47,7 @@ func TestOneRowEqualsTwo(t *testing.T) {
 					logProbs, sequence = slices.Clone(sc.LogProbs), sc.Row
 					weights := make([]float32, len(sc.LogProbs))
 					for i, q := range sc.Row {
-						weights[i] = float32(1+q%2*-3) / 5 // the two sequences of a pair pull apart
+						weights[i] = float32(1+q%2*-3) / 5 // neighbours pull apart
 					}
 					for _, g := range sc.Gradients(s, weights, params) {
 						grads = append(grads, s.Float32s(g))
@@ -55,7 +60,7 @@ func TestOneRowEqualsTwo(t *testing.T) {
 			}
 			return logProbs, sequence, grads
 		}
-		wantLP, wantRow, wantGrads := score(two)
+		wantLP, wantRow, wantGrads := score(many)
 		for _, recompute := range []bool{false, true} {
 			m.Recompute = recompute
 			gotLP, gotRow, gotGrads := score(one)

@@ -90,7 +90,22 @@ func (t *Optimizer) StepParts(m *Model, adapter Adapter, rows []Row, parts int,
 	lr float64) (loss, norm float64, err error) {
 	total := counted(rows)
 	losses := make([]float64, parts)
-	grads := make([][]tensor.Tensor, parts)
+	norm, err = t.StepPasses(parts, lr, func(i int, s *tensor.Scope) (grads []tensor.Tensor, err error) {
+		losses[i], grads = t.gradients(s, m, adapter, rows[i*len(rows)/parts:(i+1)*len(rows)/parts], total)
+		return grads, nil
+	})
+	for _, l := range losses {
+		loss += l
+	}
+	return loss, norm, finite(loss, err)
+}
+
+// StepPasses does one update on the sum of the gradients that n passes return, and returns the gradient norm before
+// clipping. The passes are computed in parallel, one a thread, and added in their order, so that the bits do not depend on
+// the threads. An error of a pass, or a norm that is not finite, changes nothing.
+func (t *Optimizer) StepPasses(n int, lr float64,
+	pass func(i int, s *tensor.Scope) ([]tensor.Tensor, error)) (norm float64, err error) {
+	grads := make([][]tensor.Tensor, n)
 	defer func() {
 		for _, part := range grads {
 			for _, g := range part {
@@ -98,30 +113,26 @@ func (t *Optimizer) StepParts(m *Model, adapter Adapter, rows []Row, parts int,
 			}
 		}
 	}()
-	err = tensor.Parallel(parts, func(i int, s *tensor.Scope) error {
-		var g []tensor.Tensor
-		losses[i], g = t.gradients(s, m, adapter, rows[i*len(rows)/parts:(i+1)*len(rows)/parts], total)
-		for _, x := range g {
-			grads[i] = append(grads[i], s.Keep(x))
+	err = tensor.Parallel(n, func(i int, s *tensor.Scope) error {
+		part, err := pass(i, s)
+		for _, g := range part {
+			grads[i] = append(grads[i], s.Keep(g))
 		}
-		return nil
+		return err
 	})
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	err = tensor.Run(func(s *tensor.Scope) error {
-		for i := range parts {
-			loss += losses[i]
-			for k := range grads[0] {
-				if i > 0 {
-					s.Add_(grads[0][k], grads[i][k])
-				}
+		for _, part := range grads[1:] {
+			for k := range part {
+				s.Add_(grads[0][k], part[k])
 			}
 		}
 		norm, err = t.Apply(grads[0], lr)
 		return err
 	})
-	return loss, norm, finite(loss, err)
+	return norm, err
 }
 
 func finite(loss float64, err error) error {
@@ -141,10 +152,16 @@ func (t *Optimizer) gradients(s *tensor.Scope, m *Model, adapter Adapter, rows [
 			weights[i] = -1 / float32(total)
 			loss -= float64(lp) / float64(total)
 		}
-		grads = sc.Gradients(s, weights, t.Params)
+		grads = t.Gradients(s, sc, weights)
 	})
+	return loss, grads
+}
+
+// Gradients are [Scored.Gradients] of the optimizer's parameters, as [Optimizer.StepPasses] takes them.
+func (t *Optimizer) Gradients(s *tensor.Scope, sc *Scored, weights []float32) []tensor.Tensor {
+	grads := sc.Gradients(s, weights, t.Params)
 	for i := range grads {
 		grads[i] = s.Contiguous(grads[i])
 	}
-	return loss, grads
+	return grads
 }

@@ -8,7 +8,7 @@ type Scored struct {
 	LogProbs []float32 // nats
 	Best     []int32   // the likeliest token at each position, if asked for
 	Entropy  []float32 // of the next-token distribution at each, nats
-	Row      []int     // the sequence that each belongs to: the row, where rows hold one
+	Row      []int     // the sequence that each belongs to, numbered through all rows: the row, where rows hold one
 	hidden   tensor.Tensor
 	tokens   []int32
 	m        *Model
@@ -25,7 +25,7 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *
 	for i, r := range rows {
 		tokens[i] = r.Tokens
 	}
-	in := branchedInput(s, rows, PaddedInput(s, tokens, m.Config.Context))
+	in := branchedInput(s, rows, PaddedInput(s, tokens, m.Config.Context), m.Config.Context)
 	at, next, sequence := targets(rows, int(in.IDs.Size(1)))
 	n := len(at)
 	sc := &Scored{m: m, Row: sequence}

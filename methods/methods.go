@@ -5,6 +5,7 @@ import (
 	"popri/configs"
 	"popri/method"
 	"popri/methods/evolution"
+	"popri/methods/grpo"
 	"popri/methods/popri"
 	"popri/methods/selection"
 	"popri/methods/sft"
@@ -15,6 +16,7 @@ var All = []method.Description{
 	popri.Description,
 	evolution.Description,
 	sft.Description,
+	grpo.Description,
 	selection.Description,
 }
 

@@ -49,8 +49,13 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 	}
 	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(d, steps),
 		BatchPairs: d.BatchPairs, MicroPairs: micro, MicroTokens: d.MicroTokens,
-		Optimizer: lm.OptimizerOptions{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Epsilon: d.AdamEps,
-			WeightDecay: d.WeightDecay, MaxNorm: d.MaxGradNorm}})
+		Optimizer: Optimizer(d)})
+}
+
+// Optimizer are AdamW's settings of the configuration's dpo section.
+func Optimizer(d configs.DPO) lm.OptimizerOptions {
+	return lm.OptimizerOptions{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Epsilon: d.AdamEps, WeightDecay: d.WeightDecay,
+		MaxNorm: d.MaxGradNorm}
 }
 
 // CheckMeasures returns an error if dpo.best or dpo.patience needs a measurement that is not available: held says that

@@ -38,6 +38,7 @@ type Method interface {
 type Options struct {
 	Dir     string // the run's folder, which exists
 	Rounds  int
+	Nearest bool // the product is that of the state that [Nearest] chooses, not of the last one
 	Method  Method
 	Clients release.Collector
 	Spent   func() (float64, error) // ε spent so far, from the ledger
@@ -169,23 +170,43 @@ func (t *Trainer) round(ctx context.Context, number int) error {
 	return t.Method.Tidy(number)
 }
 
-// Product writes the synthetic set of the newest complete round. An existing one stays as it is.
+// Product writes the synthetic set of the newest complete round, or of the nearest state. An existing one stays as it is.
 func (t *Trainer) Product(ctx context.Context) error {
 	file := filepath.Join(t.Dir, rundir.Synthetic)
 	if _, err := os.Stat(file); err == nil {
 		return os.RemoveAll(sampling.PartsOf(file)) // a kill after the last part may have left them
 	}
-	done, err := Latest(t.Dir)
+	state, err := t.state()
 	if err != nil {
 		return err
 	}
-	return t.Stage(fmt.Sprintf("synthesize after round %d", done), 0, func(s Stage) error {
-		if err := t.Method.Restore(done); err != nil {
+	return t.Stage(fmt.Sprintf("synthesize after round %d", state), 0, func(s Stage) error {
+		if err := t.Method.Restore(state); err != nil {
 			return err
 		}
 		_, err := t.Method.Product(ctx, s, file)
 		return err
 	})
+}
+
+// state is the number of the round after which the product's state stood. It follows from the figures of the rounds, so that
+// a resumed run chooses the same.
+func (t *Trainer) state() (int, error) {
+	if !t.Nearest {
+		return Latest(t.Dir)
+	}
+	rounds, err := ReadMetrics(t.Dir)
+	if err != nil {
+		return 0, err
+	}
+	chosen, ok := Nearest(rounds)
+	if !ok {
+		return 0, fmt.Errorf("trainer: none of the %d rounds in %s has a distance to choose by", len(rounds), t.Dir)
+	}
+	if t.Events.Log != nil {
+		t.Events.Log("selected", 0, chosen)
+	}
+	return chosen.Round, nil
 }
 
 // Done is the number of complete rounds; 0 if it cannot be read.

@@ -187,6 +187,7 @@ func (w *World) configure() {
 	c.LoRA.Rank = 2
 	c.DPO.RejectedRank, c.DPO.BatchPairs, c.DPO.WarmupSteps = 3, 4, 1
 	c.PrivateEvolution.Population, c.PrivateEvolution.LookAhead = 24, 2
+	c.GRPO.BatchPrompts = 4
 	c.PublicSelection.Texts, c.PublicSelection.Head, c.PublicSelection.Effective, c.PublicSelection.Rows = 60, 20, 5, 60
 	c.Trainer.Rounds = 2
 	c.Synthetic.Texts, c.Synthetic.Samples, c.Synthetic.MaxNewTokens = 40, 2, 24

@@ -14,6 +14,7 @@ import (
 	"popri/lm"
 	"popri/lora"
 	"popri/methods/target"
+	"popri/preference"
 	"popri/trainer"
 )
 
@@ -46,8 +47,7 @@ func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []l
 		return 0, err
 	}
 	p.Model.Recompute = d.GradientCheckpointing
-	optimizer := lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Epsilon: d.AdamEps,
-		WeightDecay: d.WeightDecay, MaxNorm: d.MaxGradNorm})
+	optimizer := lm.NewOptimizer(params, preference.Optimizer(d))
 	each := (len(examples) + f.Batch - 1) / f.Batch
 	mean := 0.0
 	var order []int

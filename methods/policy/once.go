@@ -85,13 +85,16 @@ func (p *Policy) quoting(what string) (*sampling.Prompter, error) {
 		}
 		return p.Prompter.With(p.Prompter.Fitting(target.Texts(chosen))), nil
 	case "scored":
-		if p.round == 0 {
-			if once(p.Config) {
-				return p.quoting("relevant")
-			}
+		done, err := trainer.Latest(p.Dir) // the product's adapters may be earlier ones
+		switch {
+		case err != nil:
+			return nil, err
+		case done == 0 && once(p.Config):
+			return p.quoting("relevant")
+		case done == 0:
 			return p.Prompter, nil
 		}
-		quotes, err := p.bestScored()
+		quotes, err := p.bestScored(done)
 		if err != nil {
 			return nil, err
 		}
@@ -115,6 +118,6 @@ func (p *Policy) fromTarget(r *trainer.Round, c Candidates, _ *release.Release) 
 	if p.Config.Scoring.Objective == "witness" {
 		scores = p.target.Witness(c.Vectors)
 	}
-	r.Figures.Set("distance", math.Max(0, p.target.Distance(c.Vectors)))
+	r.Figures.Set(trainer.Distance, math.Max(0, p.target.Distance(c.Vectors)))
 	return noisy, scores, nil
 }

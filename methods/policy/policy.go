@@ -5,8 +5,11 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -31,7 +34,11 @@ const (
 	PromptsFile = "prompts.parquet"
 	ScoresFile  = "scores.parquet"
 	AdapterDir  = "adapter"
-	partsDir    = "samples"
+	// AdamW's moments after the round, of a method that keeps them.
+	OptimizerFile = "optimizer.safetensors"
+	// The state after the last update, of a round that is not done.
+	TrainingFile = "training.safetensors"
+	partsDir     = "samples"
 )
 
 // Policy is the model with its adapters.
@@ -99,35 +106,46 @@ func (p *Policy) Merged() (*lm.Model, error) {
 	return p.Adapter.Merge(p.Model, lm.Options{Weights: p.Model.Compute, Compute: p.Model.Compute, Sampling: true})
 }
 
-// Generate writes the round's candidates and embeds them.
-func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, err error) {
-	g, n := p.Config.Generate, strconv.Itoa(r.Number)
-	err = r.Stage("generate", func(s trainer.Stage) error {
-		prompter, err := p.quoting(g.Quote)
+// WithScores does what the rounds of all methods begin with: it writes candidates and asks for their scores. A stage of the
+// given name turns the answer into scores and gives both to use.
+func (p *Policy) WithScores(ctx context.Context, r *trainer.Round, stage string,
+	use func(c Candidates, scores []float64) error) error {
+	if err := p.Begin(ctx, r); err != nil {
+		return err
+	}
+	candidates, err := p.Generate(ctx, r)
+	if err != nil {
+		return err
+	}
+	answer, err := p.Ask(r, candidates)
+	if err != nil {
+		return err
+	}
+	return r.Stage(stage, func(trainer.Stage) error {
+		scores, err := p.Scores(r, candidates, answer)
 		if err != nil {
 			return err
 		}
-		if c.Prompts, err = prompter.Draw(rng.New(p.Config.Seed, "round", n, "prompts"), g.Prompts); err != nil {
+		return use(candidates, scores)
+	})
+}
+
+// Generate writes the round's candidates and embeds them.
+func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, err error) {
+	err = r.Stage("generate", func(s trainer.Stage) error {
+		if c.Prompts, err = p.prompts(r.Number); err != nil {
 			return err
 		}
 		if err := rows.Write(filepath.Join(r.Dir, PromptsFile), sampling.PromptRows(c.Prompts)); err != nil {
 			return err
 		}
-		model, err := p.Merged()
-		if err != nil {
-			return err
-		}
-		defer model.Free()
-		c.Rows, err = p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: c.Prompts, Samples: g.Samples,
-			Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
-			Seed:  rng.Seed(p.Config.Seed, "round", n, "generate"),
-			Label: "before round " + n}, filepath.Join(r.Dir, partsDir), filepath.Join(r.Dir, rundir.Samples), s.Progress)
+		c.Rows, err = p.sample(ctx, s, r.Number, c.Prompts, filepath.Join(r.Dir, partsDir), filepath.Join(r.Dir, rundir.Samples))
 		return err
 	})
 	if err != nil {
 		return c, err
 	}
-	if want := len(c.Prompts) * g.Samples; len(c.Rows) != want {
+	if want := len(c.Prompts) * p.Config.Generate.Samples; len(c.Rows) != want {
 		return c, fmt.Errorf("round %d: %s holds %d samples, the configuration makes %d", r.Number,
 			filepath.Join(r.Dir, rundir.Samples), len(c.Rows), want)
 	}
@@ -144,6 +162,29 @@ func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, 
 		return err
 	})
 	return c, err
+}
+
+// prompts draws the prompts of a round.
+func (p *Policy) prompts(round int) ([]sampling.Prompt, error) {
+	prompter, err := p.quoting(p.Config.Generate.Quote)
+	if err != nil {
+		return nil, err
+	}
+	return prompter.Draw(rng.New(p.Config.Seed, "round", strconv.Itoa(round), "prompts"), p.Config.Generate.Prompts)
+}
+
+// sample writes the samples of a round to file, in parts that survive a kill.
+func (p *Policy) sample(ctx context.Context, s trainer.Stage, round int, prompts []sampling.Prompt, parts,
+	file string) ([]sampling.Row, error) {
+	model, err := p.Merged()
+	if err != nil {
+		return nil, err
+	}
+	defer model.Free()
+	g, n := p.Config.Generate, strconv.Itoa(round)
+	return p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: g.Samples,
+		Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
+		Seed: rng.Seed(p.Config.Seed, "round", n, "generate"), Label: "before round " + n}, parts, file, s.Progress)
 }
 
 // Options say how clients score candidates.
@@ -262,5 +303,13 @@ func (p *Policy) Save(r *trainer.Round) error {
 		return err
 	}
 	p.round = r.Number
+	return nil
+}
+
+// Tidy implements trainer.Method: it removes the state of a training that is done.
+func (p *Policy) Tidy(round int) error {
+	if err := os.Remove(filepath.Join(rundir.Round(p.Dir, round), TrainingFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return nil
 }

@@ -24,8 +24,8 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 	if c.PublicTexts == 0 && c.Kept == 1 {
 		return p.write(ctx, s, file)
 	}
-	dir := rundir.Round(p.Dir, p.round)
-	written, err := p.write(ctx, s, filepath.Join(dir, writtenFile))
+	// Round 1 stands for the beginning, which has no folder.
+	written, err := p.write(ctx, s, filepath.Join(rundir.Round(p.Dir, max(1, p.round)), writtenFile))
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +80,11 @@ func (p *Policy) write(ctx context.Context, s trainer.Stage, file string) ([]sam
 	prompter, err := p.quoting(p.Config.Synthetic.Examples)
 	if err != nil {
 		return nil, err
+	}
+	if p.round == 0 && p.Config.Warmup.Steps > 0 { // the adapters with which round 1 began to write
+		if err := p.load(filepath.Join(rundir.Round(p.Dir, 1), warmupDir)); err != nil {
+			return nil, err
+		}
 	}
 	model, err := p.Merged()
 	if err != nil {

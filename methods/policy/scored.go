@@ -31,12 +31,12 @@ func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
 	return samples, scores, nil
 }
 
-// bestScored returns the samples of all rounds with the highest post-processed scores, a tenth of each round's, without
+// bestScored returns the samples of the finished rounds with the highest post-processed scores, a tenth of each round's, without
 // repetitions. Samples that did not end by themselves are left out, because a prompt should quote whole texts.
-func (p *Policy) bestScored() ([]string, error) {
+func (p *Policy) bestScored(done int) ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
-	for round := 1; round <= p.round; round++ {
+	for round := 1; round <= done; round++ {
 		samples, scores, err := p.scoredRound(round)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,8 @@ import (
 	"popri/configs"
 	"popri/method"
 	"popri/methods/target"
+	"popri/series"
+	"popri/trainer"
 )
 
 // Describe adds to a description what all methods that tune a language model say alike.
@@ -18,6 +20,18 @@ func Describe(d method.Description) method.Description {
 	d.Product, d.Untuned = Product, Untuned
 	return d
 }
+
+// Columns and plots of all methods that tune a language model.
+var (
+	Measured = []series.Series{
+		{Key: "fid", Name: "FID", Format: series.Number, Decimals: 4},
+		{Key: trainer.Distance, Name: "Distance of the means", Format: series.Number, Decimals: 4},
+		{Key: "mean_tokens", Name: "Tokens a text", Format: series.Number, Decimals: 1},
+	}
+	FrechetPlot = series.Plot{Title: "Distance to the clients' domain",
+		Note:  "Fréchet distance of the samples' embeddings; lower is nearer",
+		Lines: []series.Line{{Key: "fid", Name: "FID"}}}
+)
 
 // How pages describe the texts of a tuned model and of the untuned model.
 const (

@@ -5,13 +5,13 @@ package popri
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"popri/configs"
 	"popri/dpo"
 	"popri/method"
 	"popri/methods/policy"
 	"popri/preference"
-	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
 )
@@ -19,9 +19,7 @@ import (
 // Files of a round, beside the policy's.
 const (
 	pairsFile     = "pairs.parquet"
-	optimizerFile = "optimizer.safetensors"
 	referenceFile = "reference.safetensors" // log-probabilities of the round's pairs under the reference
-	trainingFile  = "training.safetensors"  // of a round that is not done: the state after the last update
 )
 
 // Description describes POPri.
@@ -37,23 +35,20 @@ var Description = policy.Describe(method.Description{
 })
 
 var figures = series.Set{
-	Columns: []series.Series{
+	Columns: slices.Concat([]series.Series{
 		{Key: "score/chosen", Name: "Score chosen", Format: series.Number, Decimals: 4},
 		{Key: "score/rejected", Name: "Score rejected", Format: series.Number, Decimals: 4},
 		{Key: "loss", Name: "DPO loss", Format: series.Number, Decimals: 4},
 		{Key: "rewards/margins", Name: "DPO margin", Format: series.Number, Decimals: 3},
 		{Key: "rewards/accuracies", Name: "DPO accuracy", Format: series.Percent, Decimals: 1},
 		{Key: "eval_rewards/accuracies", Name: "Held-out accuracy", Format: series.Percent, Decimals: 1},
-		{Key: "fid", Name: "FID", Format: series.Number, Decimals: 4},
-		{Key: "distance", Name: "Distance of the means", Format: series.Number, Decimals: 4},
-		{Key: "mean_tokens", Name: "Tokens a text", Format: series.Number, Decimals: 1},
+	}, policy.Measured, []series.Series{
 		{Key: "pairs", Name: "Pairs", Format: series.Count},
-	},
+	}),
 	Plots: []series.Plot{
 		{Title: "Score of the pairs", Note: "mean noised score of the chosen and the rejected samples",
 			Lines: []series.Line{{Key: "score/chosen", Name: "chosen"}, {Key: "score/rejected", Name: "rejected"}}},
-		{Title: "Distance to the clients' domain", Note: "Fréchet distance of the samples' embeddings; lower is nearer",
-			Lines: []series.Line{{Key: "fid", Name: "FID"}}},
+		policy.FrechetPlot,
 		{Title: "Preference accuracy", Note: "share of pairs whose chosen side the tuned model prefers", Percent: true,
 			Lines: []series.Line{{Key: "rewards/accuracies", Name: "accuracy"}}},
 		{Title: "DPO loss", Note: "mean over the round; ln 2 ≈ 0.693 is no preference",
@@ -83,24 +78,9 @@ func (m *Method) Restore(round int) error {
 
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
-	if err := m.Begin(ctx, r); err != nil {
-		return err
-	}
-	candidates, err := m.Generate(ctx, r)
-	if err != nil {
-		return err
-	}
-	answer, err := m.Ask(r, candidates)
-	if err != nil {
-		return err
-	}
 	var pairs []dpo.Pair
-	err = r.Stage("pairs", func(trainer.Stage) error {
-		scores, err := m.Scores(r, candidates, answer)
-		if err != nil {
-			return err
-		}
-		pairs, err = m.pairs(r, candidates, scores)
+	err := m.WithScores(ctx, r, "pairs", func(c policy.Candidates, scores []float64) (err error) {
+		pairs, err = m.pairs(r, c, scores)
 		return err
 	})
 	if err != nil {
@@ -112,8 +92,8 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err := m.Save(r); err != nil {
 		return err
 	}
-	return m.dpo.Save(filepath.Join(r.Dir, optimizerFile))
+	if err := m.dpo.Save(filepath.Join(r.Dir, policy.OptimizerFile)); err != nil {
+		return err
+	}
+	return m.End(ctx, r)
 }
-
-// Tidy implements trainer.Method.
-func (m *Method) Tidy(round int) error { return removeTraining(rundir.Round(m.Dir, round)) }

@@ -3,10 +3,7 @@ package popri
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -14,6 +11,7 @@ import (
 	"popri/dpo"
 	"popri/internal/rng"
 	"popri/internal/rows"
+	"popri/methods/policy"
 	"popri/metrics"
 	"popri/preference"
 	"popri/rundir"
@@ -53,7 +51,7 @@ func (m *Method) restoreDPO(round int) error {
 	if round == 0 {
 		return nil
 	}
-	return m.dpo.Restore(filepath.Join(rundir.Round(m.Dir, round), optimizerFile))
+	return m.dpo.Restore(filepath.Join(rundir.Round(m.Dir, round), policy.OptimizerFile))
 }
 
 // tune does the round's DPO steps, with a checkpoint after each.
@@ -70,7 +68,7 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 		return err
 	}
 	f := preference.NewFit(c, m.dpo, train, held, stream...)
-	f.Checkpoint, f.Key = filepath.Join(r.Dir, trainingFile), fmt.Sprintf("round %d", r.Number)
+	f.Checkpoint, f.Key = filepath.Join(r.Dir, policy.TrainingFile), fmt.Sprintf("round %d", r.Number)
 	if !c.DPO.CarryOptimizer {
 		m.dpo.ResetOptimizer()
 	}
@@ -183,12 +181,4 @@ func (m *Method) judge(ctx context.Context, r *trainer.Round) (float64, error) {
 		return 0, err
 	}
 	return samples.Distance(m.Reference)
-}
-
-// removeTraining removes the state of a round's unfinished training.
-func removeTraining(dir string) error {
-	if err := os.Remove(filepath.Join(dir, trainingFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

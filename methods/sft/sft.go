@@ -30,19 +30,17 @@ var Description = policy.Describe(method.Description{
 })
 
 var figures = series.Set{
-	Columns: []series.Series{
+	Columns: slices.Concat([]series.Series{
 		{Key: "score/chosen", Name: "Score trained on", Format: series.Number, Decimals: 4},
 		{Key: "score/mean", Name: "Score of all", Format: series.Number, Decimals: 4},
 		{Key: "loss", Name: "Loss", Format: series.Number, Decimals: 4},
-		{Key: "fid", Name: "FID", Format: series.Number, Decimals: 4},
-		{Key: "mean_tokens", Name: "Tokens a text", Format: series.Number, Decimals: 1},
+	}, policy.Measured, []series.Series{
 		{Key: "chosen", Name: "Trained on", Format: series.Count},
-	},
+	}),
 	Plots: []series.Plot{
 		{Title: "Score of the samples", Note: "mean noised score of the samples that are trained on, and of all",
 			Lines: []series.Line{{Key: "score/chosen", Name: "trained on"}, {Key: "score/mean", Name: "all"}}},
-		{Title: "Distance to the clients' domain", Note: "Fréchet distance of the samples' embeddings; lower is nearer",
-			Lines: []series.Line{{Key: "fid", Name: "FID"}}},
+		policy.FrechetPlot,
 		{Title: "Loss", Note: "next-token loss in nats, mean over the round's updates",
 			Lines: []series.Line{{Key: "loss", Name: "loss"}}},
 	},
@@ -54,39 +52,25 @@ type Method struct{ policy.Policy }
 // New makes the method.
 func New(e method.Env) (trainer.Method, error) { return &Method{policy.Policy{Env: e}}, nil }
 
-// Tidy implements trainer.Method: a round leaves nothing to remove.
-func (m *Method) Tidy(int) error { return nil }
-
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
-	if err := m.Begin(ctx, r); err != nil {
-		return err
-	}
-	candidates, err := m.Generate(ctx, r)
-	if err != nil {
-		return err
-	}
-	answer, err := m.Ask(r, candidates)
-	if err != nil {
-		return err
-	}
-	var chosen []int
-	err = r.Stage("choose", func(trainer.Stage) error {
-		scores, err := m.Scores(r, candidates, answer)
-		if err != nil {
-			return err
-		}
-		chosen, err = m.choose(r, candidates, scores)
+	var texts []lm.Row
+	err := m.WithScores(ctx, r, "choose", func(c policy.Candidates, scores []float64) error {
+		chosen, err := m.choose(r, c, scores)
+		texts = examples(c, chosen)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = r.Stage("sft", func(s trainer.Stage) error { return m.tune(ctx, r, s, examples(candidates, chosen)) })
+	err = r.Stage("sft", func(s trainer.Stage) error { return m.tune(ctx, r, s, texts) })
 	if err != nil {
 		return err
 	}
-	return m.Save(r)
+	if err := m.Save(r); err != nil {
+		return err
+	}
+	return m.End(ctx, r)
 }
 
 type chosenRow struct {
@@ -137,9 +121,7 @@ func best(c policy.Candidates, scores []float64, share float64) []int {
 func examples(c policy.Candidates, chosen []int) []lm.Row {
 	out := make([]lm.Row, len(chosen))
 	for n, i := range chosen {
-		prompt, sample := c.Prompts[c.Rows[i].Prompt].IDs, c.Rows[i].IDs
-		ignored := slices.Repeat([]int32{lm.Ignore}, len(prompt))
-		out[n] = lm.Row{Tokens: slices.Concat(prompt, sample), Labels: slices.Concat(ignored, sample)}
+		out[n] = lm.NewRow(c.Prompts[c.Rows[i].Prompt].IDs, c.Rows[i].IDs)
 	}
 	return out
 }

@@ -48,6 +48,9 @@ type Pool struct {
 	Texts   []datasets.Text
 	Vectors embedding.Matrix
 	Centre  []float64 // μ
+
+	key  string  // hash of the centre
+	unit float64 // the mean of 1/‖m − μ‖; 0 until it is measured
 }
 
 // Embed embeds the run's public texts: those that the generator was trained on. Vectors of an encoder with weights of its
@@ -68,6 +71,7 @@ func Embed(e method.Env) (_ *Pool, err error) {
 		return nil, err
 	}
 	p.Centre = mean(p.Vectors)
+	p.key = hash(p.Centre)
 	return p, nil
 }
 
@@ -84,7 +88,7 @@ type Target struct {
 func Ask(e method.Env, r *trainer.Round, p *Pool) (*Target, error) {
 	o := options(e.Config)
 	o.Centre = p.Centre
-	asked, err := scoring.NewMean(p.Vectors.Dim, o, hash(p.Centre)+" "+embedding.Key(e.Encoder))
+	asked, err := scoring.NewMean(p.Vectors.Dim, o, p.key+" "+embedding.Key(e.Encoder))
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +114,13 @@ func Again(e method.Env, p *Pool) (*Target, error) {
 
 // read turns a release into an estimate of the clients' mean.
 func (p *Pool) read(answer *release.Release, bound float64, clientTexts int) (*Target, error) {
-	gain, err := p.gain(clientTexts)
-	if err != nil {
-		return nil, err
+	if p.unit == 0 { // once for all rounds
+		var err error
+		if p.unit, err = p.gain(clientTexts); err != nil {
+			return nil, err
+		}
 	}
-	unit := bound * float64(answer.Clients) * gain
+	unit := bound * float64(answer.Clients) * p.unit
 	t := &Target{Pool: p, Mean: make([]float64, p.Vectors.Dim), Noise: answer.NoiseStd() / unit}
 	for j, v := range answer.Sum[:p.Vectors.Dim] {
 		t.Mean[j] = v / unit

@@ -1,0 +1,185 @@
+package grpo
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"popri/internal/rng"
+	"popri/internal/rows"
+	"popri/lm"
+	"popri/method"
+	"popri/methods/policy"
+	"popri/optim"
+	"popri/preference"
+	"popri/rundir"
+	"popri/series"
+	"popri/trainer"
+)
+
+// Description describes the method.
+var Description = policy.Describe(method.Description{
+	Name:   "grpo",
+	Title:  "GRPO",
+	New:    New,
+	Series: figures,
+})
+
+var figures = series.Set{
+	Columns: slices.Concat([]series.Series{
+		{Key: "reward", Name: "Reward", Format: series.Number, Decimals: 4},
+		{Key: "reward_std", Name: "Reward deviation", Format: series.Number, Decimals: 4},
+		{Key: "kl", Name: "KL", Format: series.Number, Decimals: 4},
+		{Key: "clip_ratio/region_mean", Name: "Clipped", Format: series.Percent, Decimals: 2},
+		{Key: "entropy", Name: "Entropy", Format: series.Number, Decimals: 3},
+	}, policy.Measured, []series.Series{
+		{Key: "trained_on", Name: "Trained on", Format: series.Count},
+	}),
+	Plots: []series.Plot{
+		{Title: "Distance of the means", Note: "released distance of the samples from the clients' mean embedding; lower is nearer",
+			Lines: []series.Line{{Key: trainer.Distance, Name: "distance"}}},
+		policy.FrechetPlot,
+		{Title: "Entropy", Note: "of the next token, in nats; a fall means less varied text",
+			Lines: []series.Line{{Key: "entropy", Name: "entropy"}}},
+	},
+}
+
+// defaultMicro is the number of samples of a forward pass where the configuration states none.
+const defaultMicro = 20
+
+// Method runs the method.
+type Method struct {
+	policy.Policy
+	learner  *learner
+	schedule optim.Schedule
+}
+
+// New makes the method.
+func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.Policy{Env: e}}, nil }
+
+// updates is the number of updates of a round.
+func (m *Method) updates() int {
+	g := m.Config.GRPO
+	return g.NumIterations * ((m.Config.Generate.Prompts + g.BatchPrompts - 1) / g.BatchPrompts)
+}
+
+// newSchedule makes the schedule of learning rates over so many updates.
+func (m *Method) newSchedule(updates int) (optim.Schedule, error) {
+	d := m.Config.DPO
+	d.LearningRate = m.Config.GRPO.LearningRate
+	s := preference.Schedule(d, updates)
+	return s, s.Check()
+}
+
+// Restore implements trainer.Method.
+func (m *Method) Restore(round int) error {
+	if err := m.Policy.Restore(round); err != nil {
+		return err
+	}
+	params, err := m.Adapter.Trainable()
+	if err != nil {
+		return err
+	}
+	g, updates := m.Config.GRPO, m.updates()
+	if m.Config.DPO.CarrySchedule {
+		updates *= m.Config.Trainer.Rounds
+	}
+	if m.schedule, err = m.newSchedule(updates); err != nil {
+		return err
+	}
+	m.Model.Recompute = m.Config.DPO.GradientCheckpointing
+	m.learner = &learner{model: m.Model, adapter: m.Adapter,
+		opt: lm.NewOptimizer(params, preference.Optimizer(m.Config.DPO)),
+		options: options{loss: Loss{Epsilon: g.Epsilon, EpsilonHigh: cmp.Or(g.EpsilonHigh, g.Epsilon), Beta: g.Beta},
+			lossType: g.LossType, bestOfN: g.BestOfN, longest: m.Config.Generate.MaxNewTokens,
+			micro: cmp.Or(g.MicroSamples, defaultMicro)}}
+	if round == 0 {
+		return nil
+	}
+	m.learner.done, err = m.learner.opt.Load(filepath.Join(rundir.Round(m.Dir, round), policy.OptimizerFile))
+	return err
+}
+
+// Round implements trainer.Method.
+func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+	var list []group
+	err := m.WithScores(ctx, r, "advantages", func(c policy.Candidates, scores []float64) error {
+		g := m.Config.GRPO
+		list = groups(c, scores, m.Config.Generate.Samples, g.SamplesUsed, g.ScaleRewards)
+		return m.check(r, list)
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.Stage("grpo", func(s trainer.Stage) error { return m.tune(ctx, r, s, list) }); err != nil {
+		return err
+	}
+	if err := m.Save(r); err != nil {
+		return err
+	}
+	if err := m.learner.opt.Save(filepath.Join(r.Dir, policy.OptimizerFile), m.learner.done); err != nil {
+		return err
+	}
+	return m.End(ctx, r)
+}
+
+// check refuses samples that the model cannot take, and keeps the figures of the groups.
+func (m *Method) check(r *trainer.Round, list []group) error {
+	n, trained := float64(len(list)), 0
+	for _, g := range list {
+		r.Figures.Add("reward", g.reward/n)
+		r.Figures.Add("reward_std", g.deviation/n)
+		trained += len(g.samples)
+		for _, x := range g.samples {
+			if err := m.Model.CheckTokens(append(g.prompt[:len(g.prompt):len(g.prompt)], x.tokens...)); err != nil {
+				return err
+			}
+		}
+	}
+	r.Figures.Set("trained_on", float64(trained))
+	return nil
+}
+
+// tune does the round's updates.
+func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage, list []group) (err error) {
+	c, stream := m.Config, []string{"round", strconv.Itoa(r.Number), "grpo"}
+	if !c.DPO.CarryOptimizer {
+		m.learner.opt.Reset()
+	}
+	if !c.DPO.CarrySchedule {
+		if m.schedule, err = m.newSchedule(m.updates()); err != nil {
+			return err
+		}
+		m.learner.done.Position = 0
+	}
+	f := &fit{learner: m.learner, groups: list, schedule: m.schedule, iterations: c.GRPO.NumIterations, batch: c.GRPO.BatchPrompts,
+		order: func(iteration int) []int {
+			return rng.New(c.Seed, append(stream[:3:3], strconv.Itoa(iteration))...).Perm(len(list))
+		},
+		checkpoint: filepath.Join(r.Dir, policy.TrainingFile),
+		onStep: func(step Metrics, done, total int) {
+			r.Log("grpo_step", step)
+			stage.Progress(done, total)
+		}}
+	steps, err := f.run(ctx)
+	if err != nil {
+		return err
+	}
+	r.Figures.Set("steps", float64(len(steps)))
+	for _, s := range steps {
+		n := float64(len(steps))
+		for key, v := range map[string]float64{"loss": s.Loss, "entropy": s.Entropy, "grad_norm": s.GradNorm,
+			"clip_ratio/region_mean": s.Clip} {
+			r.Figures.Add(key, v/n)
+		}
+		if c.GRPO.Beta > 0 {
+			r.Figures.Add("kl", s.KL/n)
+		}
+		if c.GRPO.BestOfN > 0 {
+			r.Figures.Add("best_of_n_loss", s.BestOfN/n)
+		}
+	}
+	return rows.WriteLines(filepath.Join(r.Dir, preference.StepsFile), steps)
+}

@@ -1,0 +1,111 @@
+package grpo_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/configs"
+	"popri/experiment"
+	"popri/internal/testworld"
+	"popri/methods/grpo"
+	"popri/preference"
+	"popri/rundir"
+	"popri/series"
+	"popri/trainer"
+)
+
+func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
+
+// run trains with a changed configuration and returns the rounds' figures and all updates.
+func run(t *testing.T, change func(c *configs.Config)) (rounds []series.Round, steps []grpo.Metrics) {
+	t.Helper()
+	w, err := testworld.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, dir := w.Config, t.TempDir()
+	c.Method, c.GRPO.BatchPrompts, c.GRPO.LearningRate = grpo.Description.Name, 4, 2e-2
+	change(&c)
+	s, err := experiment.Open(t.Context(), experiment.Options{Config: c, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if rounds, err = trainer.ReadMetrics(dir); err != nil || len(rounds) != c.Trainer.Rounds {
+		t.Fatal(err, len(rounds))
+	}
+	for _, r := range rounds {
+		b, err := os.ReadFile(filepath.Join(rundir.Round(dir, r.Number), preference.StepsFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			var m grpo.Metrics
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatal(err)
+			}
+			steps = append(steps, m)
+		}
+	}
+	return rounds, steps
+}
+
+// TestLearns: with the clients asked once, the samples' distance from them falls.
+func TestLearns(t *testing.T) {
+	rounds, steps := run(t, func(c *configs.Config) {
+		c.Scoring.Release, c.Trainer.Rounds, c.GRPO.LearningRate = "once", 6, 1e-2
+		c.Generate.Samples, c.Generate.Prompts, c.GRPO.BatchPrompts = 8, 16, 8
+	})
+	first, last := rounds[0].Values, rounds[5].Values
+	if !(last["reward"] > first["reward"]) || !(last["distance"] < 0.9*first["distance"]) {
+		t.Errorf("the reward went from %g to %g, the distance from %g to %g", first["reward"], last["reward"], first["distance"],
+			last["distance"])
+	}
+	if len(steps) != 12 || steps[11].Step != 12 || steps[0].Clip != 0 || steps[1].NumTokens <= steps[0].NumTokens {
+		t.Errorf("%d updates: %+v", len(steps), steps)
+	}
+}
+
+// TestReleases: the method works with every way to ask.
+func TestReleases(t *testing.T) {
+	for _, release := range configs.Choices("scoring.release") {
+		rounds, _ := run(t, func(c *configs.Config) { c.Scoring.Release = release })
+		for _, r := range rounds {
+			if v := r.Values; v["trained_on"] != 48 || !(v["reward_std"] > 0) || v["steps"] != 3 {
+				t.Errorf("%s: round %d: %v", release, r.Number, v)
+			}
+		}
+	}
+}
+
+// TestOptions: each option does what it says.
+func TestOptions(t *testing.T) {
+	rounds, steps := run(t, func(c *configs.Config) {
+		c.GRPO.NumIterations, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 4, 0.1, 1, 1
+		c.GRPO.Epsilon, c.GRPO.MicroSamples, c.GRPO.LossType = 0.05, 3, "grpo"
+	})
+	for _, r := range rounds {
+		if v := r.Values; v["trained_on"] != 24 || v["steps"] != 12 || !(v["kl"] > 0) || !(v["clip_ratio/region_mean"] > 0) {
+			t.Errorf("round %d: %v", r.Number, v)
+		}
+	}
+	if a, b := steps[0].BestOfN, steps[11].BestOfN; !(b < a) {
+		t.Errorf("the best samples' loss went from %g to %g", a, b)
+	}
+	if first, last := steps[0], steps[len(steps)-1]; first.KL > 1e-6 || first.Clip != 0 || last.KL <= first.KL {
+		t.Errorf("the first update, of equal policies: %+v; the last one: %+v", first, last)
+	}
+	// A single update a round needs no log-probabilities of the old policy.
+	_, steps = run(t, func(c *configs.Config) { c.GRPO.BatchPrompts = 100 })
+	for _, m := range steps {
+		if len(steps) != 2 || m.Clip != 0 || m.Epoch != 1 {
+			t.Errorf("%d updates: %+v", len(steps), m)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package policy
+
+import (
+	"context"
+	"path/filepath"
+
+	"popri/sampling"
+	"popri/trainer"
+)
+
+// afterFile has samples of the last round's adapters, which measure them for trainer.select=distance.
+const afterFile = "after.parquet"
+
+// End ends a round whose adapters are saved. For trainer.select=distance, it measures those of the last round: on the
+// samples that one more round would begin with, as many as in every other round, so that all distances have the same bias.
+func (p *Policy) End(ctx context.Context, r *trainer.Round) error {
+	if p.Config.Trainer.Select != "distance" || r.Number != p.Config.Trainer.Rounds {
+		return nil
+	}
+	return r.Stage("measure", func(s trainer.Stage) error {
+		prompts, err := p.prompts(r.Number + 1)
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(r.Dir, afterFile)
+		drawn, err := p.sample(ctx, s, r.Number+1, prompts, sampling.PartsOf(file), file)
+		if err != nil {
+			return err
+		}
+		vectors, err := p.Encoder.Encode(Candidates{Rows: drawn}.Texts())
+		if err != nil {
+			return err
+		}
+		r.Figures.Set(trainer.DistanceAfter, p.target.Distance(vectors))
+		return nil
+	})
+}
