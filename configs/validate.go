@@ -30,6 +30,7 @@ var (
 	separators  = []string{"empty_line", "line_end"}
 	endings     = []string{"stopped", "always"}
 	duplicates  = []string{"skip", "index", "published"}
+	features    = []string{"mean", "fourier", "histogram", "moments"}
 
 	methods = []string{"popri", "private_evolution", "private_evolution_sft", "public_selection"}
 
@@ -108,6 +109,11 @@ func (c Config) check(v *validator) error {
 	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)
 	v.above("scoring.clip_norm", c.Scoring.ClipNorm, 0, 1e6)
 	v.oneOf("scoring.release", c.Scoring.Release, releases)
+	v.oneOf("scoring.features", c.Scoring.Features, features)
+	if s := c.Scoring.FeatureShare; !(s > 0 && s < 1) {
+		v.add("scoring.feature_share", "is %v, must be above 0 and below 1", s)
+	}
+	v.count("scoring.feature_count", c.Scoring.FeatureCount, 2, 1<<16)
 	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
 	v.oneOf("scoring.objective", c.Scoring.Objective, objectives)
 	v.count("scoring.client_texts", c.Scoring.ClientTexts, 1, maxCount)
@@ -262,6 +268,9 @@ func (v *validator) once(c Config) {
 	}
 	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known before " +
 		"the first round"
+	if f := c.Scoring.Features; f != "mean" && slices.Contains(features, f) && c.Method != "public_selection" {
+		v.add("scoring.features", "is %q, which needs scoring.release \"once\": features are asked for beside the mean embedding", f)
+	}
 	if c.Generate.Quote == "relevant" {
 		v.add("generate.quote", "is \"relevant\", which %s", reason)
 	}

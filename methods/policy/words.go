@@ -13,7 +13,7 @@ import (
 
 // Describe adds to a description what all methods that tune a language model say alike.
 func Describe(d method.Description) method.Description {
-	d.Query, d.Releases = Query, Releases
+	d.Query, d.Releases, d.NeedsTexts = Query, Releases, NeedsTexts
 	d.Work, d.Denoise, d.Notes = Work, Denoise, Notes
 	d.Product, d.Untuned = Product, Untuned
 	return d
@@ -47,8 +47,8 @@ func Notes(c configs.Config) []string {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	switch {
 	case once(c):
-		note("The clients were asked once, for their mean embedding. Every score of a sample and of a public text follows from " +
-			"that release and costs no privacy.")
+		note("The clients were asked once, for %s. Every score of a sample and of a public text follows from that release and "+
+			"costs no privacy.", target.Asked(c))
 	case compact(c):
 		note("Clients sent their scores in as few numbers as the scores have dimensions.")
 	case c.Scoring.Denoise == "project":
@@ -81,8 +81,9 @@ func traffic(c configs.Config) string {
 	amount := func(sent, received int) string {
 		return humanize.IBytes(uint64(up*sent)) + " and " + humanize.IBytes(uint64(down*received))
 	}
+	sent, received := target.Sizes(c, dim)
 	amounts := map[string]string{"rounds": amount(rounds*samples, rounds*samples*dim),
-		"compact": amount(rounds*rank, rounds*rank*dim), "once": amount(dim+target.Checks, dim)}
+		"compact": amount(rounds*rank, rounds*rank*dim), "once": amount(sent, received)}
 	var others []string
 	for _, name := range configs.Choices("scoring.release") {
 		if name != c.Scoring.Release {

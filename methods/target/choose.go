@@ -45,13 +45,13 @@ type Selection struct {
 	Chosen []Chosen // the most relevant first
 	// Effective is the effective number of texts, 1/Σ weight².
 	Effective float64
-	// Distance is that of the weighted mean embedding from the clients'.
+	// Distance is that of the weighted mean of the texts' points from the clients'; without features, of the mean embeddings.
 	Distance float64
 }
 
 // Choose selects and weights public texts as the configuration says, and draws rows by weight.
 func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, error) {
-	scores := t.Scores(t.Vectors)
+	scores := t.Scores(t.Points)
 	var levels []scoring.Level
 	if c.Documents {
 		levels = Levels(t.Texts)
@@ -82,11 +82,11 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 
 // weigh weights candidates, of which the most relevant are first.
 func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Weighting, error) {
-	vectors := embedding.NewMatrix(len(candidates), t.Vectors.Dim)
+	points := embedding.NewMatrix(len(candidates), t.Points.Dim)
 	prior := make([]float64, len(candidates))
-	wanted := make([]float64, t.Vectors.Dim)
+	wanted := make([]float64, t.Points.Dim)
 	for n, i := range candidates {
-		copy(vectors.Row(n), t.Vectors.Row(i))
+		copy(points.Row(n), t.Points.Row(i))
 		prior[n] = 1
 		if n < c.Head {
 			prior[n] = c.HeadWeight
@@ -96,14 +96,14 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 		wanted[j] = t.Centre[j] + t.Mean[j]
 	}
 	if c.Weights == "prior" {
-		return scoring.Weigh(vectors, prior, wanted)
+		return scoring.Weigh(points, prior, wanted)
 	}
-	unmatched, err := scoring.Weigh(vectors, prior, wanted)
+	unmatched, err := scoring.Weigh(points, prior, wanted)
 	if err != nil {
 		return unmatched, err
 	}
 	radius := max(t.Noise, leastNoise) * math.Sqrt(float64(len(wanted)))
-	w, err := scoring.Match(vectors, prior, wanted, radius, min(float64(c.Effective), float64(len(candidates))))
+	w, err := scoring.Match(points, prior, wanted, radius, min(float64(c.Effective), float64(len(candidates))))
 	if err == nil && unmatched.Distance > tooFar*radius && w.Distance > (1-leastGain)*unmatched.Distance {
 		return w, fault.Userf("public_selection: no weights on the %d most relevant public texts bring their mean embedding "+
 			"nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. Public text lacks what "+
