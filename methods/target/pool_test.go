@@ -18,6 +18,12 @@ import (
 
 const dim = 5
 
+// noEncoder identifies an encoder whose vectors the tests make up.
+type noEncoder struct{ embedding.Encoder }
+
+func (noEncoder) Name() string { return "made up" }
+func (noEncoder) Dim() int     { return dim }
+
 // twoLobes are texts at ±1 along a direction, or at 0: the means of both kinds are alike, the distributions are not.
 func twoLobes(random *rand.Rand, n int, lobes func(i int) bool) embedding.Matrix {
 	m := embedding.NewMatrix(n, dim)
@@ -61,7 +67,7 @@ func TestFeaturesTellWhatTheMeanDoesNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := p.query(c, "encoder")
+		q, err := p.Query(c, noEncoder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +186,7 @@ func TestKeysTellFeatures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, err := p.query(c, "encoder")
+			q, err := p.Query(c, noEncoder{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -103,7 +103,7 @@ type Target struct {
 
 // Ask asks the clients, in round 1; in a later round it reads the release of round 1.
 func Ask(e method.Env, r *trainer.Round, p *Pool) (*Target, error) {
-	asked, err := p.query(e.Config, embedding.Key(e.Encoder))
+	asked, err := p.Query(e.Config, e.Encoder)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +114,9 @@ func Ask(e method.Env, r *trainer.Round, p *Pool) (*Target, error) {
 	return p.Read(answer), nil
 }
 
-// query is the question to the clients; encoder identifies the encoder.
-func (p *Pool) query(c configs.Config, encoder string) (query.Query, error) {
+// Query is the question to the clients, whose texts the encoder embeds.
+func (p *Pool) Query(c configs.Config, e embedding.Encoder) (query.Query, error) {
+	encoder := embedding.Key(e)
 	mean := p.Centre[:p.Vectors.Dim]
 	if p.features == nil {
 		o := options(c)
