@@ -12,7 +12,7 @@ var (
 	dtypes      = []string{"auto", "float32", "bfloat16"}
 	devices     = []string{"auto", "cpu", "cuda"}
 	normalizers = []string{"none", "standardize"}
-	denoisers   = []string{"none", "project"}
+	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
 	losses      = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "sft"}
@@ -261,9 +261,13 @@ func (v *validator) preference(c Config) {
 	v.above("dpo.adam_eps", d.AdamEps, 0, 1)
 }
 
-// once checks the settings that need an answer before the first round.
+// once checks the settings that depend on how often clients are asked.
 func (v *validator) once(c Config) {
 	if c.Scoring.Release == "once" {
+		if c.Scoring.Denoise == "pool" {
+			v.add("scoring.denoise", "is \"pool\", which needs scoring.release \"rounds\" or \"compact\": one release has no others "+
+				"to be pooled with")
+		}
 		return
 	}
 	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known before " +

@@ -1,12 +1,10 @@
 package scoring
 
 import (
-	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
 
 	"popri/embedding"
 )
@@ -39,18 +37,15 @@ func newMoments(public embedding.Matrix, p int) (secondMoments, error) {
 	covariance := make([]float64, dim*dim)
 	x := general(public.Rows, dim, centred)
 	blas64.Gemm(blas.Trans, blas.NoTrans, 1/float64(public.Rows), x, x, 0, general(dim, dim, covariance))
-	var eigen mat.EigenSym
-	if !eigen.Factorize(mat.NewSymDense(dim, covariance), true) {
-		return secondMoments{}, errors.New("scoring: the public texts' covariance has no eigenvectors")
+	b, err := eigenbasis(covariance, dim)
+	if err != nil {
+		return secondMoments{}, err
 	}
-	var vectors mat.Dense
-	eigen.VectorsTo(&vectors)
-	// Directions beyond the number of dimensions are zeros.
+	// Directions beyond those in which the texts differ are zeros.
 	m := secondMoments{directions: make([]float64, p*dim), offsets: make([]float64, p)}
-	for a := range min(p, dim) {
-		e := m.directions[a*dim : (a+1)*dim]
-		mat.Col(e, dim-1-a, &vectors) // the largest eigenvalue is the last
-		m.offsets[a] = dot(e, mean)
+	for a := range min(p, len(b.vectors)) {
+		copy(m.directions[a*dim:], b.vectors[a])
+		m.offsets[a] = dot(b.vectors[a], mean)
 	}
 	m.key = keyOf(MomentFeatures, m.directions, m.offsets)
 	return m, nil

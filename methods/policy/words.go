@@ -35,7 +35,7 @@ func Denoise(c configs.Config) string {
 	switch {
 	case once(c):
 		return ""
-	case compact(c):
+	case compact(c) && c.Scoring.Denoise != "pool":
 		return "project"
 	}
 	return c.Scoring.Denoise
@@ -54,6 +54,10 @@ func Notes(c configs.Config) []string {
 	case c.Scoring.Denoise == "project":
 		note("After its release, each sum was projected onto the space in which the true sum lies, which takes noise out. The " +
 			"projection uses the released sum and the samples only, so it costs no privacy.")
+	}
+	if !once(c) && c.Scoring.Denoise == "pool" {
+		note("The scores of a round use its release and all earlier ones, weighted by their noise: together they tell the " +
+			"clients' mean embedding better than one of them. They are charged already, so it costs no privacy.")
 	}
 	if c.Scoring.Objective == "witness" {
 		note("Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is computed " +
