@@ -84,3 +84,43 @@ embedded default only.`,
 		"σ in units of the clip norm; separate several by commas")
 	return cmd
 }
+
+func (a *app) benchPooling() *cobra.Command {
+	var flags configFlags
+	var o experiment.PoolingOptions
+	cmd := &cobra.Command{
+		Use:   "pooling",
+		Short: "Measure how many pairs survive the noise with and without pooled releases",
+		Long: `Simulates the releases of a run, with public texts in place of samples, and measures for which share of the prompts the
+noised scores give the same pair as the scores without noise: with each release projected (scoring.denoise=project) and with
+all releases so far pooled (pool). The mean of three draws. It reads clients' texts without noise, so it accepts the embedded
+default only.`,
+		Example: "  popri bench pooling --preset demo-rounds --noise-multiplier 1.71,9.01 --rounds 8",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := flags.load()
+			if err != nil {
+				return err
+			}
+			q, err := experiment.JudgePooling(c, o)
+			if err != nil {
+				return err
+			}
+			return a.emit(q, func(w io.Writer) {
+				fmt.Fprintf(w, "encoder\t%s\n\nnoise multiplier\tround\tsame pair: projected\tpooled\n", q.Encoder)
+				for _, r := range q.Rounds {
+					for i := range r.Pooled {
+						fmt.Fprintf(w, "%g\t%d\t%.2f\t%.2f\n", r.Sigma, i+1, r.Projected[i], r.Pooled[i])
+					}
+				}
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().Float64SliceVar(&o.Sigmas, "noise-multiplier", []float64{1.71, 9.01},
+		"σ of each release in units of the clip norm; separate several by commas")
+	cmd.Flags().IntVar(&o.Rounds, "rounds", 8, "releases")
+	cmd.Flags().Float64Var(&o.InDomain, "in-domain", 0,
+		"share of the last round's samples that are public texts of the clients' folders; it grows from 0")
+	return cmd
+}

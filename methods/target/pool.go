@@ -98,18 +98,16 @@ func (p *Pool) join(vectors, values embedding.Matrix) embedding.Matrix {
 	return out
 }
 
-// gainGroups is the number of groups of public texts that stand for clients.
+// gainGroups is the largest number of groups of public texts that stand for clients.
 const gainGroups = 2048
 
 // gain returns the mean of 1/‖m − centre‖ over the means m of groups of each successive rows.
 func gain(rows embedding.Matrix, centre []float64, each int) (float64, error) {
-	each = min(each, rows.Rows)
-	groups := min(gainGroups, rows.Rows/max(1, each))
+	starts, size := scoring.Groups(rows.Rows, each, gainGroups)
 	sum, counted := 0.0, 0
 	m := make([]float64, rows.Dim)
-	for i := range groups {
-		at := i * (rows.Rows - each + 1) / groups
-		query.MeanRow(m, rows.Slice(at, at+each))
+	for _, at := range starts {
+		query.MeanRow(m, rows.Slice(at, at+size))
 		square := 0.0
 		for j, v := range m {
 			square += (v - centre[j]) * (v - centre[j])
