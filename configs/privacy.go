@@ -26,7 +26,8 @@ type Scoring struct {
 	// Features are asked for beside the mean embedding under release "once", in the same vector and for the same charge:
 	// "fourier", random Fourier features of the Gaussian kernel; "histogram", the shares of clusters of the public texts;
 	// "moments", second moments along the leading principal directions of the public texts. They are chosen from public
-	// texts alone. Default "mean", none: none of them told the embedded default's domain better.
+	// texts alone. Default "mean", none: on the embedded default, none told public texts of the clients' domain better by
+	// more than 0.005 in AUC.
 	Features string `yaml:"features"`
 	// FeatureShare is the share of the squared norm bound that the features get; the mean embedding gets the rest, and the
 	// noise in it grows in proportion to 1/√(1−share). Default 0.3; above 0 and below 1.
