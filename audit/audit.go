@@ -250,7 +250,7 @@ func (r *Report) releases() error {
 
 // consequence reports whether a file of a round is computed from the round's release.
 func consequence(name string) bool {
-	return slices.Contains([]string{"pairs.parquet", "adapter", "selection.parquet", "metrics.json"}, name)
+	return slices.Contains([]string{"pairs.parquet", "adapter", "selection.parquet", "pooled.safetensors", "metrics.json"}, name)
 }
 
 // compare compares a release with its charge.

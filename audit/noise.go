@@ -143,11 +143,11 @@ type spanned interface {
 // impossible.
 func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) (n NoiseTest, why string, err error) {
 	found := f.release
-	if mean, ok, err := scoring.AskMean(found.Query, found.Bound, len(found.Sum), found.Key); err != nil {
+	if checked, ok, err := scoring.CheckedOf(found.Query, len(found.Sum)); err != nil {
 		r.problem("%s: %v.", f.name, err)
 		return n, otherSamples, nil
 	} else if ok {
-		return outside(found, mean)
+		return outside(found, checked)
 	}
 	round, err := rounds(found.Round)
 	if err != nil {

@@ -377,7 +377,7 @@ func TestCheckValues(t *testing.T) {
 		for j := range 16 {
 			answer.Sum[j] += 100 // the clients' part, which does not count
 		}
-		asked, ok, err := scoring.AskMean(answer.Query, 1, len(answer.Sum), "k")
+		asked, ok, err := scoring.CheckedOf(answer.Query, len(answer.Sum))
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}

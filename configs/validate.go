@@ -12,7 +12,7 @@ var (
 	dtypes      = []string{"auto", "float32", "bfloat16"}
 	devices     = []string{"auto", "cpu", "cuda"}
 	normalizers = []string{"none", "standardize"}
-	denoisers   = []string{"none", "project"}
+	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
 	losses      = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "sft"}
@@ -30,6 +30,7 @@ var (
 	separators  = []string{"empty_line", "line_end"}
 	endings     = []string{"stopped", "always"}
 	duplicates  = []string{"skip", "index", "published"}
+	features    = []string{"mean", "fourier", "histogram", "moments"}
 
 	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection"}
 	tuning  = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
@@ -116,6 +117,11 @@ func (c Config) check(v *validator) error {
 	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)
 	v.above("scoring.clip_norm", c.Scoring.ClipNorm, 0, 1e6)
 	v.oneOf("scoring.release", c.Scoring.Release, releases)
+	v.oneOf("scoring.features", c.Scoring.Features, features)
+	if s := c.Scoring.FeatureShare; !(s > 0 && s < 1) {
+		v.add("scoring.feature_share", "is %v, must be above 0 and below 1", s)
+	}
+	v.count("scoring.feature_count", c.Scoring.FeatureCount, 2, 1<<16)
 	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
 	v.oneOf("scoring.objective", c.Scoring.Objective, objectives)
 	v.count("scoring.client_texts", c.Scoring.ClientTexts, 1, maxCount)
@@ -266,13 +272,17 @@ func (v *validator) preference(c Config) {
 	v.above("dpo.adam_eps", d.AdamEps, 0, 1)
 }
 
-// once checks the settings that need an answer before the first round.
+// once checks the settings that depend on how often clients are asked.
 func (v *validator) once(c Config) {
 	if c.Trainer.Select == "distance" && !slices.Contains(tuning, c.Method) && slices.Contains(methods, c.Method) {
 		v.add("trainer.select", "is \"distance\", which needs a method that trains the generator (%s): %q has no adapters to "+
 			"choose from", strings.Join(tuning, ", "), c.Method)
 	}
 	if c.Scoring.Release == "once" {
+		if c.Scoring.Denoise == "pool" {
+			v.add("scoring.denoise", "is \"pool\", which needs scoring.release \"rounds\" or \"compact\": one release has no others "+
+				"to be pooled with")
+		}
 		return
 	}
 	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known before " +
@@ -280,6 +290,9 @@ func (v *validator) once(c Config) {
 	if c.Trainer.Select == "distance" {
 		v.add("trainer.select", "is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
 			"from the clients", c.Scoring.Release)
+	}
+	if f := c.Scoring.Features; f != "mean" && slices.Contains(features, f) && c.Method != "public_selection" {
+		v.add("scoring.features", "is %q, which needs scoring.release \"once\": features are asked for beside the mean embedding", f)
 	}
 	if c.Generate.Quote == "relevant" {
 		v.add("generate.quote", "is \"relevant\", which %s", reason)

@@ -11,6 +11,7 @@ import (
 
 	"popri/audit"
 	"popri/configs"
+	"popri/fedsim"
 	"popri/internal/rows"
 	"popri/methods/target"
 	"popri/release"
@@ -111,6 +112,64 @@ func TestAskedOnce(t *testing.T) {
 	if err != nil || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 || len(page.Rounds) != 3 || page.Interrupted != "" {
 		t.Errorf("the report: %d of %d releases, %d rounds, %q (%v)", page.Privacy.Rounds, page.Privacy.Planned,
 			len(page.Rounds), page.Interrupted, err)
+	}
+}
+
+// TestAskedOnceForFeatures: features beside the mean are in the one release and its charge, which names them; the audit
+// measures its noise and plays its game; and a run that was killed goes on to the same bytes.
+func TestAskedOnceForFeatures(t *testing.T) {
+	w := world(t)
+	for _, kind := range []string{"fourier", "histogram", "moments"} {
+		c := w.Config
+		askOnce(&c)
+		c.Scoring.Features, c.Scoring.FeatureCount = kind, 12
+		want, dir := t.TempDir(), t.TempDir()
+		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+			t.Fatal(err)
+		}
+		_, entries := charges(t, want)
+		if name := "mean/full/" + kind + "/12/0.3+1024"; len(entries) != 1 || entries[0].Query != name {
+			t.Errorf("%s: charges %+v, want one for %s", kind, entries, name)
+		}
+		chosen, err := target.Read(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		like := 0
+		for _, x := range chosen {
+			if strings.Contains(x.Text, "before the storm") { // as clients' texts end
+				like++
+			}
+		}
+		if like < 28 {
+			t.Errorf("%s: %d of %d selected texts resemble the clients'", kind, like, len(chosen))
+		}
+		audited, err := Audit([]string{want}, AuditOptions{Game: fedsim.Game{Trials: 400, Confidence: 0.999, NoiseFactor: 1}})
+		if err != nil || audited.Verdict() != nil || audited.Runs[0].Canary == nil || len(audited.Runs[0].Noise) != 1 ||
+			audited.Runs[0].Noise[0].Freedom != target.Checks {
+			t.Errorf("%s: the audit: %+v (%v)", kind, audited.Runs, err)
+		}
+		page, err := Report(want)
+		if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "squared norm bound") }) {
+			t.Errorf("%s: the report says %q (%v)", kind, page.Privacy.Statement, err)
+		}
+		o := Options{Config: c, Dir: dir}
+		for _, killed := range []trainer.Stage{{Name: "select", Round: 1}, {Name: "pairs", Round: 2}} {
+			ctx, stop := context.WithCancel(t.Context())
+			o.Events.StageBegin = func(s trainer.Stage) {
+				if s.Name == killed.Name && s.Round == killed.Round {
+					stop()
+				}
+			}
+			if err := train(ctx, o); !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s: the error is %v, want %v", kind, err, context.Canceled)
+			}
+			o = Options{Dir: dir, Resume: true}
+		}
+		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, dir, want)
 	}
 }
 

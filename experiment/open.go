@@ -130,7 +130,8 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			return err
 		},
 		func() (err error) {
-			embedded, err = fedsim.Embed(ctx, s.Population.Split(clients.Train), s.encoder, methods.Of(s.Config).NeedsTexts)
+			texts := methods.Of(c).NeedsTextsOf(c)
+			embedded, err = fedsim.Embed(ctx, s.Population.Split(clients.Train), s.encoder, texts)
 			return err
 		},
 		func() error {

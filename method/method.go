@@ -43,8 +43,9 @@ type Description struct {
 	Rounds func(configs.Config) int
 	// Releases is how often clients are asked under a configuration; nil is once in each round.
 	Releases func(configs.Config) int
-	// NeedsTexts says that clients answer by each text's embedding instead of their mean.
-	NeedsTexts bool
+	// NeedsTexts reports whether clients answer by each text's embedding instead of their mean under a configuration; nil
+	// is no.
+	NeedsTexts func(configs.Config) bool
 	// Noise converts the noise multiplier that the budget needs into that of the releases, which are charged for their
 	// real noise; nil uses what the budget needs. It is not called if privacy.noise_multiplier is set.
 	Noise func(c configs.Config, needed float64) (float64, error)
@@ -80,6 +81,11 @@ func (d Description) ReleasesOf(c configs.Config) int {
 		return d.Releases(c)
 	}
 	return d.RoundsOf(c)
+}
+
+// NeedsTextsOf reports whether clients answer by each text's embedding under a configuration.
+func (d Description) NeedsTextsOf(c configs.Config) bool {
+	return d.NeedsTexts != nil && d.NeedsTexts(c)
 }
 
 // Distance is the Fréchet distance of samples to the reference; nil without one.

@@ -43,7 +43,7 @@ func (c Cosine) Vector(clients query.Clients, i int) ([]float64, error) {
 func (c Cosine) Sum(clients query.Clients) ([]float64, error) { return c.Samples.Sum(clients.Means) }
 
 // Ask makes the query of the given name and norm bound about samples. It knows every query of this package, so that an
-// audit can repeat the question that a release answers.
+// audit can repeat the question that a release answers. A [Joint] takes its features and centres from the samples.
 func Ask(name string, bound float64, samples embedding.Matrix, key string) (query.Query, error) {
 	switch name {
 	case CosineName(None), CosineName(Standardized):
@@ -54,6 +54,10 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 	if o, ok := parseMean(name); ok {
 		o.Bound = bound
 		return NewMean(samples.Dim, o, key)
+	}
+	if o, ok := parseJoint(name); ok {
+		o.Bound = bound
+		return askJoint(o, samples, key)
 	}
 	o, err := parseVotes(name)
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"math"
 	"runtime"
 	"sync"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // basis has the directions of the space in which every true sum lies.
@@ -21,17 +19,8 @@ const rankTolerance = 1e-12
 
 func (s *Samples) decompose() *basis {
 	s.spectrum.Do(func() {
-		var eigen mat.EigenSym
-		if !eigen.Factorize(mat.NewSymDense(s.d, s.gram), true) {
-			return // no basis: impossible for finite input, and Rank 0 shows it
-		}
-		values := eigen.Values(nil) // smallest first
-		var vectors mat.Dense
-		eigen.VectorsTo(&vectors)
-		top := values[s.d-1]
-		for k := s.d - 1; k >= 0 && values[k] > rankTolerance*top && values[k] > 0; k-- {
-			s.basis.values = append(s.basis.values, values[k])
-			s.basis.vectors = append(s.basis.vectors, mat.Col(nil, k, &vectors))
+		if b, err := eigenbasis(s.gram, s.d); err == nil { // no basis: impossible for finite input, and Rank 0 shows it
+			s.basis = *b
 		}
 	})
 	return &s.basis

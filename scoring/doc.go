@@ -11,5 +11,6 @@
 // so the sum is V·Σ_i w_i m_i at O(clients·d² + n·d) instead of O(clients·n·d). Both give the same vector.
 //
 // What follows is post-processing of the noised sum and costs no privacy: [Samples.Project] and [Samples.Shrink] take
-// out noise, [LengthRegression] the pull towards short or long texts, [Rank] makes preference pairs.
+// out noise, [Pooled] reads the sums of several rounds together, [LengthRegression] takes out the pull towards short or
+// long texts, [Rank] makes preference pairs.
 package scoring

@@ -76,30 +76,6 @@ func parseMean(name string) (o MeanOptions, ok bool) {
 	return o, MeanNameOf(o) == name
 }
 
-// AskMean makes the question of a release of so many values, if its name is that of a [Mean].
-func AskMean(name string, bound float64, values int, key string) (m Mean, ok bool, err error) {
-	o, ok := parseMean(name)
-	if !ok {
-		return Mean{}, false, nil
-	}
-	o.Bound = bound
-	m, err = NewMean(values-o.Checks, o, key)
-	return m, true, err
-}
-
-// Rank is the dimension of the space in which every sum lies.
-func (m Mean) Rank() int { return m.dim }
-
-// Project returns the part of a noised sum that lies in the space of true sums: all but the check values.
-func (m Mean) Project(noised []float64) ([]float64, error) {
-	if len(noised) != m.Len() {
-		return nil, fmt.Errorf("scoring: a sum of %d values for a mean of %d", len(noised), m.Len())
-	}
-	inside := slices.Clone(noised)
-	clear(inside[m.dim:])
-	return inside, nil
-}
-
 // Key implements query.Query.
 func (m Mean) Key() string { return m.key }
 
@@ -133,13 +109,22 @@ func (m Mean) Vector(clients query.Clients, i int) ([]float64, error) {
 		clear(v)
 		return v, nil
 	}
-	if norm := Clip(v, m.options.Bound); m.options.Full && norm > 0 && norm < m.options.Bound {
-		for j := range v {
-			v[j] *= m.options.Bound / norm
-		}
-		Clip(v, m.options.Bound) // a norm near zero is scaled with a large rounding error
+	if m.options.Full {
+		scaleTo(v, m.options.Bound)
+	} else {
+		Clip(v, m.options.Bound)
 	}
 	return v, nil
+}
+
+// scaleTo gives v, unless it is zero, the L2 norm c, in place.
+func scaleTo(v []float64, c float64) {
+	if norm := Clip(v, c); norm > 0 && norm < c {
+		for j := range v {
+			v[j] *= c / norm
+		}
+		Clip(v, c) // a norm near zero is scaled with a large rounding error
+	}
 }
 
 // Sum implements query.Query.

@@ -36,6 +36,18 @@ func (s *Samples) Gain(clients query.Means) (float64, error) {
 	return sum / float64(counted), nil
 }
 
+// Groups returns where groups of each successive texts begin, at most most of them, spread evenly over n texts, and their
+// size: n if there are fewer than each. Groups of public texts stand for clients where the scale of a released mean is
+// measured, since successive texts are as similar as one client's.
+func Groups(n, each, most int) (starts []int, size int) {
+	size = min(each, n)
+	groups := min(most, n/max(1, size))
+	for i := range groups {
+		starts = append(starts, i*(n-size+1)/groups)
+	}
+	return starts, size
+}
+
 // Witness turns mean scores per client into the witness function of the maximum mean discrepancy (Gretton et al., JMLR 13,
 // 2012, section 2.3, with the cosine as kernel) between the clients' texts and the samples, at each sample x, up to a
 // constant:

@@ -10,7 +10,6 @@ import (
 
 	"popri/assembly"
 	"popri/benchmark"
-	"popri/experiment"
 	"popri/internal/fault"
 	"popri/tensor"
 )
@@ -28,7 +27,8 @@ Loading is not timed.
 		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n" +
 			"  popri bench score --clients 133000",
 	}
-	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchEmbed(), a.benchScore(), a.benchEncoder())
+	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchEmbed(), a.benchScore(), a.benchEncoder(),
+		a.benchRelevance(), a.benchPooling())
 	return cmd
 }
 
@@ -147,42 +147,5 @@ func (a *app) benchScore() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&samples, "samples", 18000, "samples")
 	cmd.Flags().IntVar(&population, "clients", 1000, "clients")
-	return cmd
-}
-
-func (a *app) benchEncoder() *cobra.Command {
-	var flags configFlags
-	var sigmas []float64
-	cmd := &cobra.Command{
-		Use:   "encoder",
-		Short: "Measure how well an encoder tells clients' texts from public ones, and how noise changes pairs",
-		Long: `Measures how well the configured encoder tells clients' texts from public ones, and for which share of the prompts the
-noised scores give the same pair as the scores without noise: as released, and after the projection. It reads clients'
-texts without noise, so it accepts the embedded default only.`,
-		Example: "  popri bench encoder --set scoring.encoder=hashing --set scoring.dim=256\n" +
-			"  popri bench encoder --noise-multiplier 1.047,5.518 --json",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			c, err := flags.load()
-			if err != nil {
-				return err
-			}
-			q, err := experiment.JudgeEncoder(c, sigmas)
-			if err != nil {
-				return err
-			}
-			return a.emit(q, func(w io.Writer) {
-				fmt.Fprintf(w, "encoder\t%s\nAUC\t%.3f\n\n"+
-					"noise multiplier\tsame pair: released, projected\tsame chosen: released, projected\n",
-					q.Encoder, q.AUC)
-				for _, p := range q.Pairs {
-					fmt.Fprintf(w, "%g\t%.2f, %.2f\t%.2f, %.2f\n", p.Sigma, p.Pair[0], p.Pair[1], p.Chosen[0], p.Chosen[1])
-				}
-			})
-		},
-	}
-	flags.add(cmd)
-	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{1.047, 5.518},
-		"σ in units of the clip norm; separate several by commas")
 	return cmd
 }

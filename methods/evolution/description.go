@@ -15,7 +15,7 @@ var Description = method.Description{
 	Name:       "private_evolution",
 	Title:      "Private Evolution",
 	Query:      asked,
-	NeedsTexts: true,
+	NeedsTexts: func(configs.Config) bool { return true },
 	Noise: func(c configs.Config, needed float64) (float64, error) {
 		return NoiseMultiplier(needed, c.PrivateEvolution.NoiseFactor)
 	},

@@ -31,7 +31,7 @@ func (p *Policy) End(ctx context.Context, r *trainer.Round) error {
 		if err != nil {
 			return err
 		}
-		r.Figures.Set(trainer.DistanceAfter, p.target.Distance(vectors))
+		r.Figures.Set(trainer.DistanceAfter, p.target.Distance(p.pool.PointsOf(vectors)))
 		return nil
 	})
 }

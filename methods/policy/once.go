@@ -14,6 +14,9 @@ import (
 // once reports whether clients are asked once for all rounds.
 func once(c configs.Config) bool { return c.Scoring.Release == "once" }
 
+// NeedsTexts reports whether clients answer by each text's embedding instead of their mean.
+func NeedsTexts(c configs.Config) bool { return once(c) && target.HasFeatures(c) }
+
 // compact reports whether clients send their scores in as few numbers as they have dimensions.
 func compact(c configs.Config) bool { return c.Scoring.Release == "compact" }
 
@@ -113,11 +116,12 @@ func (p *Policy) relevant() (_ []target.Chosen, err error) {
 
 // fromTarget scores candidates by the release of round 1.
 func (p *Policy) fromTarget(r *trainer.Round, c Candidates, _ *release.Release) (noisy, scores []float64, err error) {
-	noisy = p.target.Scores(c.Vectors)
+	points := p.pool.PointsOf(c.Vectors)
+	noisy = p.target.Scores(points)
 	scores = noisy
 	if p.Config.Scoring.Objective == "witness" {
-		scores = p.target.Witness(c.Vectors)
+		scores = p.target.Witness(points)
 	}
-	r.Figures.Set(trainer.Distance, math.Max(0, p.target.Distance(c.Vectors)))
+	r.Figures.Set(trainer.Distance, math.Max(0, p.target.Distance(points)))
 	return noisy, scores, nil
 }

@@ -263,38 +263,43 @@ func (p *Policy) fromRelease(r *trainer.Round, c Candidates, answer *release.Rel
 		mean[i] = v / float64(answer.Clients)
 	}
 	var prepared *scoring.Samples
-	if compact(p.Config) || s.Denoise == "project" || s.Objective == "witness" {
+	var gain float64
+	if compact(p.Config) || s.Denoise != "none" || s.Objective == "witness" {
 		if prepared, err = scoring.Prepare(c.Vectors, p.Options()); err != nil {
 			return nil, nil, err
 		}
 	}
-	note := func() { r.Figures.Set("noise_kept", math.Sqrt(float64(prepared.Rank())/float64(len(c.Rows)))) }
-	switch {
-	case compact(p.Config):
+	if s.Denoise == "pool" || s.Objective == "witness" {
+		if gain, err = p.gain(prepared); err != nil {
+			return nil, nil, err
+		}
+	}
+	noisy = mean
+	if compact(p.Config) {
 		if noisy, err = prepared.Expand(mean); err != nil {
 			return nil, nil, err
 		}
+	}
+	switch {
+	case s.Denoise == "pool":
+		scores, err = p.pooled(r, prepared, answer, mean, gain)
+	case compact(p.Config):
 		scores = noisy
-		note()
 	case s.Denoise == "project":
-		if scores, err = prepared.Project(mean); err != nil {
-			return nil, nil, err
-		}
-		noisy = mean
-		note()
+		scores, err = prepared.Project(mean)
 	default:
-		noisy, scores = mean, mean
+		scores = mean
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.Denoise == "project" || compact(p.Config) && s.Denoise == "none" {
+		r.Figures.Set("noise_kept", math.Sqrt(float64(prepared.Rank())/float64(len(c.Rows))))
 	}
 	if s.Objective == "witness" {
-		gain, err := p.gain(prepared)
-		if err != nil {
-			return nil, nil, err
-		}
-		if scores, err = prepared.Witness(scores, gain); err != nil {
-			return nil, nil, err
-		}
+		scores, err = prepared.Witness(scores, gain)
 	}
-	return noisy, scores, nil
+	return noisy, scores, err
 }
 
 // Save writes the adapters of a round, which is its last step.

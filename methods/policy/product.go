@@ -64,7 +64,7 @@ func (p *Policy) keep(written []sampling.Row) ([]sampling.Row, error) {
 		return nil, err
 	}
 	n := p.Config.Synthetic.Texts
-	copies, _, err := t.Keep(vectors, n, p.Config.Synthetic.Kept*float64(len(written)), p.Config.Seed)
+	copies, _, err := t.Keep(p.pool.PointsOf(vectors), n, p.Config.Synthetic.Kept*float64(len(written)), p.Config.Seed)
 	if err != nil {
 		return nil, err
 	}

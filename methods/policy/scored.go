@@ -61,12 +61,12 @@ func (p *Policy) bestScored(done int) ([]string, error) {
 	return out, nil
 }
 
-// gainClients is the number of clients made of public texts that replace the real ones when the scale of scores is
+// gainClients is the largest number of clients made of public texts that replace the real ones when the scale of scores is
 // measured.
 const gainClients = 512
 
 // gain measures the factor by which normalising and clipping scale a client's cosines, on clients made of successive
-// public texts, which are as similar as one client's texts. They are embedded once.
+// public texts (see scoring.Groups). They are embedded once.
 func (p *Policy) gain(samples *scoring.Samples) (float64, error) {
 	if p.standIns.Clients == 0 {
 		var err error
@@ -78,13 +78,11 @@ func (p *Policy) gain(samples *scoring.Samples) (float64, error) {
 }
 
 func (p *Policy) publicClients() (query.Means, error) {
-	texts, each := p.Prompter.Texts(), p.Config.Scoring.ClientTexts
-	each = min(each, len(texts))
-	n := min(gainClients, len(texts)/each)
+	texts := p.Prompter.Texts()
+	starts, each := scoring.Groups(len(texts), p.Config.Scoring.ClientTexts, gainClients)
 	var chosen []string
 	offsets := []int{0}
-	for i := range n {
-		at := i * (len(texts) - each + 1) / n
+	for _, at := range starts {
 		chosen = append(chosen, texts[at:at+each]...)
 		offsets = append(offsets, len(chosen))
 	}

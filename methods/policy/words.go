@@ -15,7 +15,7 @@ import (
 
 // Describe adds to a description what all methods that tune a language model say alike.
 func Describe(d method.Description) method.Description {
-	d.Query, d.Releases = Query, Releases
+	d.Query, d.Releases, d.NeedsTexts = Query, Releases, NeedsTexts
 	d.Work, d.Denoise, d.Notes = Work, Denoise, Notes
 	d.Product, d.Untuned = Product, Untuned
 	return d
@@ -49,7 +49,7 @@ func Denoise(c configs.Config) string {
 	switch {
 	case once(c):
 		return ""
-	case compact(c):
+	case compact(c) && c.Scoring.Denoise != "pool":
 		return "project"
 	}
 	return c.Scoring.Denoise
@@ -61,13 +61,17 @@ func Notes(c configs.Config) []string {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	switch {
 	case once(c):
-		note("The clients were asked once, for their mean embedding. Every score of a sample and of a public text follows from " +
-			"that release and costs no privacy.")
+		note("The clients were asked once, for %s. Every score of a sample and of a public text follows from that release and "+
+			"costs no privacy.", target.Asked(c))
 	case compact(c):
 		note("Clients sent their scores in as few numbers as the scores have dimensions.")
 	case c.Scoring.Denoise == "project":
 		note("After its release, each sum was projected onto the space in which the true sum lies, which takes noise out. The " +
 			"projection uses the released sum and the samples only, so it costs no privacy.")
+	}
+	if !once(c) && c.Scoring.Denoise == "pool" {
+		note("The scores of a round use its release and all earlier ones, weighted by their noise: together they tell the " +
+			"clients' mean embedding better than one of them. They are charged already, so it costs no privacy.")
 	}
 	if c.Scoring.Objective == "witness" {
 		note("Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is computed " +
@@ -99,8 +103,9 @@ func traffic(c configs.Config) string {
 	amount := func(sent, received int) string {
 		return humanize.IBytes(uint64(up*sent)) + " and " + humanize.IBytes(uint64(down*received))
 	}
+	sent, received := target.Sizes(c, dim)
 	amounts := map[string]string{"rounds": amount(rounds*samples, rounds*samples*dim),
-		"compact": amount(rounds*rank, rounds*rank*dim), "once": amount(dim+target.Checks, dim)}
+		"compact": amount(rounds*rank, rounds*rank*dim), "once": amount(sent, received)}
 	var others []string
 	for _, name := range configs.Choices("scoring.release") {
 		if name != c.Scoring.Release {

@@ -1,5 +1,5 @@
 // Package selection is the baseline that tunes nothing: one private release says which public texts resemble the clients',
-// and these texts are the product.
+// and these texts are the product. Package target has the formulas with further features (scoring.features).
 //
 //	clients   v_i = C · (m_i − μ)/‖m_i − μ‖      m_i mean embedding of client i, μ mean of all public texts
 //	release   y = Σ v_i + N(0, σ²C²)             once, so that rounds, prompts and samples cost no privacy
@@ -26,20 +26,21 @@ import (
 
 // Description describes the method.
 var Description = method.Description{
-	Name:   "public_selection",
-	Title:  "Public selection",
-	Query:  target.Query,
-	Rounds: func(configs.Config) int { return 1 },
-	New:    func(e method.Env) (trainer.Method, error) { return &Method{e}, nil },
-	Series: figures,
+	Name:       "public_selection",
+	Title:      "Public selection",
+	Query:      target.Query,
+	NeedsTexts: target.HasFeatures,
+	Rounds:     func(configs.Config) int { return 1 },
+	New:        func(e method.Env) (trainer.Method, error) { return &Method{e}, nil },
+	Series:     figures,
 	Work: func(c configs.Config) string {
 		return fmt.Sprintf("weights for the %d most relevant public texts", c.PublicSelection.Texts)
 	},
 	Product: "public texts that resemble the clients' by one noised mean embedding",
 	Untuned: "same generator, prompts that quote public texts",
 	Notes: func(c configs.Config) []string {
-		notes := []string{"The clients were asked once, for their mean embedding. Every score of every public text follows " +
-			"from that release and costs no privacy."}
+		notes := []string{"The clients were asked once, for " + target.Asked(c) + ". Every score of every public text " +
+			"follows from that release and costs no privacy."}
 		if c.PublicSelection.Documents {
 			notes = append(notes, "A public text's relevance counts the mean score of its document and of its folder, "+
 				"which are public.")

@@ -45,13 +45,13 @@ type Selection struct {
 	Chosen []Chosen // the most relevant first
 	// Effective is the effective number of texts, 1/Σ weight².
 	Effective float64
-	// Distance is that of the weighted mean embedding from the clients'.
+	// Distance is that of the weighted mean of the texts' points from the clients'; without features, of the mean embeddings.
 	Distance float64
 }
 
 // Choose selects and weights public texts as the configuration says, and draws rows by weight.
 func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, error) {
-	scores := t.Scores(t.Vectors)
+	scores := t.Scores(t.Points)
 	var levels []scoring.Level
 	if c.Documents {
 		levels = Levels(t.Texts)
@@ -82,24 +82,25 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 
 // weigh weights candidates, of which the most relevant are first.
 func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Weighting, error) {
-	vectors := embedding.NewMatrix(len(candidates), t.Vectors.Dim)
-	prior, wanted := make([]float64, len(candidates)), t.wanted()
+	points := embedding.NewMatrix(len(candidates), t.Points.Dim)
+	prior := make([]float64, len(candidates))
+	wanted := t.wanted()
 	for n, i := range candidates {
-		copy(vectors.Row(n), t.Vectors.Row(i))
+		copy(points.Row(n), t.Points.Row(i))
 		prior[n] = 1
 		if n < c.Head {
 			prior[n] = c.HeadWeight
 		}
 	}
 	if c.Weights == "prior" {
-		return scoring.Weigh(vectors, prior, wanted)
+		return scoring.Weigh(points, prior, wanted)
 	}
-	unmatched, err := scoring.Weigh(vectors, prior, wanted)
+	unmatched, err := scoring.Weigh(points, prior, wanted)
 	if err != nil {
 		return unmatched, err
 	}
-	radius := max(t.Noise, leastNoise) * math.Sqrt(float64(len(wanted)))
-	w, err := scoring.Match(vectors, prior, wanted, radius, min(float64(c.Effective), float64(len(candidates))))
+	radius := t.radius()
+	w, err := scoring.Match(points, prior, wanted, radius, min(float64(c.Effective), float64(len(candidates))))
 	if err == nil && unmatched.Distance > tooFar*radius && w.Distance > (1-leastGain)*unmatched.Distance {
 		return w, fault.Userf("public_selection: no weights on the %d most relevant public texts bring their mean embedding "+
 			"nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. Public text lacks what "+
@@ -109,25 +110,27 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 	return w, err
 }
 
-// Keep draws n of texts that a model wrote, one a row of vectors, by the weights nearest to equal ones with which their mean
-// embedding comes as near to the clients' as the noise allows. At least effective texts carry weight (scoring.Weighting).
-// copies says how often each text is drawn.
-func (t *Target) Keep(vectors embedding.Matrix, n int, effective float64, seed uint64) (copies []int, _ scoring.Weighting,
+// Keep draws n of the texts that a model wrote, whose points are given, by the weights nearest to equal ones with which
+// their mean comes as near to the clients' as the noise allows. The weights leave at least the given effective number of
+// texts (scoring.Weighting). copies says how often each text is drawn.
+func (t *Target) Keep(points embedding.Matrix, n int, effective float64, seed uint64) (copies []int, _ scoring.Weighting,
 	err error) {
-	radius := max(t.Noise, leastNoise) * math.Sqrt(float64(vectors.Dim))
-	w, err := scoring.Match(vectors, nil, t.wanted(), radius, effective)
+	w, err := scoring.Match(points, nil, t.wanted(), t.radius(), effective)
 	if err != nil {
 		return nil, w, err
 	}
 	return draw(w.Weights, n, rng.New(seed, "synthetic", "kept").Float64()), w, nil
 }
 
-// wanted is the estimate of the clients' mean embedding.
+// wanted is the estimate of the clients' mean.
 func (t *Target) wanted() []float64 {
-	out := make([]float64, t.Vectors.Dim)
+	out := make([]float64, t.Points.Dim)
 	floats.AddTo(out, t.Centre, t.Mean)
 	return out
 }
+
+// radius is the length of the noise in the mean.
+func (t *Target) radius() float64 { return max(t.Noise, leastNoise) * math.Sqrt(float64(t.Points.Dim)) }
 
 // Matching is refused where the unmatched mean is more than tooFar times the noise away and matching takes less than
 // leastGain of the distance off.

@@ -54,7 +54,7 @@ func TestChoose(t *testing.T) {
 		row[i%2]++
 	}
 	p.Vectors = scoring.Unit(p.Vectors)
-	p.Centre = mean(p.Vectors)
+	p.Points, p.Centre = p.Vectors, mean(p.Vectors)
 	t1 := &Target{Pool: p, Mean: make([]float64, 6), Noise: 1e-3}
 	t1.Mean[0], t1.Mean[1] = 0.2, -0.2
 	c := configs.PublicSelection{Texts: 150, Head: 50, HeadWeight: 2, Weights: "matched", Effective: 10, Rows: 300,

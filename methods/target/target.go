@@ -1,5 +1,6 @@
-// Package target is what one release tells of the clients: their mean embedding. The scores of any text, and the
-// relevance and the weight of every public text, follow from it at any time and cost no privacy.
+// Package target is what one release tells of the clients: their mean embedding, and the means of further features of
+// their texts if scoring.features asks for them. The scores of any text, and the relevance and the weight of every public
+// text, follow from it at any time and cost no privacy.
 //
 //	clients   v_i = C · (m_i − μ)/‖m_i − μ‖      m_i mean embedding of client i, μ mean of all public texts
 //	release   y = Σ v_i + N(0, σ²C²)             once in a run
@@ -8,6 +9,18 @@
 //
 // The scaling to the bound C gives every client the same weight and hides the length of its vector. Groups of public
 // texts, as many as a client has (scoring.client_texts), show how long such vectors are.
+//
+// With features, whose mean over all public texts is φ and over client i's texts f_i, and their share s of the squared
+// bound, everything is the same in the joint space of points z(x):
+//
+//	clients   v_i = C · [ √(1−s)·(m_i − μ)/‖m_i − μ‖,  √s·(f_i − φ)/‖f_i − φ‖ ]
+//	point     z(x) = [ x, a·f(x) ]               a = √(s/(1−s)) · g_f/g, g_f the mean of 1/‖f − φ‖ over the same groups
+//	mean      ẑ − z̄ = y / (√(1−s)·C·n·g)         z̄ = [ μ, a·φ ]
+//	score     ⟨z(x) − z̄, ẑ − z̄⟩
+//
+// The release has the same noise in all values, and a scales the features so that the estimate ẑ has, too: up to a common
+// factor, each block is divided by its noise. Groups of public texts then have the share s of their squared distance from
+// z̄ in the features, as clients have in their vectors.
 package target
 
 import (
@@ -16,12 +29,9 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 
 	"popri/configs"
-	"popri/datasets"
 	"popri/embedding"
-	"popri/internal/cachedir"
 	"popri/method"
 	"popri/query"
 	"popri/release"
@@ -32,8 +42,15 @@ import (
 
 // Query is what clients are asked.
 func Query(c configs.Config) (name string, bound float64) {
+	if HasFeatures(c) {
+		return scoring.JointName(jointOptions(c)), c.Scoring.ClipNorm
+	}
 	return scoring.MeanNameOf(options(c)), c.Scoring.ClipNorm
 }
+
+// HasFeatures reports whether clients are asked for features beside their mean embedding. Their vector then depends on each
+// text's embedding.
+func HasFeatures(c configs.Config) bool { return c.Scoring.Features != "mean" }
 
 // Checks is the number of values of a release that hold noise alone. With 1024 of them, an audit finds noise of 0.85 of
 // the charged one with a chance of 99 %.
@@ -43,42 +60,44 @@ func options(c configs.Config) scoring.MeanOptions {
 	return scoring.MeanOptions{Full: true, Bound: c.Scoring.ClipNorm, Checks: Checks}
 }
 
-// Pool is the public texts of a run with their vectors.
-type Pool struct {
-	Texts   []datasets.Text
-	Vectors embedding.Matrix
-	Centre  []float64 // μ
-
-	key  string  // hash of the centre
-	unit float64 // the mean of 1/‖m − μ‖; 0 until it is measured
+func features(c configs.Config) scoring.FeatureOptions {
+	return scoring.FeatureOptions{Kind: c.Scoring.Features, Count: c.Scoring.FeatureCount, Share: c.Scoring.FeatureShare}
 }
 
-// Embed embeds the run's public texts: those that the generator was trained on. Vectors of an encoder with weights of its
-// own, which takes minutes for a large pool, stay in the user's cache folder.
-func Embed(e method.Env) (_ *Pool, err error) {
-	p := &Pool{Texts: e.Public.Generator}
-	encode := e.Encoder.Encode
-	if !slices.Contains(configs.Encoders, e.Config.Scoring.Encoder) {
-		cache, err := cachedir.Dir()
-		if err != nil {
-			return nil, err
-		}
-		encode = func(texts []string) (embedding.Matrix, error) {
-			return embedding.Stored(e.Encoder, filepath.Join(cache, "vectors"), texts)
-		}
+func jointOptions(c configs.Config) scoring.JointOptions {
+	return scoring.JointOptions{Features: features(c), Bound: c.Scoring.ClipNorm, Checks: Checks}
+}
+
+// Asked says in words what clients are asked for.
+func Asked(c configs.Config) string {
+	if !HasFeatures(c) {
+		return "their mean embedding"
 	}
-	if p.Vectors, err = encode(datasets.Strings(p.Texts)); err != nil {
-		return nil, err
+	o := features(c)
+	what := map[string]string{scoring.FourierFeatures: "random Fourier features of their texts",
+		scoring.HistogramFeatures: "shares of their texts in clusters of the public texts",
+		scoring.MomentFeatures:    "second moments of their texts along the public texts' principal directions"}[o.Kind]
+	return fmt.Sprintf("their mean embedding and %d %s, which have %g of the squared norm bound", o.Len(), what, o.Share)
+}
+
+// Sizes are the numbers of values that a client sends and receives for embeddings of dim values.
+func Sizes(c configs.Config, dim int) (sent, received int) {
+	sent, received = dim+Checks, dim
+	if !HasFeatures(c) {
+		return sent, received
 	}
-	p.Centre = mean(p.Vectors)
-	p.key = hash(p.Centre)
-	return p, nil
+	o := features(c)
+	vectors := o.Count
+	if o.Kind == scoring.MomentFeatures {
+		vectors = o.Directions()
+	}
+	return sent + o.Len(), received + o.Len() + vectors*dim
 }
 
 // Target is the release with its reading.
 type Target struct {
 	*Pool
-	// Mean is the estimate of m̂ − μ.
+	// Mean is the estimate of ẑ − z̄; without features, of m̂ − μ.
 	Mean []float64
 	// Noise is the standard deviation of the noise in each value of Mean.
 	Noise float64
@@ -86,9 +105,7 @@ type Target struct {
 
 // Ask asks the clients, in round 1; in a later round it reads the release of round 1.
 func Ask(e method.Env, r *trainer.Round, p *Pool) (*Target, error) {
-	o := options(e.Config)
-	o.Centre = p.Centre
-	asked, err := scoring.NewMean(p.Vectors.Dim, o, p.key+" "+embedding.Key(e.Encoder))
+	asked, err := p.Query(e.Config, e.Encoder)
 	if err != nil {
 		return nil, err
 	}
@@ -96,94 +113,74 @@ func Ask(e method.Env, r *trainer.Round, p *Pool) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.read(answer, o.Bound, e.Config.Scoring.ClientTexts)
+	return p.Read(answer), nil
 }
 
 // Again reads the release that an earlier call of [Ask] left in the run's folder.
 func Again(e method.Env, p *Pool) (*Target, error) {
-	answer, err := release.Read(filepath.Join(rundir.Round(e.Dir, 1), release.File))
+	file := filepath.Join(rundir.Round(e.Dir, 1), release.File)
+	answer, err := release.Read(file)
 	if err != nil {
 		return nil, err
 	}
-	if want := p.Vectors.Dim + Checks; len(answer.Sum) != want {
-		return nil, fmt.Errorf("target: the release of round 1 has %d values, the encoder and the checks %d", len(answer.Sum),
-			want)
+	if want := p.Points.Dim + Checks; len(answer.Sum) != want {
+		return nil, fmt.Errorf("target: %s has %d values, the clients' mean and its checks have %d", file, len(answer.Sum), want)
 	}
-	return p.read(answer, e.Config.Scoring.ClipNorm, e.Config.Scoring.ClientTexts)
+	return p.Read(answer), nil
 }
 
-// read turns a release into an estimate of the clients' mean.
-func (p *Pool) read(answer *release.Release, bound float64, clientTexts int) (*Target, error) {
-	if p.unit == 0 { // once for all rounds
-		var err error
-		if p.unit, err = p.gain(clientTexts); err != nil {
-			return nil, err
-		}
+// Query is the question to the clients, whose texts the encoder embeds.
+func (p *Pool) Query(c configs.Config, e embedding.Encoder) (query.Query, error) {
+	encoder := embedding.Key(e)
+	mean := p.Centre[:p.Vectors.Dim]
+	if p.features == nil {
+		o := options(c)
+		o.Centre = mean
+		return scoring.NewMean(p.Vectors.Dim, o, hash(mean)+" "+encoder)
 	}
-	unit := bound * float64(answer.Clients) * p.unit
-	t := &Target{Pool: p, Mean: make([]float64, p.Vectors.Dim), Noise: answer.NoiseStd() / unit}
-	for j, v := range answer.Sum[:p.Vectors.Dim] {
+	key := hash(mean) + " " + p.features.Key() + " " + encoder
+	return scoring.NewJoint(p.features, mean, p.featureCentre, jointOptions(c), key)
+}
+
+// Read turns a release into an estimate of the clients' mean.
+func (p *Pool) Read(answer *release.Release) *Target {
+	unit := math.Sqrt(1-p.share) * answer.Bound * float64(answer.Clients) * p.gain
+	t := &Target{Pool: p, Mean: make([]float64, p.Points.Dim), Noise: answer.NoiseStd() / unit}
+	for j, v := range answer.Sum[:p.Points.Dim] {
 		t.Mean[j] = v / unit
 	}
-	return t, nil
+	return t
 }
 
-// gainGroups is the number of groups of public texts that stand for clients.
-const gainGroups = 2048
-
-// gain returns the mean of 1/‖m − μ‖ over groups of each successive public texts.
-func (p *Pool) gain(each int) (float64, error) {
-	each = min(each, p.Vectors.Rows)
-	groups := min(gainGroups, p.Vectors.Rows/max(1, each))
-	sum, counted := 0.0, 0
-	m := make([]float64, p.Vectors.Dim)
-	for i := range groups {
-		at := i * (p.Vectors.Rows - each + 1) / groups
-		query.MeanRow(m, p.Vectors.Slice(at, at+each))
-		square := 0.0
-		for j, v := range m {
-			square += (v - p.Centre[j]) * (v - p.Centre[j])
-		}
-		if square > 0 {
-			sum += 1 / math.Sqrt(square)
-			counted++
-		}
-	}
-	if counted == 0 {
-		return 0, fmt.Errorf("target: the %d public texts are all alike", p.Vectors.Rows)
-	}
-	return sum / float64(counted), nil
-}
-
-// Scores returns ⟨x − μ, m̂ − μ⟩ for each row x.
-func (t *Target) Scores(vectors embedding.Matrix) []float64 {
-	out := make([]float64, vectors.Rows)
+// Scores returns ⟨z − z̄, ẑ − z̄⟩ for each row z of points, which are from [Pool.PointsOf].
+func (t *Target) Scores(points embedding.Matrix) []float64 {
+	out := make([]float64, points.Rows)
 	for i := range out {
-		for j, x := range vectors.Row(i) {
+		for j, x := range points.Row(i) {
 			out[i] += (float64(x) - t.Centre[j]) * t.Mean[j]
 		}
 	}
 	return out
 }
 
-// Witness returns ⟨x, m̂⟩ − ⟨x, mean of all rows⟩ for each row x, up to a constant: the witness function of the maximum
-// mean discrepancy between the clients' texts and the rows (see scoring.Samples.Witness).
-func (t *Target) Witness(vectors embedding.Matrix) []float64 {
-	own := mean(vectors)
-	out := make([]float64, vectors.Rows)
+// Witness returns ⟨z, ẑ⟩ − ⟨z, mean of all rows⟩ for each row z of points, up to a constant: the witness function of the
+// maximum mean discrepancy between the clients' texts and those of the points (see scoring.Samples.Witness).
+func (t *Target) Witness(points embedding.Matrix) []float64 {
+	own := mean(points)
+	out := make([]float64, points.Rows)
 	for i := range out {
-		for j, x := range vectors.Row(i) {
+		for j, x := range points.Row(i) {
 			out[i] += float64(x) * (t.Centre[j] + t.Mean[j] - own[j])
 		}
 	}
 	return out
 }
 
-// Distance returns ‖m̂ − mean of the rows‖, the maximum mean discrepancy with the cosine as kernel. The noise adds about
-// Noise·√dim to it.
-func (t *Target) Distance(vectors embedding.Matrix) float64 {
+// Distance returns ‖ẑ − mean of the points‖, the maximum mean discrepancy with ⟨z, z'⟩ as kernel, which is the cosine
+// without features. The noise adds about Noise·√dim to it.
+func (t *Target) Distance(points embedding.Matrix) float64 {
 	square := 0.0
-	for j, v := range mean(vectors) {
+	for j, v := range mean(points) {
 		square += (t.Centre[j] + t.Mean[j] - v) * (t.Centre[j] + t.Mean[j] - v)
 	}
 	return math.Sqrt(square)

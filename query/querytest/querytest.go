@@ -157,6 +157,11 @@ func crowds(samples embedding.Matrix) map[string]query.Clients {
 				}
 			}
 		},
+		"huge": func(_ int, row []float32) {
+			for j := range row {
+				row[j] = float32(1e15 * r.NormFloat64())
+			}
+		},
 		"across": func(_ int, row []float32) { row[Dim-1] = 1 },
 		"tiny": func(_ int, row []float32) {
 			for j := range row {

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"popri/experiment"
+)
+
+// The measurements of this file read clients' texts without noise, of the embedded default alone.
+
+func (a *app) benchEncoder() *cobra.Command {
+	var flags configFlags
+	var sigmas []float64
+	cmd := &cobra.Command{
+		Use:   "encoder",
+		Short: "Measure how well an encoder tells clients' texts from public ones, and how noise changes pairs",
+		Long: `Measures how well the configured encoder tells clients' texts from public ones, and for which share of the prompts the
+noised scores give the same pair as the scores without noise: as released, and after the projection. It reads clients'
+texts without noise, so it accepts the embedded default only.`,
+		Example: "  popri bench encoder --set scoring.encoder=hashing --set scoring.dim=256\n" +
+			"  popri bench encoder --noise-multiplier 1.047,5.518 --json",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := flags.load()
+			if err != nil {
+				return err
+			}
+			q, err := experiment.JudgeEncoder(c, sigmas)
+			if err != nil {
+				return err
+			}
+			return a.emit(q, func(w io.Writer) {
+				fmt.Fprintf(w, "encoder\t%s\nAUC\t%.3f\n\n"+
+					"noise multiplier\tsame pair: released, projected\tsame chosen: released, projected\n",
+					q.Encoder, q.AUC)
+				for _, p := range q.Pairs {
+					fmt.Fprintf(w, "%g\t%.2f, %.2f\t%.2f, %.2f\n", p.Sigma, p.Pair[0], p.Pair[1], p.Chosen[0], p.Chosen[1])
+				}
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{1.047, 5.518},
+		"σ in units of the clip norm; separate several by commas")
+	return cmd
+}
+
+func (a *app) benchRelevance() *cobra.Command {
+	var flags configFlags
+	var sigmas []float64
+	cmd := &cobra.Command{
+		Use:   "relevance",
+		Short: "Measure how well one release tells public texts of the clients' domain from others",
+		Long: `Measures how well the one release of scoring.release=once, with the configured features, tells public texts of the
+clients' own folders from the other public texts: the area under the ROC curve of a text's score alone, and of its relevance
+with its document and folder. The mean of three draws of the noise. It reads clients' texts without noise, so it accepts the
+embedded default only.`,
+		Example: "  popri bench relevance --set scoring.features=fourier\n" +
+			"  popri bench relevance --noise-multiplier 0,0.605,3.19 --json",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := flags.load()
+			if err != nil {
+				return err
+			}
+			q, err := experiment.JudgeRelevance(c, sigmas)
+			if err != nil {
+				return err
+			}
+			return a.emit(q, func(w io.Writer) {
+				fmt.Fprintf(w, "encoder\t%s\nquery\t%s\npublic texts\t%d, %d of the clients' folders\n\n"+
+					"noise multiplier\tAUC, text alone\tAUC, with document and folder\n", q.Encoder, q.Query, q.Public, q.InDomain)
+				for _, x := range q.AUC {
+					fmt.Fprintf(w, "%g\t%.3f\t%.3f\n", x.Sigma, x.Text, x.Documents)
+				}
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{0, 0.605, 3.19},
+		"σ in units of the clip norm; separate several by commas")
+	return cmd
+}
+
+func (a *app) benchPooling() *cobra.Command {
+	var flags configFlags
+	var o experiment.PoolingOptions
+	cmd := &cobra.Command{
+		Use:   "pooling",
+		Short: "Measure how many pairs survive the noise with and without pooled releases",
+		Long: `Simulates the releases of a run, with public texts in place of samples, and measures for which share of the prompts the
+noised scores give the same pair as the scores without noise: with each release projected (scoring.denoise=project) and with
+all releases so far pooled (pool). The mean of three draws. It reads clients' texts without noise, so it accepts the embedded
+default only.`,
+		Example: "  popri bench pooling --preset demo-rounds --noise-multiplier 1.71,9.01 --rounds 8",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := flags.load()
+			if err != nil {
+				return err
+			}
+			q, err := experiment.JudgePooling(c, o)
+			if err != nil {
+				return err
+			}
+			return a.emit(q, func(w io.Writer) {
+				fmt.Fprintf(w, "encoder\t%s\n\nnoise multiplier\tround\tsame pair: projected\tpooled\n", q.Encoder)
+				for _, r := range q.Rounds {
+					for i := range r.Pooled {
+						fmt.Fprintf(w, "%g\t%d\t%.2f\t%.2f\n", r.Sigma, i+1, r.Projected[i], r.Pooled[i])
+					}
+				}
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().Float64SliceVar(&o.Sigmas, "noise-multiplier", []float64{1.71, 9.01},
+		"σ of each release in units of the clip norm; separate several by commas")
+	cmd.Flags().IntVar(&o.Rounds, "rounds", 8, "releases")
+	cmd.Flags().Float64Var(&o.InDomain, "in-domain", 0,
+		"share of the last round's samples that are public texts of the clients' folders; it grows from 0")
+	return cmd
+}
