@@ -25,8 +25,17 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	c.Trainer.Rounds, c.Generate.Quote, c.Synthetic.Examples = 3, "scored", "scored"
 	c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Kept = 60, 10, 0.5
 	want, dir := t.TempDir(), t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+	var kept policy.Kept
+	o := Options{Config: c, Dir: want, Events: trainer.Events{Log: func(event string, _ int, v any) {
+		if event == "kept" {
+			kept = v.(policy.Kept)
+		}
+	}}}
+	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
+	}
+	if kept.Texts != 60 || kept.Effective < 29.9 || kept.Effective > 60 || !(kept.Weighted < kept.Distance) {
+		t.Errorf("the weights: %+v", kept)
 	}
 
 	chosen, err := target.Read(want)
@@ -75,7 +84,7 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 		t.Errorf("%d different texts of 60 were kept", len(different))
 	}
 
-	o := Options{Config: c, Dir: dir}
+	o = Options{Config: c, Dir: dir}
 	for _, killed := range []trainer.Stage{{Name: "generate", Round: 3}, {Name: "synthesize after round 3"}} {
 		ctx, stop := context.WithCancel(t.Context())
 		o.Events.StageBegin = func(s trainer.Stage) {

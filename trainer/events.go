@@ -22,6 +22,13 @@ func (s Stage) Progress(done, total int) {
 	}
 }
 
+// Log gives an event of the method's own to [Events.Log].
+func (s Stage) Log(event string, v any) {
+	if s.events != nil && s.events.Log != nil {
+		s.events.Log(event, s.Round, v)
+	}
+}
+
 // Events are called during a run; nil ones are skipped. They must not keep their arguments.
 type Events struct {
 	StageBegin func(Stage)

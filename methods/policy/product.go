@@ -30,7 +30,7 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 		return nil, err
 	}
 	if c.Kept < 1 {
-		if written, err = p.keep(written); err != nil {
+		if written, err = p.keep(s, written); err != nil {
 			return nil, err
 		}
 	}
@@ -45,9 +45,17 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 	return all, rows.Write(file, all)
 }
 
+// Kept says what weighting the written texts did, in the event "kept".
+type Kept struct {
+	Texts     int     `json:"texts"`     // written, without empty ones
+	Effective float64 `json:"effective"` // number of texts of equal weight that carry as much information
+	Distance  float64 `json:"distance"`  // released distance of the texts from the clients
+	Weighted  float64 `json:"weighted"`  // the same with the weights
+}
+
 // keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the
 // clients'. Empty texts are left out.
-func (p *Policy) keep(written []sampling.Row) ([]sampling.Row, error) {
+func (p *Policy) keep(s trainer.Stage, written []sampling.Row) ([]sampling.Row, error) {
 	written = slices.DeleteFunc(slices.Clone(written), func(r sampling.Row) bool { return r.Text == "" })
 	if len(written) == 0 {
 		return nil, errors.New("the model wrote empty texts only: there is none to keep")
@@ -63,11 +71,12 @@ func (p *Policy) keep(written []sampling.Row) ([]sampling.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := p.Config.Synthetic.Texts
-	copies, _, err := t.Keep(p.pool.PointsOf(vectors), n, p.Config.Synthetic.Kept*float64(len(written)), p.Config.Seed)
+	points := p.pool.PointsOf(vectors)
+	copies, w, err := t.Keep(points, p.Config.Synthetic.Texts, p.Config.Synthetic.Kept*float64(len(written)), p.Config.Seed)
 	if err != nil {
 		return nil, err
 	}
+	s.Log("kept", Kept{len(written), w.Effective, t.Distance(points), w.Distance})
 	var out []sampling.Row
 	for i, c := range copies {
 		out = append(out, slices.Repeat(written[i:i+1], c)...)
