@@ -66,9 +66,9 @@ func (s *Session) describe(inputs Inputs, o Options) error {
 			c.Provenance[key] = value
 		}
 	}
-	if source, ok := modelcache.Find(c.Model.Path); ok && c.Data.Private == "godoc" {
-		c.Provenance[guarantee.CorpusKey] = source.Title + " was trained on published source code, which may include the " +
-			"clients' texts: what is private here may have been public there."
+	if source, ok := modelcache.Find(c.Model.Path); ok {
+		c.Provenance[guarantee.CorpusKey] = source.Title + " was trained on text of the web and on published source code. If " +
+			"the clients' texts were published, what is private here may have been public there."
 	}
 	if c.Model.Path == "embedded" && c.Data.Private == "godoc" {
 		// The Go release decides which file is private: the weights must be from the same release.

@@ -81,6 +81,10 @@ func Notes(c configs.Config) []string {
 		note("Prompts quote the public texts that are most relevant to the clients. Which texts these are depends on the " +
 			"clients, within ε.")
 	}
+	if c.Generate.Quote == "scored" || c.Synthetic.Examples == "scored" {
+		note("Prompts quote the samples of earlier rounds that the clients' released sum scores highest. These texts were written " +
+			"by the model, not by clients.")
+	}
 	if c.Warmup.Steps > 0 && !c.Privacy.UnsafeCeiling {
 		note("Before the first round, the adapters were trained for %d steps on the public texts that are most relevant to the "+
 			"clients.", c.Warmup.Steps)
