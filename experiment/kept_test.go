@@ -1,8 +1,6 @@
 package experiment
 
 import (
-	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +22,7 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	askOnce(&c)
 	c.Trainer.Rounds, c.Generate.Quote, c.Synthetic.Examples = 3, "scored", "scored"
 	c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Kept = 60, 10, 0.5
-	want, dir := t.TempDir(), t.TempDir()
+	want := t.TempDir()
 	var kept policy.Kept
 	o := Options{Config: c, Dir: want, Events: trainer.Events{Log: func(event string, _ int, v any) {
 		if event == "kept" {
@@ -84,21 +82,5 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 		t.Errorf("%d different texts of 60 were kept", len(different))
 	}
 
-	o = Options{Config: c, Dir: dir}
-	for _, killed := range []trainer.Stage{{Name: "generate", Round: 3}, {Name: "synthesize after round 3"}} {
-		ctx, stop := context.WithCancel(t.Context())
-		o.Events.StageBegin = func(s trainer.Stage) {
-			if s.Name == killed.Name && (killed.Round == 0 || s.Round == killed.Round) {
-				stop()
-			}
-		}
-		if err := train(ctx, o); !errors.Is(err, context.Canceled) {
-			t.Fatalf("the error is %v, want %v", err, context.Canceled)
-		}
-		o = Options{Dir: dir, Resume: true}
-	}
-	if err := train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	sameRun(t, dir, want)
+	sameInterrupted(t, c, want, trainer.Stage{Name: "generate", Round: 3}, trainer.Stage{Name: "synthesize after round 3"})
 }

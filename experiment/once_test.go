@@ -123,7 +123,7 @@ func TestAskedOnceForFeatures(t *testing.T) {
 		c := w.Config
 		askOnce(&c)
 		c.Scoring.Features, c.Scoring.FeatureCount = kind, 12
-		want, dir := t.TempDir(), t.TempDir()
+		want := t.TempDir()
 		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
 			t.Fatal(err)
 		}
@@ -153,23 +153,7 @@ func TestAskedOnceForFeatures(t *testing.T) {
 		if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "squared norm bound") }) {
 			t.Errorf("%s: the report says %q (%v)", kind, page.Privacy.Statement, err)
 		}
-		o := Options{Config: c, Dir: dir}
-		for _, killed := range []trainer.Stage{{Name: "select", Round: 1}, {Name: "pairs", Round: 2}} {
-			ctx, stop := context.WithCancel(t.Context())
-			o.Events.StageBegin = func(s trainer.Stage) {
-				if s.Name == killed.Name && s.Round == killed.Round {
-					stop()
-				}
-			}
-			if err := train(ctx, o); !errors.Is(err, context.Canceled) {
-				t.Fatalf("%s: the error is %v, want %v", kind, err, context.Canceled)
-			}
-			o = Options{Dir: dir, Resume: true}
-		}
-		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
-			t.Fatal(err)
-		}
-		sameRun(t, dir, want)
+		sameInterrupted(t, c, want, trainer.Stage{Name: "select", Round: 1}, trainer.Stage{Name: "pairs", Round: 2})
 	}
 }
 

@@ -22,7 +22,7 @@ func TestPooledReleases(t *testing.T) {
 	for _, kind := range []string{"rounds", "compact"} {
 		c := w.Config
 		c.Scoring.Release, c.Scoring.Denoise, c.Trainer.Rounds = kind, "pool", 3
-		want, dir := t.TempDir(), t.TempDir()
+		want := t.TempDir()
 		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
 			t.Fatal(err)
 		}
@@ -46,23 +46,8 @@ func TestPooledReleases(t *testing.T) {
 				t.Errorf("%s: round %d keeps %g of the noise, the round before %g", kind, i+1, now, before)
 			}
 		}
-		o := Options{Config: c, Dir: dir}
-		for _, killed := range []trainer.Stage{{Name: "dpo", Round: 2}, {Name: "generate", Round: 3}, {Name: "pairs", Round: 3}} {
-			ctx, stop := context.WithCancel(t.Context())
-			o.Events.StageBegin = func(s trainer.Stage) {
-				if s.Name == killed.Name && s.Round == killed.Round {
-					stop()
-				}
-			}
-			if err := train(ctx, o); !errors.Is(err, context.Canceled) {
-				t.Fatalf("%s: the error is %v, want %v", kind, err, context.Canceled)
-			}
-			o = Options{Dir: dir, Resume: true}
-		}
-		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
-			t.Fatal(err)
-		}
-		sameRun(t, dir, want)
+		sameInterrupted(t, c, want, trainer.Stage{Name: "dpo", Round: 2}, trainer.Stage{Name: "generate", Round: 3},
+			trainer.Stage{Name: "pairs", Round: 3})
 	}
 }
 
