@@ -111,11 +111,11 @@ func (s *scoreFlags) check(args []string) error {
 	if err := missing([2]string{"private", s.private}, [2]string{"to", s.to}); err != nil {
 		return err
 	}
-	if s.run == "" {
-		return missing([2]string{"run or --question", s.question}, [2]string{"encoder", s.encoder})
-	}
 	if _, err := benchType(s.dtype); err != nil {
 		return fmt.Errorf("--dtype is %q, want %s", s.dtype, strings.Join(dtypes, ", "))
+	}
+	if s.run == "" {
+		return missing([2]string{"run or --question", s.question}, [2]string{"encoder", s.encoder})
 	}
 	return nil
 }
