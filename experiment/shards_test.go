@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"popri/audit"
 	"popri/configs"
@@ -210,6 +212,49 @@ func TestMergeAgain(t *testing.T) {
 	}
 	if _, entries := charges(t, dir); len(entries) != 1 {
 		t.Errorf("%d charges", len(entries))
+	}
+	if w := waits(t, Options{Dir: dir, Resume: true}); w != nil {
+		t.Errorf("%v", w)
+	}
+}
+
+// TestMergeKilledAtAnyMoment kills merges with SIGKILL at random moments, until one ends. The round has one charge then, and no
+// two noised sums were ever on disk.
+func TestMergeKilledAtAnyMoment(t *testing.T) {
+	c := world(t).Config
+	c.Trainer.Rounds, c.Privacy.InsecureSeededNoise = 1, false
+	private := elsewhere(t, &c)
+	dir, key := filepath.Join(t.TempDir(), "run"), merger(t)
+	w := waits(t, Options{Config: c, Dir: dir})
+	files := strings.Join(append([]string{key}, answer(t, w, private, key, 3)...), "\n")
+	seen := map[string]bool{}
+	kills, alive := 0, 5*time.Millisecond
+	for {
+		cmd, out := process(t, dir, "")
+		cmd.Env = append(cmd.Env, childMerge+"="+files)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		kill := time.AfterFunc(alive, func() { _ = cmd.Process.Kill() }) // it may have ended
+		err := cmd.Wait()
+		kill.Stop()
+		for _, name := range []string{release.PendingFile, release.File} {
+			if b, err := os.ReadFile(filepath.Join(rundir.Round(dir, 1), name)); err == nil {
+				seen[string(b)] = true
+			}
+		}
+		if err == nil {
+			break
+		}
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() >= 0 {
+			t.Fatalf("the merge failed: %v\n%s", err, out)
+		}
+		kills++
+		alive += alive / 7
+	}
+	if _, entries := charges(t, dir); len(entries) != 1 || len(seen) != 1 || kills == 0 {
+		t.Errorf("%d charges and %d noised sums after %d kills", len(entries), len(seen), kills)
 	}
 	if w := waits(t, Options{Dir: dir, Resume: true}); w != nil {
 		t.Errorf("%v", w)
