@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"fmt"
+	"os"
 	"sync"
 
 	"popri/configs"
@@ -44,6 +45,12 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Fed.Collect == configs.Shards {
+		if warn != nil {
+			warn("the train clients are elsewhere (fed.collect=shards): nobody compares their texts with data.public, which prompts quote")
+		}
+		return corpus, checkPublic(c, corpus, warn)
+	}
 	train := len(corpus.Private.Split(clients.Train))
 	if train == 0 {
 		return nil, fault.Userf("%s has no train clients", c.Data.Private)
@@ -54,8 +61,26 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	return corpus, checkPublic(c, corpus, warn)
 }
 
-// LoadPrivate reads the data that data.private names.
+// LoadPrivate reads the data that data.private names. If the train clients are elsewhere (fed.collect=shards), a file must have
+// none.
 func LoadPrivate(c configs.Config) (*clients.Population, error) {
+	p, err := loadPrivate(c)
+	if err != nil || c.Fed.Collect != configs.Shards {
+		return p, err
+	}
+	held := &clients.Population{Name: p.Name, Unit: p.Unit,
+		Clients: append(p.Split(clients.Validation), p.Split(clients.Test)...)}
+	if n := len(p.Clients) - len(held.Clients); n > 0 && c.Data.Private != embedded {
+		return nil, fault.Userf("data.private: %s has %d train clients, whom a run with fed.collect=shards must not read: name a file "+
+			"of validation and test clients, or %s", c.Data.Private, n, configs.None)
+	}
+	return held, nil
+}
+
+func loadPrivate(c configs.Config) (*clients.Population, error) {
+	if c.Data.Private == configs.None {
+		return &clients.Population{Name: "shards"}, nil
+	}
 	if c.Data.Private == embedded {
 		g, err := Embedded()
 		if err != nil {
@@ -111,3 +136,22 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 
 // leastOverlapWords is the length in words from which an equal public and private text is no coincidence.
 const leastOverlapWords = 8
+
+// StreamPrivate gives the clients of a file, or of the embedded default, in batches; see clients.Stream.
+func StreamPrivate(private, since string, use func(batch []clients.Client) error) error {
+	if private != embedded {
+		if _, err := os.Stat(private); err != nil {
+			return fault.User(err)
+		}
+		return clients.Stream(private, since, use)
+	}
+	g, err := Embedded()
+	if err != nil {
+		return err
+	}
+	p := g.Private
+	if since != "" {
+		p = p.Since(since)
+	}
+	return use(p.Clients)
+}

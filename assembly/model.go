@@ -89,14 +89,7 @@ func FreeEncoder(e embedding.Encoder) {
 // NewEncoder opens the encoder of the configuration, or fits it to the public text.
 func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
 	if !slices.Contains(configs.Encoders, c.Scoring.Encoder) {
-		dir := c.Scoring.Encoder
-		if s, ok := modelcache.Find(dir); ok {
-			var err error
-			if dir, err = s.Installed(); err != nil {
-				return nil, fault.Userf("scoring.encoder: %w", err)
-			}
-		}
-		e, err := bert.Open(dir, ComputeType(c.Model.DType))
+		e, err := openBERT(c.Scoring.Encoder, c.Model.DType)
 		if err != nil {
 			return nil, fault.Userf("scoring.encoder: %w", err)
 		}
@@ -110,4 +103,29 @@ func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, er
 		return embedding.FitLatent(datasets.Strings(texts), embedding.LatentConfig{Dim: c.Scoring.Dim})
 	}
 	return embedding.FitHashing(datasets.Strings(texts), embedding.HashingConfig{Dim: c.Scoring.Dim})
+}
+
+// openBERT opens the folder of an encoder, or the one that the set-up fetched under this name.
+func openBERT(dir, dtype string) (embedding.Encoder, error) {
+	if s, ok := modelcache.Find(dir); ok {
+		var err error
+		if dir, err = s.Installed(); err != nil {
+			return nil, err
+		}
+	}
+	e, err := bert.Open(dir, ComputeType(dtype))
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// OpenEncoder opens an encoder by its file (embedding.Save) or, computing in dtype, its folder or name.
+func OpenEncoder(path, dtype string) (embedding.Encoder, error) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		e, err := embedding.LoadSaved(path)
+		return e, fault.User(err)
+	}
+	e, err := openBERT(path, dtype)
+	return e, fault.User(err)
 }

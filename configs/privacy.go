@@ -57,8 +57,17 @@ type Scoring struct {
 	Duplicates string `yaml:"duplicates"`
 }
 
-// Fed says which clients take part in a round.
+// Fed says where the clients are and which of them take part in a round.
 type Fed struct {
+	// Collect says who adds up the clients' vectors. "in_process", the default, reads the train clients of data.private and
+	// adds them up itself. "shards" reads none: the run writes the question of a round and ends, "popri score" adds up the
+	// clients of each shard near their data, and "popri score --merge" adds noise to the sum of all, from which the run goes
+	// on. The sum is the same to the last bit. It needs fed.clients, and fed.sampling "full" without dropout; data.private
+	// then holds validation and test clients at most, or is "none".
+	Collect string `yaml:"collect"`
+	// Clients is the number of train clients of all shards together, which is public. Above 0 with collect "shards"; 0, the
+	// default, with "in_process", which counts them.
+	Clients int `yaml:"clients"`
 	// ClientsPerRound is the size of a round's cohort: exact under "fixed", expected under "poisson". 0, the default, means
 	// all clients and is the only value for "full".
 	ClientsPerRound int `yaml:"clients_per_round"`

@@ -15,6 +15,7 @@ var (
 	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
+	collections = []string{"in_process", Shards}
 	losses      = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "sft"}
 	smoothed    = []string{"cdpo", "robust"}
 	references  = []string{"base", "round_start"}
@@ -67,7 +68,7 @@ func (c Config) Validate() error { return c.check(&validator{}) }
 func (c Config) check(v *validator) error {
 	v.oneOf("method", c.Method, methods)
 
-	v.text("data.private", c.Data.Private, `"godoc" or the path of a Parquet file of clients`)
+	v.text("data.private", c.Data.Private, `"godoc", the path of a Parquet file of clients, or "none"`)
 	if s := c.Data.Since; !beginsDate(s) {
 		v.add("data.since", "is %q, must be a date (1945-06-30), its beginning (1945 or 1945-06), or nothing", s)
 	}
@@ -127,20 +128,7 @@ func (c Config) check(v *validator) error {
 	v.count("scoring.client_texts", c.Scoring.ClientTexts, 1, maxCount)
 	v.oneOf("scoring.duplicates", c.Scoring.Duplicates, duplicates)
 
-	v.oneOf("fed.sampling", c.Fed.Sampling, samplings)
-	v.count("fed.clients_per_round", c.Fed.ClientsPerRound, 0, maxCount)
-	if c.Fed.Sampling == "full" && c.Fed.ClientsPerRound > 0 {
-		v.add("fed.clients_per_round", "is %d, must be 0 (all clients) where fed.sampling is \"full\"", c.Fed.ClientsPerRound)
-	}
-
-	if c.Fed.Sampling != "full" && c.Fed.ClientsPerRound == 0 && slices.Contains(samplings, c.Fed.Sampling) {
-		v.add("fed.clients_per_round", "is 0, must be the size of a cohort where fed.sampling is %q", c.Fed.Sampling)
-	}
-	if d := c.Fed.Dropout; !(d >= 0 && d < 1) {
-		v.add("fed.dropout", "is %v, must be at least 0 and below 1", d)
-	} else if d > 0 && c.Fed.Sampling == "poisson" {
-		v.add("fed.dropout", "is %v, must be 0 where fed.sampling is \"poisson\": the size of a cohort is secret", d)
-	}
+	v.fed(c)
 
 	v.above("privacy.epsilon", c.Privacy.Epsilon, 0, 1e4)
 	if d := c.Privacy.Delta; !(d > 0 && d < 1) {

@@ -55,8 +55,8 @@ func FitHashing(public []string, config HashingConfig) (*Hashing, error) {
 	if config.GramWeight == 0 {
 		config.GramWeight = 1
 	}
-	if config.Dim < 8 || config.Dim > 1<<14 {
-		return nil, fmt.Errorf("embedding: hashing encoder of %d dimensions, want 8 to %d", config.Dim, 1<<14)
+	if err := config.validate(); err != nil {
+		return nil, err
 	}
 	if len(public) == 0 {
 		return nil, fmt.Errorf("embedding: the hashing encoder needs public texts to weigh features by, got none")
@@ -73,6 +73,13 @@ func FitHashing(public []string, config HashingConfig) (*Hashing, error) {
 	}
 	h.hash = h.fingerprint()
 	return h, nil
+}
+
+func (c HashingConfig) validate() error {
+	if c.Dim < 8 || c.Dim > 1<<14 {
+		return fmt.Errorf("embedding: hashing encoder of %d dimensions, want 8 to %d", c.Dim, 1<<14)
+	}
+	return nil
 }
 
 // Name implements [Encoder].

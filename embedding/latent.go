@@ -72,10 +72,8 @@ func FitLatent(public []string, config LatentConfig) (*Latent, error) {
 			*option.value = option.standard
 		}
 	}
-	if config.Dim < 2 || config.Dim > 4096 || config.Terms < config.Dim || config.Texts < config.Dim {
-		return nil, fmt.Errorf("embedding: latent encoder of %d dimensions, want 2 to 4096, and no more than its "+
-			"%d terms and %d texts",
-			config.Dim, config.Terms, config.Texts)
+	if err := config.validate(); err != nil {
+		return nil, err
 	}
 	l := &Latent{config: config}
 	l.pool.New = func() any { return newScratch() }
@@ -95,14 +93,29 @@ func FitLatent(public []string, config LatentConfig) (*Latent, error) {
 	if err := l.decompose(l.features(texts)); err != nil {
 		return nil, err
 	}
+	l.finish()
+	return l, nil
+}
+
+func (c LatentConfig) validate() error {
+	if c.Dim < 2 || c.Dim > 4096 || c.Terms < c.Dim || c.Texts < c.Dim {
+		return fmt.Errorf("embedding: latent encoder of %d dimensions, want 2 to 4096, and no more than its "+
+			"%d terms and %d texts",
+			c.Dim, c.Terms, c.Texts)
+	}
+	return nil
+}
+
+// finish prepares an encoder whose settings and weights are set.
+func (l *Latent) finish() {
+	l.pool.New = func() any { return newScratch() }
 	d := sha256.New()
-	fmt.Fprintf(d, "latent 1 %+v %d %d %d %d %d %g\n", config, bucketBits, gramMin, gramMax, oversampling,
+	fmt.Fprintf(d, "latent 1 %+v %d %d %d %d %d %g\n", l.config, bucketBits, gramMin, gramMax, oversampling,
 		iterations, whitening)
 	for _, part := range []any{l.term, l.idf, l.basis, l.mean} {
 		_ = binary.Write(d, binary.LittleEndian, part) // a hash takes everything
 	}
 	l.hash = hex.EncodeToString(d.Sum(nil)[:16])
-	return l, nil
 }
 
 // Name implements [Encoder].

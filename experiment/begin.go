@@ -49,7 +49,7 @@ func (s *Session) describe(inputs Inputs, o Options) error {
 	c.Provenance = map[string]string{
 		"go": runtime.Version(), "libtorch": LibtorchVersion(), "program": ProgramVersion(),
 		"public": s.Public.Name, "public_sha256": inputs.Content[inputPublic],
-		"private": s.Population.Name, "clients": fmt.Sprint(len(s.Population.Split(clients.Train))),
+		"private": s.Population.Name, "clients": fmt.Sprint(s.budget.Clients),
 		"unit":             s.Population.Unit,
 		"noise_multiplier": fmt.Sprintf("%.6g", s.Sigma), "encoder": inputs.Content[inputEncoder],
 		"compute": inputs.Content[inputCompute], "threads": fmt.Sprint(tensor.Threads()),

@@ -130,6 +130,9 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			return err
 		},
 		func() (err error) {
+			if c.Fed.Collect == configs.Shards {
+				return nil
+			}
 			texts := methods.Of(c).NeedsTextsOf(c)
 			embedded, err = fedsim.Embed(ctx, s.Population.Split(clients.Train), s.encoder, texts)
 			return err
@@ -154,7 +157,12 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if s.timings, err = openTimings(o.Dir); err != nil {
 		return nil, err
 	}
-	federation, err := fedsim.New(embedded, assembly.Federation(c, o.Dir, s.ledger, s.Sigma))
+	var federation *fedsim.Federation
+	if asked := assembly.Federation(c, o.Dir, s.ledger, s.Sigma); c.Fed.Collect == configs.Shards {
+		federation, err = fedsim.NewRemote(s.budget.Clients, s.ask, asked)
+	} else {
+		federation, err = fedsim.New(embedded, asked)
+	}
 	if err != nil {
 		return nil, err
 	}

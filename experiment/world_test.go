@@ -25,6 +25,7 @@ const (
 	childStage  = "POPRI_TEST_STAGE"  // stage from which childLimit holds; "" is the beginning, "report" the report
 	childMemory = "POPRI_TEST_MEMORY" // bytes of address space that are left from childStage on
 	childPairs  = "POPRI_TEST_PAIRS"  // pairs to train on instead of doing a run
+	childMerge  = "POPRI_TEST_MERGE"  // key and partial sums, on a line each, to merge into the run's round 1 instead
 )
 
 // TestMain makes the test binary serve as the process that tests start and kill.
@@ -50,6 +51,11 @@ func child(dir, config string) error {
 		if err := limit(); err != nil {
 			return err
 		}
+	}
+	if files := os.Getenv(childMerge); files != "" {
+		list := strings.Split(files, "\n")
+		_, err := MergeShards(MergeOptions{Dir: dir, Round: 1, Key: list[0], Parts: list[1:]})
+		return err
 	}
 	if pairs := os.Getenv(childPairs); pairs != "" {
 		return preferChild(dir, config, pairs)

@@ -54,7 +54,9 @@ type Config struct {
 // Federation is the simulated population. Its methods are not safe for concurrent use.
 type Federation struct {
 	config  Config
-	clients query.Clients
+	train   int           // number of clients
+	clients query.Clients // empty if sums is set
+	sums    Sums          // not nil if the clients are elsewhere
 	// crash stands for a process that ends at the named stage of a release; tests set it.
 	crash func(stage string) error
 }
@@ -70,7 +72,7 @@ func New(clients query.Clients, config Config) (*Federation, error) {
 	if err := config.validate(clients.Clients); err != nil {
 		return nil, err
 	}
-	return &Federation{config: config, clients: clients}, nil
+	return &Federation{config: config, train: clients.Clients, clients: clients}, nil
 }
 
 func (c Config) validate(train int) error {
@@ -168,7 +170,7 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 }
 
 // Clients is the number of train clients.
-func (f *Federation) Clients() int { return f.clients.Clients }
+func (f *Federation) Clients() int { return f.train }
 
 // charge is the cost of a round in which everybody answers, without its number and hash.
 func (c Config) charge(train int) ledger.Entry {

@@ -25,11 +25,17 @@ func aggregate(q query.Query, clients query.Clients, asked int, grid noise.Grid,
 	if clients.Clients < asked {
 		units = noise.Times(grid.Share(asked), clients.Clients)
 	}
+	out := rounded(sum, grid)
+	return out, addNoise(out, units, source)
+}
+
+// rounded is a sum in steps of the grid.
+func rounded(sum []float64, grid noise.Grid) []int64 {
 	out := make([]int64, len(sum))
 	for i, v := range sum {
 		out[i] = grid.Round(v)
 	}
-	return out, addNoise(out, units, source)
+	return out
 }
 
 // perClient lets every client round its own vector, add its share of the noise and send whole numbers, which add up

@@ -48,7 +48,7 @@ func (f *Federation) validate(r release.Request) error {
 		return fmt.Errorf("fedsim: the query of round %d does not say what it is about", r.Round)
 	case !(r.Query.Bound() > 0) || math.IsInf(r.Query.Bound(), 1) || r.Query.Len() < 1:
 		return fmt.Errorf("fedsim: %s asks for %d values of norm %g at most", r.Query.Name(), r.Query.Len(), r.Query.Bound())
-	case r.Query.NeedsTexts() && !f.clients.HasTexts():
+	case f.sums == nil && r.Query.NeedsTexts() && !f.clients.HasTexts():
 		return fmt.Errorf("fedsim: %s needs each text's embedding, and only the clients' means were kept", r.Query.Name())
 	}
 	return nil
@@ -130,7 +130,7 @@ func (f *Federation) affordable(lost int) error {
 		return nil // the draw decides: it may repeat the charged release
 	}
 	budget := f.config.Ledger.Budget()
-	after, err := f.config.Ledger.After(f.config.charge(f.clients.Clients), 1)
+	after, err := f.config.Ledger.After(f.config.charge(f.train), 1)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (f *Federation) affordable(lost int) error {
 
 // pay charges a pending release and publishes it. If the ledger refuses, the pending file is removed.
 func (f *Federation) pay(fresh *release.Release, pending, final string) (*release.Release, error) {
-	charge := f.config.charge(f.clients.Clients)
+	charge := f.config.charge(f.train)
 	charge.Round, charge.Sigma, charge.Sensitivity = fresh.Round, fresh.Sigma, fresh.Sensitivity
 	charge.Clients, charge.ReleaseHash, charge.Query = fresh.Clients, fresh.Hash, fresh.Query
 	err := f.config.Ledger.Charge(charge)
@@ -192,16 +192,21 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := c.cohort(source(c.InsecureSeed, "cohort", r.Round), f.clients.Clients)
-	answered := c.answering(source(c.InsecureSeed, "dropout", r.Round), asked)
-	steps, err := aggregators[c.Path](r.Query, f.clients.Select(answered), len(asked), grid,
-		source(c.InsecureSeed, "noise", r.Round))
+	random := source(c.InsecureSeed, "noise", r.Round)
+	var steps []int64
+	if f.sums != nil {
+		steps, err = f.remote(r, grid, random)
+	} else {
+		asked := c.cohort(source(c.InsecureSeed, "cohort", r.Round), f.train)
+		answered := c.answering(source(c.InsecureSeed, "dropout", r.Round), asked)
+		steps, err = aggregators[c.Path](r.Query, f.clients.Select(answered), len(asked), grid, random)
+		if len(answered) < len(asked) {
+			answer.Clients = len(answered)
+			answer.Sigma *= math.Sqrt(float64(len(answered)) / float64(len(asked)))
+		}
+	}
 	if err != nil {
 		return nil, err
-	}
-	if len(answered) < len(asked) {
-		answer.Clients = len(answered)
-		answer.Sigma *= math.Sqrt(float64(len(answered)) / float64(len(asked)))
 	}
 	answer.Sum = make([]float64, len(steps))
 	for i, k := range steps {
@@ -213,9 +218,9 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 // planned is the release if all clients answer, without the sum, and its grid.
 func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, error) {
 	c := f.config
-	charge := c.charge(f.clients.Clients)
+	charge := c.charge(f.train)
 	// The largest sum is that of all clients, and a cohort is never larger.
-	grid, err := noise.NewGrid(c.Sigma, r.Query.Bound(), r.Query.Len(), f.clients.Clients)
+	grid, err := noise.NewGrid(c.Sigma, r.Query.Bound(), r.Query.Len(), f.train)
 	if err != nil {
 		return nil, grid, err
 	}

@@ -57,6 +57,8 @@ type Facts struct {
 	UnsafeCeiling bool
 	// AllowOverlap says that the public text may hold clients' texts.
 	AllowOverlap bool
+	// Shards says that the train clients were elsewhere, so that nobody compared public text with their texts.
+	Shards bool
 	// Changes are inputs that were changed while the run was interrupted.
 	Changes []string
 	// Corpus is a warning about weights and data; "" for none.
@@ -77,7 +79,7 @@ func Read(dir string) (Facts, error) {
 		return Facts{}, err
 	default:
 		f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
-		f.UnsafeCeiling = c.Privacy.UnsafeCeiling
+		f.UnsafeCeiling, f.Shards = c.Privacy.UnsafeCeiling, c.Fed.Collect == configs.Shards
 		f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
 		if f.Validation == "" {
 			f.Validation = ValidationUse(*c, 1)

@@ -174,6 +174,11 @@ func (f Facts) Warnings() []string {
 		warn("Public text was allowed to be text of clients (data.allow_overlap). What the prompts quote of it is " +
 			"outside of ε.")
 	}
+	if f.Shards {
+		warn("The train clients were elsewhere (fed.collect=shards), so nobody compared their texts with the public text. If " +
+			"public text that the prompts quote is a client's too, that is outside of ε. Partial sums have no noise: whoever " +
+			"holds the merger's private key and the partial sums sees them, outside of ε.")
+	}
 	if f.Reference {
 		warn(Reference)
 	}

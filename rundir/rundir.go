@@ -31,12 +31,16 @@ const (
 	Eval      = "eval.json"
 	Report    = "report.html"
 	Unsafe    = "unsafe_diagnostics" // figures without noise, if the user asked for them
+	// Encoder embeds the clients' texts where they are, if they are elsewhere (fed.collect=shards).
+	Encoder = "encoder.safetensors"
 )
 
 // The files of a round of every method. Other files belong to the method.
 const (
 	Metrics = "metrics.json"
 	Samples = "samples.parquet" // what the clients were asked about
+	// Question is what clients that are elsewhere are asked.
+	Question = "question.safetensors"
 )
 
 // Exists reports whether dir holds a run.

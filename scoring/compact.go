@@ -21,7 +21,9 @@ import (
 type Compact struct {
 	samples *Samples
 	key     string
-	root    []float64 // Rank×d, but at least one row: R
+	rank    int
+	columns []float64 // d×rank: Rᵀ
+	squares []float64 // rank: the squared lengths λ of R's rows
 }
 
 // NewCompact prepares the question about samples (unit vectors, one a row); key identifies them.
@@ -31,13 +33,60 @@ func NewCompact(samples embedding.Matrix, options Options, key string) (Compact,
 		return Compact{}, err
 	}
 	b := s.decompose()
-	c := Compact{samples: s, key: key, root: make([]float64, max(1, len(b.values))*s.d)}
+	root := make([]float64, max(1, len(b.values))*s.d) // at least one row
 	for k, λ := range b.values {
 		for j, v := range b.vectors[k] {
-			c.root[k*s.d+j] = math.Sqrt(λ) * v
+			root[k*s.d+j] = math.Sqrt(λ) * v
 		}
 	}
-	return c, nil
+	return compact(s, root, key), nil
+}
+
+// RestoreCompact prepares the question with the matrix R (rank×d) of another machine ([Compact.Root]). Eigenvectors are not
+// unique, and machines compute them differently, but all parts of a sum need the same ones.
+func RestoreCompact(samples embedding.Matrix, root []float64, options Options, key string) (Compact, error) {
+	s, err := Prepare(samples, options)
+	if err != nil {
+		return Compact{}, err
+	}
+	if len(root) == 0 || len(root)%s.d != 0 || len(root)/s.d > s.d {
+		return Compact{}, fmt.Errorf("scoring: a root of %d values for samples of %d dimensions", len(root), s.d)
+	}
+	// RᵀR must be G: a client's vector would not keep its bound otherwise.
+	gram, difference := make([]float64, s.d*s.d), 0.0
+	r := general(len(root)/s.d, s.d, root)
+	blas64.Gemm(blas.Trans, blas.NoTrans, 1, r, r, 0, general(s.d, s.d, gram))
+	for j, v := range gram {
+		difference = math.Max(difference, math.Abs(v-s.gram[j]))
+	}
+	if !(difference <= 1e-9*s.trace) {
+		return Compact{}, fmt.Errorf("scoring: the root is not that of the samples: their Gram matrices differ by %g", difference)
+	}
+	return compact(s, root, key), nil
+}
+
+func compact(s *Samples, root []float64, key string) Compact {
+	rank := len(root) / s.d
+	c := Compact{samples: s, key: key, rank: rank, columns: make([]float64, len(root)), squares: make([]float64, rank)}
+	for k := range rank {
+		row := root[k*s.d : (k+1)*s.d]
+		c.squares[k] = dot(row, row)
+		for j, v := range row {
+			c.columns[j*rank+k] = v
+		}
+	}
+	return c
+}
+
+// Root returns R, of Len rows.
+func (c Compact) Root() []float64 {
+	root := make([]float64, len(c.columns))
+	for j := range c.samples.d {
+		for k := range c.rank {
+			root[k*c.samples.d+j] = c.columns[j*c.rank+k]
+		}
+	}
+	return root
 }
 
 // CompactName is the name of the question under these options.
@@ -50,7 +99,7 @@ func (c Compact) Name() string { return CompactName(c.samples.options.Normalize)
 func (c Compact) Key() string { return c.key }
 
 // Len implements query.Query: the rank of the samples.
-func (c Compact) Len() int { return len(c.root) / c.samples.d }
+func (c Compact) Len() int { return c.rank }
 
 // Bound implements query.Query.
 func (c Compact) Bound() float64 { return c.samples.options.Clip }
@@ -63,12 +112,16 @@ func (c Compact) Vector(clients query.Clients, i int) ([]float64, error) {
 	if clients.Dim != c.samples.d {
 		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, c.samples.d)
 	}
-	mean := clients.Row(i)
-	y := make([]float64, c.Len())
-	for k := range y {
-		y[k] = dot(c.root[k*c.samples.d:(k+1)*c.samples.d], mean)
-	}
-	return y, c.finish(mean, y)
+	y := make([]float64, c.rank)
+	c.product(clients.Row(i), y)
+	return y, c.finish(clients.Row(i), y)
+}
+
+// product writes R·mean for each row of means into a row of y. A row does not depend on the others.
+func (c Compact) product(means, y []float64) {
+	rows := len(y) / c.rank
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, general(rows, c.samples.d, means), general(c.samples.d, c.rank, c.columns), 0,
+		general(rows, c.rank, y))
 }
 
 // finish turns R·mean in y into the client's vector.
@@ -90,9 +143,11 @@ func (c Compact) finish(mean, y []float64) error {
 			return err
 		}
 		t := c.samples.applyTransposed(own)
-		b := c.samples.decompose()
-		for k, λ := range b.values {
-			y[k] = dot(b.vectors[k], t) / math.Sqrt(λ)
+		c.product(t, y)
+		for k, λ := range c.squares {
+			if λ > 0 {
+				y[k] /= λ
+			}
 		}
 	}
 	Clip(y, c.samples.options.Clip) // what rounding added
@@ -100,27 +155,39 @@ func (c Compact) finish(mean, y []float64) error {
 }
 
 // Sum implements query.Query.
-func (c Compact) Sum(clients query.Clients) ([]float64, error) {
-	if clients.Dim != c.samples.d {
-		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, c.samples.d)
+func (c Compact) Sum(clients query.Clients) ([]float64, error) { return sumOf(c, clients) }
+
+// Finish implements query.Mergeable.
+func (c Compact) Finish(p query.Partial) ([]float64, error) { return finished(c, p) }
+
+// Partial implements query.Mergeable.
+func (c Compact) Partial(clients query.Clients) (query.Partial, error) {
+	d := c.samples.d
+	if clients.Dim != d {
+		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, d)
+	}
+	sum, err := vectors(c)
+	if err != nil {
+		return query.Partial{}, err
 	}
 	const block = 2048 // bounds the memory of M·Rᵀ
-	r := c.Len()
-	product := make([]float64, min(block, clients.Clients)*r)
-	sum := newAccumulator(r)
+	product := make([]float64, min(block, clients.Clients)*c.rank)
 	for from := 0; from < clients.Clients; from += block {
 		rows := min(block, clients.Clients-from)
-		m := general(rows, c.samples.d, clients.Data[from*c.samples.d:(from+rows)*c.samples.d])
-		blas64.Gemm(blas.NoTrans, blas.Trans, 1, m, general(r, c.samples.d, c.root), 0, general(rows, r, product[:rows*r]))
+		means := clients.Data[from*d : (from+rows)*d]
+		c.product(means, product[:rows*c.rank])
 		for i := range rows {
-			y := product[i*r : (i+1)*r]
-			if err := c.finish(m.Data[i*c.samples.d:(i+1)*c.samples.d], y); err != nil {
-				return nil, fmt.Errorf("scoring: client %d: %w", from+i, err)
+			y := product[i*c.rank : (i+1)*c.rank]
+			err := c.finish(means[i*d:(i+1)*d], y)
+			if err == nil {
+				err = sum.Add(1, y)
 			}
-			sum.add(1, y)
+			if err != nil {
+				return query.Partial{}, fmt.Errorf("scoring: client %d: %w", from+i, err)
+			}
 		}
 	}
-	return sum.value(), nil
+	return single(sum, nil)
 }
 
 // Expand turns a sum of [Compact] vectors about these samples into scores, one for each sample: V·R⁺·y.

@@ -1,34 +1,34 @@
 package scoring
 
-import "math"
+import (
+	"fmt"
+	"math"
 
-// accumulator adds vectors to twice the digits of a float64: the sum is high + low (Knuth's two-sum). What an addition
-// loses then is some 1e-32 of the sum, so that the order does not matter and an addend can be taken away again.
-type accumulator struct{ high, low []float64 }
+	"popri/query"
+)
 
-func newAccumulator(n int) accumulator { return accumulator{make([]float64, n), make([]float64, n)} }
-
-// add adds weight·v.
-func (a accumulator) add(weight float64, v []float64) {
-	high, low := a.high[:len(v)], a.low[:len(v)]
-	for j, x := range v {
-		p := float64(weight * x) // rounded before it is added, on every processor
-		s, rest := twoSum(high[j], p)
-		high[j] = s
-		low[j] += rest
-	}
-}
-
-// twoSum returns the rounded sum and what rounding took from it.
+// twoSum returns the rounded sum and what rounding took from it (Knuth).
 func twoSum(a, b float64) (sum, rest float64) {
 	sum = a + b
 	t := sum - a
 	return sum, (a - (sum - t)) + (b - t)
 }
 
-// exactDot returns the product of v with the sum u to about twice the digits of a float64 (Ogita, Rump and Oishi 2005,
-// Dot2), as two numbers that add up to it.
-func exactDot(v []float64, u accumulator) (high, low float64) {
+// unevaluated is a vector to about twice the digits of a float64: high + low.
+type unevaluated struct{ high, low []float64 }
+
+// unevaluate reads exact whole numbers as such a vector.
+func unevaluate(b query.Block) unevaluated {
+	u := unevaluated{make([]float64, len(b.Values)), make([]float64, len(b.Values))}
+	for i := range b.Values {
+		u.high[i], u.low[i] = b.Split(i)
+	}
+	return u
+}
+
+// exactDot returns the product of v with u to about twice the digits of a float64 (Ogita, Rump and Oishi 2005, Dot2), as
+// two numbers that add up to it.
+func exactDot(v []float64, u unevaluated) (high, low float64) {
 	uh, ul := u.high[:len(v)], u.low[:len(v)]
 	for j, x := range v {
 		p := float64(x * uh[j])
@@ -40,11 +40,42 @@ func exactDot(v []float64, u accumulator) (high, low float64) {
 	return high, low
 }
 
-// value is the sum, rounded once.
-func (a accumulator) value() []float64 {
-	out := make([]float64, len(a.high))
-	for j := range out {
-		out[j] = a.high[j] + a.low[j]
+// vectors adds up vectors of at most the bound of a query, value by value.
+func vectors(q query.Query) (query.Block, error) { return query.NewBlock(q.Len(), q.Bound()) }
+
+// single is the partial sum of a query that adds up its clients' vectors, and has err instead if that is not nil.
+func single(b query.Block, err error) (query.Partial, error) {
+	if err != nil {
+		return query.Partial{}, err
 	}
-	return out
+	return query.Partial{Blocks: []query.Block{b}}, nil
+}
+
+// finished is the sum of a query whose partial sums are of [single].
+func finished(q query.Query, p query.Partial) ([]float64, error) {
+	if err := checkShape(p, q.Len()); err != nil {
+		return nil, err
+	}
+	return p.Blocks[0].Float64s(), nil
+}
+
+// checkShape refuses a partial sum whose blocks do not have the given lengths.
+func checkShape(p query.Partial, lengths ...int) error {
+	ok := len(p.Blocks) == len(lengths)
+	for k := 0; ok && k < len(lengths); k++ {
+		ok = len(p.Blocks[k].Values) == lengths[k]
+	}
+	if !ok {
+		return fmt.Errorf("scoring: %w: it has blocks of %v (exponent, values), want %d values", query.ErrOtherSum, p.Shape(), lengths)
+	}
+	return nil
+}
+
+// sumOf computes the sum over all clients in one part.
+func sumOf(q query.Mergeable, clients query.Clients) ([]float64, error) {
+	p, err := q.Partial(clients)
+	if err != nil {
+		return nil, err
+	}
+	return q.Finish(p)
 }

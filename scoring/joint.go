@@ -138,23 +138,34 @@ func (q Joint) Vector(clients query.Clients, i int) ([]float64, error) {
 }
 
 // Sum implements query.Query.
-func (q Joint) Sum(clients query.Clients) ([]float64, error) {
+func (q Joint) Sum(clients query.Clients) ([]float64, error) { return sumOf(q, clients) }
+
+// Finish implements query.Mergeable.
+func (q Joint) Finish(p query.Partial) ([]float64, error) { return finished(q, p) }
+
+// Partial implements query.Mergeable.
+func (q Joint) Partial(clients query.Clients) (query.Partial, error) {
 	const block = 512 // clients whose vectors are in memory at once
-	sum := newAccumulator(q.Len())
-	vectors, faults := make([][]float64, min(block, clients.Clients)), make([]error, min(block, clients.Clients))
+	sum, err := vectors(q)
+	if err != nil {
+		return query.Partial{}, err
+	}
+	some, faults := make([][]float64, min(block, clients.Clients)), make([]error, min(block, clients.Clients))
 	for from := 0; from < clients.Clients; from += block {
 		n := min(block, clients.Clients-from)
 		parallelGrain(n, 16, func(first, last int) {
 			for i := first; i < last; i++ {
-				vectors[i], faults[i] = q.Vector(clients, from+i)
+				some[i], faults[i] = q.Vector(clients, from+i)
 			}
 		})
 		for i := range n {
-			if faults[i] != nil {
-				return nil, faults[i]
+			if faults[i] == nil {
+				faults[i] = sum.Add(1, some[i])
 			}
-			sum.add(1, vectors[i])
+			if faults[i] != nil {
+				return query.Partial{}, faults[i]
+			}
 		}
 	}
-	return sum.value(), nil
+	return single(sum, nil)
 }

@@ -128,14 +128,25 @@ func scaleTo(v []float64, c float64) {
 }
 
 // Sum implements query.Query.
-func (m Mean) Sum(clients query.Clients) ([]float64, error) {
-	sum := newAccumulator(m.Len())
+func (m Mean) Sum(clients query.Clients) ([]float64, error) { return sumOf(m, clients) }
+
+// Partial implements query.Mergeable.
+func (m Mean) Partial(clients query.Clients) (query.Partial, error) {
+	sum, err := vectors(m)
+	if err != nil {
+		return query.Partial{}, err
+	}
 	for i := range clients.Clients {
 		v, err := m.Vector(clients, i)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = sum.Add(1, v)
 		}
-		sum.add(1, v)
+		if err != nil {
+			return query.Partial{}, err
+		}
 	}
-	return sum.value(), nil
+	return single(sum, nil)
 }
+
+// Finish implements query.Mergeable.
+func (m Mean) Finish(p query.Partial) ([]float64, error) { return finished(m, p) }

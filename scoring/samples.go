@@ -137,16 +137,39 @@ func (s *Samples) Contribution(texts embedding.Matrix) ([]float64, error) {
 // A client's vector is w·V·mean, so that Σ w·mean, of d values, is all that is gathered, and V is applied to it once. The
 // norm that w divides by comes from the Gram matrix, which has digits enough for nearly every client; the others, whose
 // scores are nearly constant or nearly zero, add their own vector, computed and clipped by the reference path. (Their w
-// would be so large that rounding alone moved the sum, beyond what noise.Grid allows.) All additions are carried out to
-// twice the digits of a float64: taking a client away changes the sum by that client's vector and by nothing else.
+// would be so large that rounding alone moved the sum, beyond what noise.Grid allows.) Clients are added up in whole
+// numbers and V is applied with twice the digits of a float64: taking a client away changes the sum by that client's
+// vector and by nothing else.
 func (s *Samples) Sum(clients query.Means) ([]float64, error) {
-	if clients.Dim != s.d {
-		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, s.d)
+	p, err := s.gather(clients)
+	if err != nil {
+		return nil, err
 	}
-	// Blocks bound the memory of M·G, whatever the number of clients.
+	return s.spread(p)
+}
+
+// gather adds up clients: a block of Σ w·mean, of d values, and one of the vectors that were computed by themselves, of n.
+func (s *Samples) gather(clients query.Means) (query.Partial, error) {
+	fail := func(err error) (query.Partial, error) { return query.Partial{}, err }
+	if clients.Dim != s.d {
+		return fail(fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, s.d))
+	}
+	// What [Samples.weight] trusts has ‖V·mean‖² > trusted·‖V‖²·‖mean‖² and w·‖V·mean‖ ≤ C.
+	limit := s.options.Clip
+	if s.trace > 0 {
+		limit /= math.Sqrt(trusted * s.trace)
+	}
+	u, err := query.NewBlock(s.d, limit)
+	if err != nil {
+		return fail(err)
+	}
+	direct, err := query.NewBlock(s.n, s.options.Clip)
+	if err != nil {
+		return fail(err)
+	}
+	// Blocks bound the memory of M·G, whatever the number of clients. A row of the product does not depend on the others.
 	const block = 2048
 	product := make([]float64, min(block, clients.Clients)*s.d)
-	u, direct := newAccumulator(s.d), accumulator{}
 	for from := 0; from < clients.Clients; from += block {
 		rows := min(block, clients.Clients-from)
 		m := general(rows, s.d, clients.Data[from*s.d:(from+rows)*s.d])
@@ -158,29 +181,33 @@ func (s *Samples) Sum(clients query.Means) ([]float64, error) {
 				continue // no texts
 			}
 			if weight, ok := s.weight(mean, t.Data[i*s.d:(i+1)*s.d]); ok {
-				u.add(weight, mean)
-				continue
+				err = u.Add(weight, mean)
+			} else {
+				var own []float64
+				if own, err = s.ContributionOfMean(mean); err == nil {
+					err = direct.Add(1, own)
+				}
 			}
-			own, err := s.ContributionOfMean(mean)
 			if err != nil {
-				return nil, fmt.Errorf("scoring: client %d: %w", from+i, err)
+				return fail(fmt.Errorf("scoring: client %d: %w", from+i, err))
 			}
-			if direct.high == nil {
-				direct = newAccumulator(s.n)
-			}
-			direct.add(1, own)
 		}
 	}
+	return query.Partial{Blocks: []query.Block{u, direct}}, nil
+}
+
+// spread is the sum of n values that clients gathered.
+func (s *Samples) spread(p query.Partial) ([]float64, error) {
+	if err := checkShape(p, s.d, s.n); err != nil {
+		return nil, err
+	}
+	u, direct := unevaluate(p.Blocks[0]), unevaluate(p.Blocks[1])
 	sum := make([]float64, s.n)
 	parallel(s.n, func(from, to int) {
 		for i := from; i < to; i++ {
 			high, low := exactDot(s.v[i*s.d:(i+1)*s.d], u)
-			if direct.high != nil {
-				var rest float64
-				high, rest = twoSum(high, direct.high[i])
-				low += rest + direct.low[i]
-			}
-			sum[i] = high + low
+			high, rest := twoSum(high, direct.high[i])
+			sum[i] = high + (low + rest + direct.low[i])
 		}
 	})
 	return sum, nil

@@ -119,20 +119,26 @@ func (v NearestVotes) Vector(clients query.Clients, i int) ([]float64, error) {
 
 // Sum implements query.Query. The search for the nearest samples takes nearly all of the time, and runs over all texts
 // at once.
-func (v NearestVotes) Sum(clients query.Clients) ([]float64, error) {
+func (v NearestVotes) Sum(clients query.Clients) ([]float64, error) { return sumOf(v, clients) }
+
+// Partial implements query.Mergeable.
+func (v NearestVotes) Partial(clients query.Clients) (query.Partial, error) {
 	if err := v.check(clients); err != nil {
-		return nil, err
+		return query.Partial{}, err
 	}
 	nearest, err := Nearest(v.samples, clients.Texts, v.options.Metric, v.options.Choices, false)
 	if err != nil {
-		return nil, err
+		return query.Partial{}, err
 	}
-	sum := newAccumulator(v.samples.Rows)
-	for i := range clients.Clients {
-		sum.add(1, v.votes(nearest[clients.Offsets[i]:clients.Offsets[i+1]]))
+	sum, err := vectors(v)
+	for i := 0; i < clients.Clients && err == nil; i++ {
+		err = sum.Add(1, v.votes(nearest[clients.Offsets[i]:clients.Offsets[i+1]]))
 	}
-	return sum.value(), nil
+	return single(sum, err)
 }
+
+// Finish implements query.Mergeable.
+func (v NearestVotes) Finish(p query.Partial) ([]float64, error) { return finished(v, p) }
 
 func (v NearestVotes) check(clients query.Clients) error {
 	if !clients.HasTexts() {

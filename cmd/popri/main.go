@@ -25,6 +25,7 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitRefused     = 3
+	exitWaiting     = 4
 	exitInterrupted = 130
 )
 
@@ -73,6 +74,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	case refused(err):
 		return exitRefused
+	case waiting(err) != nil:
+		return exitWaiting
 	}
 	return exitFailed
 }

@@ -54,7 +54,10 @@ func (a *app) run() *cobra.Command {
 uninterrupted one. Its inputs (settings, weights, public text, clients) must be those it began with: --resume compares them
 and refuses changes, unless --accept-changes is given.
 
-If the budget ends before the last round, the synthetic set comes from the finished rounds and the exit code is 3.`,
+If the budget ends before the last round, the synthetic set comes from the finished rounds and the exit code is 3.
+
+With fed.collect=shards the run reads no train client. It writes the question of a round and ends with exit code 4; "popri
+score" answers the question near the data and merges the answers, and --resume goes on.`,
 		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out runs/eps1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -244,7 +247,14 @@ func (a *app) stopped(err error, dir string) error {
 	if !experiment.Exists(dir) {
 		return err
 	}
+	w := waiting(err)
 	switch {
+	case w != nil:
+		a.say("round %d asks %d clients, who are elsewhere. Where their data are:\n"+
+			"  popri score --question %s --encoder %s --shard i/N --private FILE --to KEY.pub --out PART\n"+
+			"then here, with the partial sums of all N shards:\n"+
+			"  popri score --merge --run %[5]s --round %[1]d --key KEY PART…\n  popri run --resume --out %[5]s",
+			w.Round, w.Clients, w.Question, w.Encoder, dir)
 	case errors.Is(err, context.Canceled):
 		a.say("interrupted; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

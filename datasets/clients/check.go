@@ -70,6 +70,7 @@ type builder struct {
 	dates    [][]string
 	labels   [][]string
 	problems []Problem
+	row      int64 // the next row's number
 }
 
 func newBuilder() *builder { return &builder{index: map[string]int{}} }

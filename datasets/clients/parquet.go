@@ -84,7 +84,8 @@ func readRows(f *parquetio.File, path string, b *builder) error {
 		return fmt.Errorf("%s: %w: it holds no rows", path, parquetio.ErrFormat)
 	}
 	for i := range ids {
-		row := int64(i)
+		row := b.row
+		b.row++
 		at := b.client(row, ids[i], splits[i])
 		b.attributes(row, at, dates[i], labels[i])
 		if !lists {

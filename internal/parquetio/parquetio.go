@@ -46,6 +46,17 @@ type File struct {
 	handle  *os.File
 	parquet *parquet.File
 	limit   int64 // decoded bytes of a column
+	groups  []parquet.RowGroup
+}
+
+// Groups is the number of row groups.
+func (f *File) Groups() int { return len(f.groups) }
+
+// Group returns a view of one row group, which is read as a file of its own. It shares the handle of f.
+func (f *File) Group(i int) *File {
+	view := *f
+	view.groups = f.groups[i : i+1]
+	return &view
 }
 
 // Open opens a Parquet file and reads its schema.
@@ -79,7 +90,7 @@ func Open(path string) (f *File, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: not readable as Parquet: %v", path, ErrFormat, err)
 	}
-	f = &File{path, handle, opened, spareBytes + expansion*info.Size()}
+	f = &File{path, handle, opened, spareBytes + expansion*info.Size(), opened.RowGroups()}
 	if err := f.checkExtents(info.Size()); err != nil {
 		return nil, fmt.Errorf("%s: %w: %v", path, ErrFormat, err)
 	}
@@ -153,7 +164,13 @@ func (f *File) checkExtents(size int64) error {
 func (f *File) Close() error { return f.handle.Close() }
 
 // Rows returns the number of rows.
-func (f *File) Rows() int64 { return f.parquet.NumRows() }
+func (f *File) Rows() int64 {
+	rows := int64(0)
+	for _, g := range f.groups {
+		rows += g.NumRows()
+	}
+	return rows
+}
 
 // Metadata returns the value of a key of the file's own metadata, "" if it is missing.
 func (f *File) Metadata(key string) string {
@@ -318,7 +335,7 @@ func (f *File) each(l leaf, do func(v parquet.Value, value string) error) (err e
 	}()
 	values := make([]parquet.Value, 256)
 	previous := "" // neighbours are often equal: clients, splits, labels
-	for _, group := range f.parquet.RowGroups() {
+	for _, group := range f.groups {
 		pages := group.ColumnChunks()[l.index].Pages()
 		err := func() error {
 			defer pages.Close()
