@@ -102,7 +102,8 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 		return nil, fmt.Errorf("clients: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	m := &Manifest{Program: o.Program, Options: o, Splits: map[Split]Counts{Train: {}, Validation: {}, Test: {}}}
+	m := &Manifest{Program: o.Program, Options: o, Splits: map[Split]Counts{Train: {}, Validation: {}, Test: {}},
+		LeftOut: LeftOut{}}
 	i := &importer{ctx: ctx, files: files, o: o, m: m, dir: dir, sorter: extsort.New(dir, o.Memory)}
 	defer i.sorter.Close()
 	if err := i.run(out); err != nil {
@@ -207,6 +208,9 @@ func (i *importer) write(out string, kept map[Split]*spool) error {
 		return fault.Userf("nothing is left to write: %s", i.m.LeftOut)
 	}
 	i.m.Name, i.m.Unit = i.name(), i.unit()
+	if i.drawn {
+		i.m.Options.Shares = defaultShares
+	}
 	metadata := parquetio.Metadata{nameKey: i.m.Name, unitKey: i.m.Unit}
 	err = atomicfile.Write(out, func(w io.Writer) error {
 		rows := parquetio.NewWriter[row](w, metadata)
@@ -271,5 +275,12 @@ func (i *importer) unit() string {
 	case i.o.ClientPerText:
 		return "a client is one text"
 	}
-	return "a client is one " + cmp.Or(i.o.Columns.Client, "client_id") + " of " + filepath.Base(i.files[0].Path)
+	of := " of " + filepath.Base(i.files[0].Path)
+	switch format, _ := records.FormatOf(i.files[0].Path, i.o.Format); format {
+	case records.Folder:
+		return "a client is one file, or one folder with all its files," + of
+	case records.JSON:
+		return "a client is one key" + of
+	}
+	return "a client is one " + cmp.Or(i.o.Columns.Client, "client_id") + of
 }
