@@ -43,6 +43,7 @@ type Result struct {
 	LeftOut   int    `json:"left_out"` // empty texts
 	Bytes     int64  `json:"bytes"`
 	SHA256    string `json:"sha256"` // of the Parquet file
+	decoded   int64  // bytes of all cells
 	Guarantee string `json:"guarantee"`
 }
 
@@ -108,6 +109,7 @@ func product(path string, r *Result) (rows []row, err error) {
 	err = f.Scan([]parquetio.Column{{Name: "text"}, {Name: "finish"}}, func(_ int64, cells [][]parquetio.Cell) error {
 		if text := cells[0][0].Value; text != "" {
 			rows = append(rows, row{text, cells[1][0].Value})
+			r.decoded += int64(len(text) + len(cells[1][0].Value))
 		} else {
 			r.LeftOut++
 		}
@@ -177,8 +179,8 @@ func compose(run string, facts guarantee.Facts, r Result, o Options) ([]byte, er
 		m.Tags = append(m.Tags, "differential-privacy")
 	}
 	m.Info.Features = []feature{{"text", "string"}, {"finish", "string"}}
-	m.Info.Splits = []split{{"train", r.Bytes, r.Texts}}
-	m.Info.Download, m.Info.Size = r.Bytes, r.Bytes
+	m.Info.Splits = []split{{"train", r.decoded, r.Texts}}
+	m.Info.Download, m.Info.Size = r.Bytes, r.decoded
 	front, err := yaml.Marshal(m)
 	if err != nil {
 		return nil, err
