@@ -116,7 +116,7 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 		switch column, err := clientColumn(file); {
 		case err != nil:
 			return fault.Userf("data.public: %w", err)
-		case sameFile(file, c.Data.Private):
+		case SameFile(file, c.Data.Private):
 			problem = fmt.Errorf("data.public is %s, which is the file of the clients", file)
 		case column != "":
 			problem = fmt.Errorf("data.public is %s, which "+hasColumn, file, column)

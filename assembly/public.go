@@ -62,7 +62,8 @@ func CheckNoClients(files ...string) error {
 // hasColumn says why a file is no file of public text.
 const hasColumn = "has a column %s as a file of clients has; write the texts that are public to a file without it"
 
-func sameFile(a, b string) bool {
+// SameFile reports whether two paths lead to one file.
+func SameFile(a, b string) bool {
 	x, errA := os.Stat(a)
 	y, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(x, y)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"popri/datasets/records"
 	"popri/internal/bom"
 	"popri/internal/jsonobject"
 	"popri/internal/parquetio"
@@ -21,6 +22,7 @@ import (
 //
 //	.parquet   columns text and, optionally, source
 //	.jsonl     one object a line with text and, optionally, source
+//	.json      a list of texts, as LargeFedBench's initial_set.json, or of objects with text
 //	.txt       one text a line
 //
 // White space inside a text becomes single spaces; blank lines of .txt and .jsonl are passed over. A null, blank or
@@ -33,10 +35,12 @@ func ReadPublic(path string) ([]Text, error) {
 		texts, err = readParquet(path)
 	case ".jsonl":
 		texts, err = readLines(path, parseJSONLine)
+	case ".json":
+		texts, err = readJSON(path)
 	case ".txt":
 		texts, err = readLines(path, func(line string) (Text, error) { return clean(line, "") })
 	default:
-		return nil, fmt.Errorf("datasets: %s: %w: extension %s, want .parquet, .jsonl or .txt", path,
+		return nil, fmt.Errorf("datasets: %s: %w: extension %s, want .parquet, .jsonl, .json or .txt", path,
 			parquetio.ErrFormat, quote.Text(ext))
 	}
 	if err != nil {
@@ -54,6 +58,10 @@ func readParquet(path string) ([]Text, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if f.Has("client_id") && !f.Has("text") {
+		return nil, fmt.Errorf("%s: %w: it has a column client_id and no column text: it is a file of clients, not public text", path,
+			parquetio.ErrFormat)
+	}
 	cells, err := f.Strings("text")
 	if err != nil {
 		return nil, err
@@ -74,6 +82,25 @@ func readParquet(path string) ([]Text, error) {
 		}
 	}
 	return texts, nil
+}
+
+func readJSON(path string) ([]Text, error) {
+	var texts []Text
+	err := records.Read(path, records.Options{Format: records.JSON}, func(r records.Record) error {
+		if r.HasClient {
+			return fmt.Errorf("%s: %w: it names clients: it is a file of clients, not public text", path, parquetio.ErrFormat)
+		}
+		if r.Text.Null {
+			return fmt.Errorf("%s: %w: %s: text is null", path, parquetio.ErrFormat, r.Place)
+		}
+		t, err := clean(r.Text.Value, "")
+		if err != nil {
+			return fmt.Errorf("%s: %w: %s: %v", path, parquetio.ErrFormat, r.Place, err)
+		}
+		texts = append(texts, t)
+		return nil
+	})
+	return texts, err
 }
 
 func readLines(path string, parse func(string) (Text, error)) ([]Text, error) {

@@ -20,6 +20,10 @@ func TestReadPublic(t *testing.T) {
 	type bare struct {
 		Text string `parquet:"text"`
 	}
+	type list struct {
+		Client string   `parquet:"client_id"`
+		Texts  []string `parquet:"texts,list"`
+	}
 	ptr := func(s string) *string { return &s }
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {
@@ -62,6 +66,13 @@ func TestReadPublic(t *testing.T) {
 		{"q.jsonl", []byte(`{"text": [` + strings.Repeat("1,", 500) + `1]}`), nil, "… (1003 bytes), want a text"},
 		{"r.jsonl", []byte("\ufeff" + `{"text": "a", "Text": "b", "source": null}`), []Text{{"a", ""}}, ""},
 		{"s." + strings.Repeat("c", 120), []byte("a"), nil, "… (121 bytes), want .parquet"},
+		{"t.json", []byte("\ufeff" + `["a  b", "c"]`), []Text{{"a b", ""}, {"c", ""}}, ""},
+		{"u.json", []byte(`[{"text": "a"}]`), []Text{{"a", ""}}, ""},
+		{"v.json", []byte(`["a", " "]`), nil, "entry 1: text is blank"},
+		{"w.json", []byte(`["a", null]`), nil, "entry 1: text is null"},
+		{"x.json", []byte(`{"ann": ["a"]}`), nil, "it is a file of clients, not public text"},
+		{"y.json", []byte(`[{"client_id": "ann", "text": "a"}]`), nil, "it is a file of clients, not public text"},
+		{"z.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []list{{"ann", []string{"a"}}}, nil) }), nil, "it is a file of clients"},
 		{"o.csv", []byte("a"), nil, `extension ".csv"`},
 	} {
 		path := file(c.name, c.content)

@@ -8,8 +8,9 @@ import (
 const embedded = "godoc"
 
 func (a *app) data() *cobra.Command {
-	return group("data", "Look at, check, import and build client data",
+	return group("data", "Look at, check, import and build client data; publish the product",
 		"  popri data info godoc\n  popri data check clients.parquet\n"+
-			"  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
-		a.dataInfo(), a.dataCheck(), a.dataImport(), a.dataBuild())
+			"  popri data import posts.jsonl --client author --text body --out clients.parquet\n"+
+			"  popri data push-ready runs/mine --out hub/mine",
+		a.dataInfo(), a.dataCheck(), a.dataImport(), a.dataBuild(), a.dataPushReady())
 }

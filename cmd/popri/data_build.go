@@ -15,19 +15,21 @@ import (
 	"popri/internal/atomicfile"
 )
 
-// writeClients writes a population and prints its counts.
-func (a *app) writeClients(verb, out string, p *clients.Population) error {
+// refuseFolder refuses a folder as the file to write.
+func refuseFolder(verb, out string) error {
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
 		return usage(fmt.Errorf("%s: --out %s is a folder", verb, out))
 	}
-	if err := clients.Write(out, p); err != nil {
-		return fmt.Errorf("%s: %w", verb, err)
-	}
-	info := dataInformation{Information: p.Info(), Source: out, Seen: map[string]string{}}
+	return nil
+}
+
+// informationOf says who sees each split.
+func informationOf(i clients.Information, source string) dataInformation {
+	info := dataInformation{Information: i, Source: source, Seen: map[string]string{}}
 	for split := range info.Splits {
 		info.Seen[string(split)] = seenBy[split]
 	}
-	return a.emit(info, info.print)
+	return info
 }
 
 func (a *app) dataBuild() *cobra.Command {
@@ -77,7 +79,14 @@ default, and --public the texts that its prompts quote.`,
 				}
 			}
 			p.Name, p.Unit = cmp.Or(name, p.Name), cmp.Or(unit, p.Unit)
-			return a.writeClients("data build", out, p)
+			if err := refuseFolder("data build", out); err != nil {
+				return err
+			}
+			if err := clients.Write(out, p); err != nil {
+				return fmt.Errorf("data build: %w", err)
+			}
+			info := informationOf(p.Info(), out)
+			return a.emit(info, info.print)
 		},
 	}
 	f := cmd.Flags()

@@ -1,48 +1,245 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"popri/assembly"
+	"popri/datasets"
 	"popri/datasets/clients"
+	"popri/datasets/records"
+	"popri/experiment"
+	"popri/tokenizer"
 )
+
+// dataImported is the output of `data import`.
+type dataImported struct {
+	dataInformation
+	Manifest *clients.Manifest `json:"manifest"`
+}
 
 func (a *app) dataImport() *cobra.Command {
 	var published []string
-	var out, name, unit string
+	var out, public, shares string
+	o := clients.ImportOptions{}
 	cmd := &cobra.Command{
-		Use:   "import --published-json TRAIN,EVAL,TEST --out FILE",
-		Short: "Make a client file from another format",
-		Long: `Reads the format of the published POPri code (one JSON file per split, which maps a client's ID to the list of its texts)
-and writes one Parquet file. An empty name leaves out its split (train.json,,test.json).`,
-		Example: "  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			switch {
-			case len(published) != len(clients.Splits):
-				return usage(fmt.Errorf("data import: --published-json names %d files, want three: train, eval, "+
-					"test (an empty name leaves one out)", len(published)))
-			case strings.Join(published, "") == "":
-				return usage(errors.New("data import: --published-json names no file"))
-			case out == "":
-				return usage(errors.New("data import: --out names no file"))
-			}
-			p, err := clients.ReadPublishedJSON(published[0], published[1], published[2])
+		Use:   "import [SPLIT=]FILE… --out FILE",
+		Short: "Make a client file from other formats",
+		Long: `Reads Parquet, JSON lines, CSV, TSV, JSON (an object that maps clients to lists of texts, or a list) or a folder of texts,
+and writes one client file and a manifest beside it (FILE.manifest.json: hashes, options, counts, what was left out and
+why). The format follows from the file's name. SPLIT= (train=, validation=, test=) says what a file's texts are for.
+
+Splits come from SPLIT=, from the column --split, from dates (--validation-from, --test-from), or are drawn by client
+(--split-shares; 0.7,0.1,0.2 where nothing names a split). A client whose texts straddle dates is in the split of its
+newest text, and its texts of the other splits are left out. Dates are YYYY-MM-DD, with or without a time.
+
+--deduplicate takes texts out of test that are public, out of validation those that are public or in test, and out of
+train those that are in any of them: "exact" but for case and white space, "near" where a MinHash estimate of the share
+of common five-word runs is 0.8 or more.
+
+Files of any size are read as a stream and sorted on disk, beside --out. A bad row ends the import, and the error names
+it; no cell is quoted.`,
+		Example: "  popri data import train=train.json validation=eval.json test=test.json --out clients.parquet\n" +
+			"  popri data import posts.jsonl.gz --client author --text body --date created --label topic --out clients.parquet\n" +
+			"  popri data import data/*.parquet --client-per-text --text review --label stars --span-words 50 --out clients.parquet\n" +
+			"  popri data import speeches.csv --client speaker --test-from 2020 --min-texts 2 --deduplicate near --public public.jsonl --out c.parquet\n" +
+			"  popri data import news.tsv --partition dirichlet --alpha 0.1 --clients 500 --label topic --out clients.parquet\n" +
+			"  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := importFiles(args, published)
 			if err != nil {
 				return usage(fmt.Errorf("data import: %w", err))
 			}
-			p.Name, p.Unit = cmp.Or(name, p.Name), cmp.Or(unit, p.Unit)
-			return a.writeClients("data import", out, p)
+			if out == "" {
+				return usage(errors.New("data import: --out names no file"))
+			}
+			if o.Shares, err = parseShares(shares); err != nil {
+				return usage(fmt.Errorf("data import: %w", err))
+			}
+			if err := importResources(&o, files, public); err != nil {
+				return usage(fmt.Errorf("data import: %w", err))
+			}
+			if published != nil {
+				o.Format = records.JSON
+			}
+			return a.importData(cmd.Context(), out, files, o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&published, "published-json", nil, "the three files, separated by commas")
+	f.StringSliceVar(&published, "published-json", nil,
+		"LargeFedBench's files for train, eval and test, separated by commas (an empty name leaves one out)")
 	f.StringVar(&out, "out", "", "Parquet file to write")
-	f.StringVar(&name, "name", "", "the data set's name, for reports")
-	f.StringVar(&unit, "unit", "", "a sentence for reports that says who or what a client is")
+	f.StringVar(&o.Name, "name", "", "the data set's name, for reports")
+	f.StringVar(&o.Unit, "unit", "", "a sentence for reports that says who or what a client is")
+	f.StringVar(&o.Format, "format", "", "format of the files: "+strings.Join(records.Formats, ", "))
+	f.StringVar(&o.Columns.Client, "client", "", "column of clients (default client_id)")
+	f.StringVar(&o.Columns.Text, "text", "", "column of texts or lists of texts (default text or texts)")
+	f.StringVar(&o.Columns.Date, "date", "", "column of dates (default date)")
+	f.StringVar(&o.Columns.Label, "label", "", "column of labels (default label)")
+	f.StringVar(&o.Columns.Split, "split", "", "column of splits (default split)")
+	f.BoolVar(&o.ClientPerText, "client-per-text", false, "make a client of each text")
+	f.BoolVar(&o.SkipBlank, "skip-blank", false, "count blank and missing texts and leave them out; they are errors otherwise")
+	f.StringVar(&shares, "split-shares", "", "draw splits by client with these shares for train,validation,test")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of all draws")
+	f.StringVar(&o.From, "from", "", "first date to keep (YYYY, YYYY-MM or YYYY-MM-DD)")
+	f.StringVar(&o.To, "to", "", "last date to keep")
+	f.StringVar(&o.ValidationFrom, "validation-from", "", "texts from this date on are for validation")
+	f.StringVar(&o.TestFrom, "test-from", "", "texts from this date on are for test")
+	f.IntVar(&o.SpanWords, "span-words", 0, "cut texts into spans of at most so many words")
+	f.IntVar(&o.SpanTokens, "span-tokens", 0, "cut texts into spans of at most so many tokens of --tokenizer")
+	f.StringVar(&o.Tokenizer, "tokenizer", "", "folder or file with the tokenizer.json of --span-tokens")
+	f.IntVar(&o.MinWords, "min-words", 0, "leave out shorter texts and spans")
+	f.IntVar(&o.MinTexts, "min-texts", 0, "leave out clients with fewer texts")
+	f.IntVar(&o.MaxTexts, "max-texts", 0, "keep at most so many texts of a client, the first ones")
+	f.IntVar(&o.Clients, "clients", 0, "keep so many train clients, drawn by --seed; fewer are a subset of more")
+	f.StringVar(&o.Partition.Kind, "partition", "", "make --clients clients of texts without any: iid, or dirichlet (label skew)")
+	f.Float64Var(&o.Partition.Alpha, "alpha", 0, "concentration of the Dirichlet partition; smaller is more skewed")
+	f.StringVar(&o.Deduplicate, "deduplicate", clients.NoDeduplication,
+		"duplicates to take out between train, validation, test and --public: "+strings.Join(clients.Deduplications, ", "))
+	f.StringVar(&public, "public", "", "with --deduplicate: public texts that no client may have (.parquet, .jsonl, .json, .txt)")
 	return cmd
+}
+
+// importFiles are the files to import with their splits.
+func importFiles(args, published []string) ([]clients.ImportFile, error) {
+	var files []clients.ImportFile
+	switch {
+	case published != nil && len(args) > 0:
+		return nil, errors.New("--published-json names all files itself")
+	case published != nil && len(published) != len(clients.Splits):
+		return nil, fmt.Errorf("--published-json names %d files, want three: train, eval, test (an empty name leaves one out)",
+			len(published))
+	case published != nil && strings.Join(published, "") == "":
+		return nil, errors.New("--published-json names no file")
+	case published == nil && len(args) == 0:
+		return nil, errors.New("no file is named")
+	}
+	for i, path := range published {
+		if path != "" {
+			files = append(files, clients.ImportFile{Path: path, Split: clients.Splits[i]})
+		}
+	}
+	for _, arg := range args {
+		file := clients.ImportFile{Path: arg}
+		if name, path, ok := strings.Cut(arg, "="); ok && clients.Split(name).Valid() {
+			file = clients.ImportFile{Path: path, Split: clients.Split(name)}
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// parseShares reads "0.7,0.1,0.2".
+func parseShares(s string) (shares [3]float64, err error) {
+	if s == "" {
+		return shares, nil
+	}
+	parts := strings.Split(s, ",")
+	if len(parts) != len(shares) {
+		return shares, fmt.Errorf("--split-shares is %q, want three shares: train,validation,test", s)
+	}
+	for i, p := range parts {
+		if shares[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil {
+			return shares, fmt.Errorf("--split-shares is %q: %q is no number", s, p)
+		}
+	}
+	if shares == [3]float64{} {
+		return shares, errors.New("--split-shares are all 0")
+	}
+	return shares, nil
+}
+
+// importResources loads what options name: the tokenizer and the public text.
+func importResources(o *clients.ImportOptions, files []clients.ImportFile, public string) error {
+	if o.Program == "" {
+		o.Program = experiment.ProgramVersion()
+	}
+	if (o.Tokenizer != "") != (o.SpanTokens > 0) {
+		return errors.New("--span-tokens and --tokenizer go together")
+	}
+	if o.Tokenizer != "" {
+		tok, err := tokenizer.Load(o.Tokenizer)
+		if err != nil {
+			return err
+		}
+		o.Tokens = func(text string) int { return len(tok.Encode(text)) }
+	}
+	if public == "" {
+		return nil
+	}
+	for _, f := range files {
+		if assembly.SameFile(public, f.Path) {
+			return fmt.Errorf("--public %s is a file of the clients", public)
+		}
+	}
+	if err := assembly.CheckNoClients(public); err != nil {
+		return fmt.Errorf("--public: %w", err)
+	}
+	texts, err := datasets.ReadPublic(public)
+	if err != nil {
+		return fmt.Errorf("--public: %w", err)
+	}
+	o.Public, o.PublicFile = datasets.Strings(texts), public
+	return nil
+}
+
+func (a *app) importData(ctx context.Context, out string, files []clients.ImportFile, o clients.ImportOptions) error {
+	if err := refuseFolder("data import", out); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if assembly.SameFile(out, f.Path) {
+			return usage(fmt.Errorf("data import: --out %s is one of the files to import", out))
+		}
+	}
+	bar, stage := a.progress(), ""
+	o.Progress = func(name string, done, total int64) {
+		if name != stage {
+			if stage != "" {
+				bar.end()
+			}
+			stage = name
+			bar.begin(name)
+		}
+		bar.update(int(min(done, math.MaxInt)), int(min(total, math.MaxInt)))
+	}
+	m, err := clients.Import(ctx, out, files, o)
+	if stage != "" {
+		bar.end()
+	}
+	if err != nil {
+		return usageUnlessCancelled(fmt.Errorf("data import: %w", err))
+	}
+	all := clients.Counts{}
+	for _, n := range m.Splits {
+		all.Clients, all.Texts, all.Words = all.Clients+n.Clients, all.Texts+n.Texts, all.Words+n.Words
+	}
+	result := dataImported{informationOf(clients.Information{Counts: all, Splits: m.Splits, Name: m.Name, Unit: m.Unit}, out), m}
+	return a.emit(result, func(w io.Writer) {
+		result.print(w)
+		fmt.Fprintf(w, "\nread\t%d texts\n", m.TextsRead)
+		for _, c := range m.LeftOut {
+			fmt.Fprintf(w, "left out\t%s: %d texts, %d clients\n", c.Reason, c.Texts, c.Clients)
+		}
+		for _, d := range m.Duplicates {
+			fmt.Fprintf(w, "duplicates\t%d texts of %s that are in %s were taken out\n", d.Texts, d.Split, d.Of)
+		}
+		fmt.Fprintf(w, "manifest\t%s\n", out+clients.ManifestSuffix)
+	})
+}
+
+// usageUnlessCancelled marks an error about input files as the user's, but not an interruption.
+func usageUnlessCancelled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return usage(err)
 }

@@ -1,19 +1,14 @@
 package clients
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
-	"unicode/utf8"
+	"slices"
 
 	"popri/datasets"
-	"popri/internal/bom"
+	"popri/datasets/records"
 	"popri/internal/parquetio"
 )
 
@@ -24,8 +19,6 @@ type BuildOptions struct {
 	Validation, Test float64 // shares of the clients in these splits, by a hash of their IDs; the rest is for training
 }
 
-var blankLines = regexp.MustCompile(`\n[ \t\r]*\n`)
-
 // Build makes clients of a folder: each file in it is a client, and each subfolder is one client of all its files,
 // however deep. A client's ID is that name, without a file's extension; its texts are the paragraphs, separated by
 // blank lines. Names that begin with a dot, and clients without a text, are left out.
@@ -33,41 +26,22 @@ func Build(dir string, o BuildOptions) (*Population, error) {
 	if o.Validation < 0 || o.Test < 0 || o.Validation+o.Test > 1 {
 		return nil, fmt.Errorf("clients: shares of %g for validation and %g for test", o.Validation, o.Test)
 	}
-	entries, err := os.ReadDir(dir)
+	p := &Population{Name: filepath.Base(dir), Unit: "a client is one file, or one folder with all its files"}
+	at := map[string]int{}
+	err := records.Read(dir, records.Options{Format: records.Folder}, func(r records.Record) error {
+		for _, t := range o.spans(r.Text.Value) {
+			i, known := at[r.Client.Value]
+			if !known {
+				i = len(p.Clients)
+				at[r.Client.Value] = i
+				p.Clients = append(p.Clients, Client{ID: r.Client.Value, Split: o.split(r.Client.Value)})
+			}
+			p.Clients[i].Texts = append(p.Clients[i].Texts, t)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
-	}
-	p := &Population{Name: filepath.Base(dir), Unit: "a client is one file, or one folder with all its files"}
-	owner := map[string]string{}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		c := Client{ID: e.Name()}
-		if !e.IsDir() {
-			c.ID = strings.TrimSuffix(e.Name(), filepath.Ext(e.Name()))
-		}
-		err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || strings.HasPrefix(d.Name(), ".") || !d.Type().IsRegular() {
-				return err
-			}
-			texts, err := readTexts(path, o)
-			c.Texts = append(c.Texts, texts...)
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("clients: %w", err)
-		}
-		if len(c.Texts) == 0 {
-			continue
-		}
-		if other, ok := owner[c.ID]; ok {
-			return nil, fmt.Errorf("clients: %w: %s and %s would both be client %q", parquetio.ErrFormat, other, path, c.ID)
-		}
-		owner[c.ID] = path
-		c.Split = o.split(c.ID)
-		p.Clients = append(p.Clients, c)
 	}
 	if len(p.Clients) == 0 {
 		return nil, fmt.Errorf("clients: %s: %w: no file with a text of at least %d words", dir,
@@ -76,28 +50,13 @@ func Build(dir string, o BuildOptions) (*Population, error) {
 	return p, nil
 }
 
-func readTexts(path string, o BuildOptions) ([]string, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+// spans cuts a paragraph and leaves out what is short.
+func (o BuildOptions) spans(paragraph string) []string {
+	spans := []string{paragraph}
+	if o.Words > 0 {
+		spans = datasets.Chunk(paragraph, datasets.CountWords, o.Words)
 	}
-	raw = bom.Trim(raw)
-	if !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0 {
-		return nil, fmt.Errorf("%s: %w: it is not UTF-8 text", path, parquetio.ErrFormat)
-	}
-	var texts []string
-	for _, paragraph := range blankLines.Split(string(raw), -1) {
-		spans := []string{strings.Join(strings.Fields(paragraph), " ")}
-		if o.Words > 0 {
-			spans = datasets.Chunk(paragraph, datasets.CountWords, o.Words)
-		}
-		for _, s := range spans {
-			if n := datasets.CountWords(s); n > 0 && n >= o.MinWords {
-				texts = append(texts, s)
-			}
-		}
-	}
-	return texts, nil
+	return slices.DeleteFunc(spans, func(s string) bool { return datasets.CountWords(s) < o.MinWords })
 }
 
 // split depends on the ID alone: a client's split does not change when other clients are added.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"popri/datasets/records"
 )
 
 // columns of a sound client file, each with cells that a swapped column would show.
@@ -129,7 +131,8 @@ func TestPublishedJSONIsNotQuoted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := ReadPublishedJSON(first, second, "")
+		_, err := Import(t.Context(), filepath.Join(dir, "out"), []ImportFile{{first, Train}, {second, Validation}},
+			ImportOptions{Format: records.JSON, Deduplicate: NoDeduplication})
 		if err == nil {
 			t.Fatalf("%s: no error", content)
 		}

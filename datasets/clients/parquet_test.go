@@ -314,52 +314,6 @@ func TestWriteRefusesWhatReadWouldRefuse(t *testing.T) {
 	}
 }
 
-func TestReadPublishedJSON(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	p, err := ReadPublishedJSON(file("train", "\ufeff"+`{"z": ["1", "2"], "a": ["3"]}`), "", file("test", `{"t": ["4"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Client{{ID: "z", Split: Train, Texts: []string{"1", "2"}}, {ID: "a", Split: Train, Texts: []string{"3"}}, {ID: "t", Split: Test, Texts: []string{"4"}}}
-	if !reflect.DeepEqual(p.Clients, want) {
-		t.Errorf("got %+v", p.Clients)
-	}
-	for content, want := range map[string]string{
-		``:                         "not JSON",
-		`[]`:                       "no object of clients",
-		`{"a": ["x"], "b" 3}`:      "damaged at byte",
-		`{"a": "b"}`:               "want a list of texts",
-		`{"a": [1]}`:               "want a list of texts",
-		`{"a": ["x"], "a": ["y"]}`: "key 1 is the same client as key 0",
-		`{"a": []}`:                "no texts",
-		`{"a": [null]}`:            "texts[0] is null",
-		`{"a": ["x", " "]}`:        "texts[1] is blank",
-		`{"": ["x"]}`:              "client_id is blank",
-		`{"a": ["x"]`:              "does not end",
-		`{"a": ["x"]} {}`:          "something follows",
-		"{\"a\": [\"\xff\"]}":      "not UTF-8",
-		`{"t": ["x"]}`:             "key 0 is a client of",
-		`{}`:                       "",
-	} {
-		path := file("bad", content)
-		_, err := ReadPublishedJSON(file("first", `{"t": ["x"]}`), path, "")
-		if want == "" {
-			if err != nil {
-				t.Errorf("%s: %v", content, err)
-			}
-		} else if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || !errors.Is(err, parquetio.ErrFormat) {
-			t.Errorf("%s: %v, want %q", content, err, want)
-		}
-	}
-}
-
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	if err := parquetio.Write(&b, good()[:3], nil); err != nil {
@@ -386,21 +340,6 @@ func FuzzRead(f *testing.F) {
 		}
 		if err := Write(path, p); err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
-		}
-	})
-}
-
-func FuzzPublishedJSON(f *testing.F) {
-	f.Add([]byte(`{"z": ["1", "2"], "a": ["3"]}`))
-	f.Add([]byte(`{"a": [null, 1]}`))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		found, err := parsePublished(content, Train)
-		if err == nil {
-			for _, c := range found {
-				if c.ID == "" || len(c.Texts) == 0 {
-					t.Errorf("unsound client %+v", c)
-				}
-			}
 		}
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"unicode"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 
 	"popri/internal/fault"
@@ -209,7 +208,7 @@ func (f *File) Has(name string) bool { return slices.Contains(f.Columns(), name)
 
 // Strings reads a column of strings, one for each row.
 func (f *File) Strings(name string) ([]Cell, error) {
-	leaf, err := f.leaf(name, false)
+	leaf, err := f.leaf(name, false, false)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +228,7 @@ func (f *File) Strings(name string) ([]Cell, error) {
 
 // Lists reads a column of lists of strings, one list for each row. A null list is an empty one.
 func (f *File) Lists(name string) ([][]Cell, error) {
-	leaf, err := f.leaf(name, true)
+	leaf, err := f.leaf(name, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -259,11 +258,12 @@ func (f *File) Lists(name string) ([][]Cell, error) {
 type leaf struct {
 	name           string
 	index          int
-	maxDefinition  int // the level of a value that is there
-	listDefinition int // the level from which a list has an element
+	maxDefinition  int                        // the level of a value that is there
+	listDefinition int                        // the level from which a list has an element
+	text           func(parquet.Value) string // of values that are no strings, else nil
 }
 
-func (f *File) leaf(name string, list bool) (leaf, error) {
+func (f *File) leaf(name string, list, convert bool) (leaf, error) {
 	wrong := func(format string, args ...any) (leaf, error) {
 		return leaf{}, fmt.Errorf("%s: %w: column %s %s", f.path, ErrFormat, name, fmt.Sprintf(format, args...))
 	}
@@ -284,7 +284,13 @@ func (f *File) leaf(name string, list bool) (leaf, error) {
 		}
 		if c.Leaf() {
 			l.index = c.Index()
-			if !isString(c.Type()) {
+			if isString(c.Type()) {
+				break
+			}
+			if convert {
+				l.text = converted(c.Type())
+			}
+			if l.text == nil {
 				return wrong("holds %s, want strings", c.Type())
 			}
 			break
@@ -318,94 +324,19 @@ func isString(t parquet.Type) bool {
 var errTooMuch = errors.New("it holds more than the limit")
 
 // each calls do with every value of a column, in order, its bytes copied into a string.
-func (f *File) each(l leaf, do func(v parquet.Value, value string) error) (err error) {
-	seen, decoded := int64(0), int64(0)
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%v", r)
-		}
-		if errors.Is(err, errTooMuch) {
-			err = fmt.Errorf("%s: %w: column %s, after %d values: %w of %d bytes (%d MiB and %d times the file's size)",
-				f.path, ErrFormat, l.name, seen, err, f.limit, spareBytes>>20, expansion)
-			return
+func (f *File) each(l leaf, do func(v parquet.Value, value string) error) error {
+	c := f.cursor(l)
+	defer c.close()
+	for {
+		ok, err := c.next()
+		if err == nil && ok {
+			err = do(c.value, c.text)
 		}
 		if err != nil {
-			err = fmt.Errorf("%s: %w: column %s, after %d values: damaged: %v", f.path, ErrFormat, l.name, seen, err)
+			return c.fail(err)
 		}
-	}()
-	values := make([]parquet.Value, 256)
-	previous := "" // neighbours are often equal: clients, splits, labels
-	for _, group := range f.groups {
-		pages := group.ColumnChunks()[l.index].Pages()
-		err := func() error {
-			defer pages.Close()
-			for {
-				page, err := pages.ReadPage()
-				if err == io.EOF {
-					return nil
-				}
-				if err != nil {
-					return err
-				}
-				reader := page.Values()
-				for {
-					n, err := reader.ReadValues(values)
-					for _, v := range values[:n] {
-						b := v.ByteArray()
-						if decoded += int64(len(b)) + valueBytes; decoded > f.limit {
-							return errTooMuch
-						}
-						if string(b) != previous {
-							previous = string(b)
-						}
-						if err := do(v, previous); err != nil {
-							return err
-						}
-						seen++
-					}
-					if err == io.EOF {
-						break
-					}
-					if err != nil {
-						return err
-					}
-					if n == 0 {
-						return io.ErrNoProgress
-					}
-				}
-				parquet.Release(page)
-			}
-		}()
-		if err != nil {
-			return err
+		if !ok {
+			return nil
 		}
 	}
-	return nil
-}
-
-// Metadata holds keys and values of a file's own metadata.
-type Metadata map[string]string
-
-// Write writes rows to w: zstd, page checksums, row groups of 10 000 rows.
-func Write[Row any](w io.Writer, rows []Row, metadata Metadata) error {
-	options := []parquet.WriterOption{parquet.Compression(&zstd.Codec{Level: zstd.SpeedBetterCompression}),
-		parquet.CreatedBy("popri", "1", "")}
-	keys := make([]string, 0, len(metadata))
-	for k := range metadata {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		options = append(options, parquet.KeyValueMetadata(k, metadata[k]))
-	}
-	out := parquet.NewGenericWriter[Row](w, options...)
-	for group := range slices.Chunk(rows, 10_000) {
-		if _, err := out.Write(group); err != nil {
-			return err
-		}
-		if err := out.Flush(); err != nil {
-			return err
-		}
-	}
-	return out.Close()
 }

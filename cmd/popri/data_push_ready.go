@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"popri/datacard"
+	"popri/experiment"
+)
+
+func (a *app) dataPushReady() *cobra.Command {
+	var out string
+	o := datacard.Options{}
+	cmd := &cobra.Command{
+		Use:   "push-ready RUN --out DIR",
+		Short: "Make a folder of a run's product that a hub takes",
+		Long: `Writes ` + datacard.Data + ` and README.md, a dataset card with the guarantee, the settings and the hashes.
+datasets.load_dataset(DIR) opens the folder. Nothing is uploaded. The card holds the whole configuration, paths included:
+read it before you publish it.`,
+		Example: "  popri data push-ready runs/mine --out hub/mine",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if out == "" {
+				return usage(errors.New("data push-ready: --out names no folder"))
+			}
+			o.Program = experiment.ProgramVersion()
+			r, err := datacard.Write(args[0], out, o)
+			if err != nil {
+				return fmt.Errorf("data push-ready: %w", err)
+			}
+			return a.emit(r, func(w io.Writer) {
+				fmt.Fprintf(w, "texts\t%d (%d empty ones were left out)\nguarantee\t%s\ncard\t%s\n", r.Texts, r.LeftOut, r.Guarantee,
+					filepath.Join(out, datacard.Card))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "folder to write")
+	cmd.Flags().StringVar(&o.Name, "name", "", "the data set's name (default: the run's folder)")
+	cmd.Flags().BoolVar(&o.Unprotected, "unprotected", false, "allow the product of a run that protects nobody")
+	return cmd
+}

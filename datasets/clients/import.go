@@ -1,0 +1,286 @@
+package clients
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/datasets"
+	"popri/datasets/records"
+	"popri/internal/atomicfile"
+	"popri/internal/extsort"
+	"popri/internal/fault"
+	"popri/internal/parquetio"
+)
+
+// ImportFile is a file to import.
+type ImportFile struct {
+	Path  string
+	Split Split // of all its texts; empty: the file or the options say
+}
+
+// ImportOptions say how files become clients. Every field stands in the manifest.
+type ImportOptions struct {
+	Format  string          `json:"format,omitempty"` // see [records.Options]
+	Columns records.Columns `json:"columns"`
+
+	// ClientPerText makes a client of each text, for files that name no clients. Lists of texts for validation and test, as
+	// LargeFedBench's evaluation has them, need no such word.
+	ClientPerText bool `json:"client_per_text,omitempty"`
+	SkipBlank     bool `json:"skip_blank,omitempty"` // counts missing and blank texts and leaves them out; else they are errors
+
+	// Shares of the clients for train, validation and test, by a hash of seed and ID. The zero value takes the splits from
+	// the files, and 0.7, 0.1, 0.2 where nothing names a split.
+	Shares [3]float64 `json:"split_shares"`
+	Seed   uint64     `json:"seed"`
+
+	Shape
+	Partition   Partition `json:"partition,omitzero"`
+	Deduplicate string    `json:"deduplicate"`      // of [Deduplications]
+	Public      []string  `json:"-"`                // texts that no client may have, with Deduplicate
+	PublicFile  string    `json:"public,omitempty"` // where they come from
+
+	Name     string                                `json:"name,omitempty"`
+	Unit     string                                `json:"unit,omitempty"`
+	Program  string                                `json:"-"` // the version, for the manifest
+	Memory   int                                   `json:"-"` // bytes of a sorted run, extsort.Memory if 0
+	Progress func(stage string, done, total int64) `json:"-"` // may be nil
+}
+
+// defaultShares are the split where nothing names another, as in [BuildOptions].
+var defaultShares = [3]float64{0.7, 0.1, 0.2}
+
+// Validate reports the first impossible option.
+func (o *ImportOptions) Validate() error {
+	sum := 0.0
+	for _, s := range o.Shares {
+		if !(s >= 0) {
+			return fault.Userf("a split's share is %g, want 0 or more", s)
+		}
+		sum += s
+	}
+	if sum != 0 && math.Abs(sum-1) > 1e-9 {
+		return fault.Userf("the splits' shares %v add up to %.6g, want 1", o.Shares, sum)
+	}
+	if !slices.Contains(Deduplications, o.Deduplicate) {
+		return fault.Userf("deduplication is %q, want one of %q", o.Deduplicate, Deduplications)
+	}
+	if o.PublicFile != "" && o.Deduplicate == NoDeduplication {
+		return fault.Userf("public text goes with deduplication exact or near")
+	}
+	if o.dated() && sum != 0 {
+		return fault.Userf("the split is by date or by shares, not both")
+	}
+	if o.Partition.Kind != "" && (o.Columns.Client != "" || o.ClientPerText) {
+		return fault.Userf("a partition makes clients of texts without any: it goes with no other choice of clients")
+	}
+	if err := o.Partition.validate(o.Clients); err != nil {
+		return err
+	}
+	return o.Shape.validate()
+}
+
+// Import writes the client file out of other files and its manifest beside it, at out + [ManifestSuffix]. Records are
+// sorted by client in temporary files in the folder of out, so memory grows with the largest client and the number of
+// texts that duplicates are looked for in, not with the files. Equal files and options give equal bytes. Errors name
+// files and rows, quote no cell, and leave out as it was.
+func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions) (*Manifest, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("clients: %w", err)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(out), atomicfile.TempPrefix+"import-")
+	if err != nil {
+		return nil, fmt.Errorf("clients: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	m := &Manifest{Program: o.Program, Options: o, Splits: map[Split]Counts{Train: {}, Validation: {}, Test: {}},
+		LeftOut: LeftOut{}}
+	i := &importer{ctx: ctx, files: files, o: o, m: m, dir: dir, sorter: extsort.New(dir, o.Memory)}
+	defer i.sorter.Close()
+	if err := i.run(out); err != nil {
+		return nil, fmt.Errorf("clients: %w", err)
+	}
+	return m, nil
+}
+
+// importer carries the stages: records are read and sorted by client, clients are shaped and stored by split, duplicates
+// over borders are taken out, and what is left is written in the order of IDs.
+type importer struct {
+	ctx      context.Context
+	files    []ImportFile
+	o        ImportOptions
+	m        *Manifest
+	dir      string
+	sorter   *extsort.Sorter
+	named    bool // some texts have a split that the files or the options name
+	drawn    bool // some have none: it is drawn for each client
+	problems problems
+}
+
+func (i *importer) run(out string) error {
+	if err := i.read(); err != nil {
+		return err
+	}
+	shaped := map[Split]*spool{}
+	for _, s := range Splits {
+		var err error
+		if shaped[s], err = newSpool(i.dir); err != nil {
+			return err
+		}
+		defer shaped[s].close()
+	}
+	if err := i.shape(shaped); err != nil {
+		return err
+	}
+	kept, err := i.borders(shaped)
+	if err != nil {
+		return err
+	}
+	return i.write(out, kept)
+}
+
+// check stops at a cancelled context.
+func (i *importer) check() error { return i.ctx.Err() }
+
+// shape puts sorted records together to clients and stores each in its split.
+func (i *importer) shape(shaped map[Split]*spool) error {
+	var c imported
+	store := func() error {
+		if len(c.texts) == 0 {
+			return nil
+		}
+		split, ok := i.split(&c)
+		if !ok {
+			return nil
+		}
+		i.cut(&c)
+		if i.o.Deduplicate == NoDeduplication && !i.limit(&c) || len(c.texts) == 0 {
+			return nil
+		}
+		return shaped[split].add(&c)
+	}
+	done := int64(0)
+	err := i.sorter.Each(func(key string, value []byte) error {
+		if done++; done%1024 == 0 {
+			i.o.Progress("shape", done, i.m.TextsRead)
+			if err := i.check(); err != nil {
+				return err
+			}
+		}
+		if key != c.id {
+			if err := store(); err != nil {
+				return err
+			}
+			c = imported{id: key}
+		}
+		c.texts = append(c.texts, decodeText(value))
+		return nil
+	})
+	if err == nil {
+		err = store()
+	}
+	if err != nil {
+		return err
+	}
+	return i.problems.err()
+}
+
+// write writes what is left of all splits in the order of IDs, and the manifest.
+func (i *importer) write(out string, kept map[Split]*spool) error {
+	chosen, err := i.choose(kept[Train])
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for _, s := range Splits {
+		total += kept[s].clients
+	}
+	if total == 0 {
+		return fault.Userf("nothing is left to write: %s", i.m.LeftOut)
+	}
+	i.m.Name, i.m.Unit = i.name(), i.unit()
+	if i.drawn {
+		i.m.Options.Shares = defaultShares
+	}
+	metadata := parquetio.Metadata{nameKey: i.m.Name, unitKey: i.m.Unit}
+	err = atomicfile.Write(out, func(w io.Writer) error {
+		rows := parquetio.NewWriter[row](w, metadata)
+		held, done := 0, int64(0)
+		err := merge(kept, func(s Split, c *imported) error {
+			if done++; done%256 == 0 {
+				i.o.Progress("write", done, total)
+				if err := i.check(); err != nil {
+					return err
+				}
+			}
+			if s == Train && !chosen(c.id) {
+				i.m.leaveOut(overClients, len(c.texts), 1)
+				return nil
+			}
+			n := i.m.Splits[s]
+			n.Clients++
+			n.Texts += len(c.texts)
+			for _, t := range c.texts {
+				n.Words += datasets.CountWords(t.text)
+				if held += len(t.text); held > rowGroupBytes {
+					held = 0
+					if err := rows.Flush(); err != nil {
+						return err
+					}
+				}
+				if err := rows.Write(row{c.id, string(s), nullable(t.date), nullable(t.label), t.text}); err != nil {
+					return err
+				}
+			}
+			i.m.Splits[s] = n
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return rows.Close()
+	})
+	if err != nil {
+		return err
+	}
+	return i.m.write(out, i.files)
+}
+
+// rowGroupBytes bounds the text of a row group, which the writer holds in memory.
+const rowGroupBytes = 32 << 20
+
+func (i *importer) name() string {
+	base := filepath.Base(i.files[0].Path)
+	return cmp.Or(i.o.Name, strings.SplitN(base, ".", 2)[0])
+}
+
+func (i *importer) unit() string {
+	switch p := i.o.Partition; {
+	case i.o.Unit != "":
+		return i.o.Unit
+	case p.Kind == Dirichlet:
+		return fmt.Sprintf("a client is simulated: %d clients, labels drawn from a Dirichlet distribution of concentration %g",
+			i.o.Clients, p.Alpha)
+	case p.Kind != "":
+		return fmt.Sprintf("a client is simulated: %d clients, texts drawn uniformly", i.o.Clients)
+	case i.o.ClientPerText:
+		return "a client is one text"
+	}
+	of := " of " + filepath.Base(i.files[0].Path)
+	switch format, _ := records.FormatOf(i.files[0].Path, i.o.Format); format {
+	case records.Folder:
+		return "a client is one file, or one folder with all its files," + of
+	case records.JSON:
+		return "a client is one key" + of
+	}
+	return "a client is one " + cmp.Or(i.o.Columns.Client, "client_id") + of
+}

@@ -1,0 +1,209 @@
+package clients
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"popri/datasets/records"
+	"popri/internal/parquetio"
+)
+
+// problems are the faults of a file's content. The first ones are shown.
+type problems struct {
+	shown []string
+	n     int
+}
+
+func (p *problems) add(path string, place records.Place, format string, args ...any) {
+	const most = 3
+	if p.n++; p.n <= most {
+		p.shown = append(p.shown, fmt.Sprintf("%s: %s: %s", path, place, fmt.Sprintf(format, args...)))
+	}
+}
+
+func (p *problems) err() error {
+	if p.n == 0 {
+		return nil
+	}
+	more := ""
+	if n := p.n - len(p.shown); n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return fmt.Errorf("%w: %s%s", parquetio.ErrFormat, strings.Join(p.shown, "; "), more)
+}
+
+var errStop = errors.New("stop")
+
+// read reads all files, checks each record, and hands it to the sorter under its client.
+func (i *importer) read() error {
+	var assign *assigner
+	if i.o.Partition.Kind != "" {
+		assign = newAssigner(i.o.Partition, i.o.Clients, i.o.Seed)
+	}
+	prefixes := map[string]int{}
+	for number, file := range i.files {
+		base := filepath.Base(file.Path)
+		prefix := strings.SplitN(base, ".", 2)[0]
+		if prefixes[prefix]++; prefixes[prefix] > 1 {
+			prefix = fmt.Sprintf("%s-%d", prefix, prefixes[prefix])
+		}
+		in := intake{importer: i, file: file, number: number, prefix: prefix, assign: assign}
+		stage := "read " + base
+		err := records.Read(file.Path, records.Options{Format: i.o.Format, Columns: i.o.Columns,
+			Progress: func(done, total int64) { i.o.Progress(stage, done, total) }}, in.take)
+		if err != nil && err != errStop {
+			return err
+		}
+		if in.taken == 0 {
+			return fmt.Errorf("%s: %w: it holds no texts", file.Path, parquetio.ErrFormat)
+		}
+		if in.noClient != nil {
+			return fmt.Errorf("%s: %w: %s names no client. Name the column of clients, make a client of each text, or draw "+
+				"clients (a partition)", file.Path, parquetio.ErrFormat, in.noClient)
+		}
+	}
+	return i.problems.err()
+}
+
+// intake takes the records of one file.
+type intake struct {
+	*importer
+	file     ImportFile
+	number   int
+	prefix   string // of the clients that are made of its texts
+	assign   *assigner
+	taken    int64
+	noClient *records.Place // of a text whose client nothing names
+	frame    []byte
+}
+
+func (in *intake) take(r records.Record) error {
+	if in.taken++; in.taken%1024 == 0 {
+		if err := in.check(); err != nil {
+			return err
+		}
+	}
+	in.m.TextsRead++
+	bad := func(format string, args ...any) error {
+		in.problems.add(in.file.Path, r.Place, format, args...)
+		return nil
+	}
+	switch blank := strings.TrimSpace(r.Text.Value) == ""; {
+	case blank && in.o.SkipBlank:
+		in.m.leaveOut(blankText, 1, 0)
+		return nil
+	case r.Text.Null:
+		return bad("text is null")
+	case blank:
+		return bad("text is blank (%d bytes)", len(r.Text.Value))
+	case !utf8.ValidString(r.Text.Value):
+		return bad("text is not UTF-8: %s", badBytes(r.Text.Value))
+	case !utf8.ValidString(r.Label.Value):
+		return bad("label is not UTF-8: %s", badBytes(r.Label.Value))
+	}
+	day, ok := dateOf(r.Date.Value)
+	if !ok {
+		return bad("date is no date of the form YYYY-MM-DD, with or without a time, it has %d bytes", len(r.Date.Value))
+	}
+	if reason := in.o.window(day); reason != "" {
+		in.m.leaveOut(reason, 1, 0)
+		return nil
+	}
+	split, fault := in.splitOf(r)
+	if fault != "" {
+		return bad("%s", fault)
+	}
+	id, ok := in.clientOf(r, split)
+	if !ok {
+		if in.noClient != nil {
+			return errStop
+		}
+		return nil
+	}
+	t := importedText{r.Text.Value, day, r.Label.Value, split, in.number, r.Place}
+	in.frame = t.encode(in.frame[:0])
+	return in.sorter.Add(id, in.frame)
+}
+
+// splitOf returns the split that is named for a record, empty if a date or a draw decides, or what is wrong with it.
+func (in *intake) splitOf(r records.Record) (Split, string) {
+	if in.o.Shares != [3]float64{} || in.o.dated() {
+		return "", ""
+	}
+	named := in.file.Split != "" || r.HasSplit
+	in.named, in.drawn = in.named || named, in.drawn || !named
+	switch s := Split(r.Split.Value); {
+	case in.named && in.drawn:
+		return "", "some texts have a split and some have none"
+	case !named:
+		return "", ""
+	case in.file.Split != "":
+		return in.file.Split, ""
+	case r.Split.Null:
+		return "", "split is null"
+	case !s.Valid():
+		return "", fmt.Sprintf("split is none of train, validation and test, it has %d bytes", len(s))
+	default:
+		return s, ""
+	}
+}
+
+// clientOf returns the record's client. A fault is noted.
+func (in *intake) clientOf(r records.Record, split Split) (string, bool) {
+	switch {
+	case in.assign != nil:
+		id, err := in.assign.client(r.Label.Value)
+		if err != nil {
+			in.problems.add(in.file.Path, r.Place, "%v", err)
+			return "", false
+		}
+		if split != "" { // a client is in one split
+			id = string(split) + "/" + id
+		}
+		return id, true
+	case in.o.ClientPerText, !r.HasClient && r.Place.Unit == "entry" && (split == Validation || split == Test):
+		return fmt.Sprintf("%s/%07d", in.prefix, in.taken-1), true
+	case !r.HasClient:
+		in.noClient = &r.Place
+		return "", false
+	case r.Client.Null:
+		in.problems.add(in.file.Path, r.Place, "client_id is null")
+	case strings.TrimSpace(r.Client.Value) == "":
+		in.problems.add(in.file.Path, r.Place, "client_id is blank")
+	case !utf8.ValidString(r.Client.Value):
+		in.problems.add(in.file.Path, r.Place, "client_id is not UTF-8: %s", badBytes(r.Client.Value))
+	default:
+		return r.Client.Value, true
+	}
+	return "", false
+}
+
+// share draws a split by a hash of seed and client: a client's split does not change when other clients are added.
+func (o *ImportOptions) share(id string) Split {
+	shares := o.Shares
+	if shares == [3]float64{} {
+		shares = defaultShares
+	}
+	switch u := uniform("split", o.Seed, id); {
+	case u < shares[2]:
+		return Test
+	case u < shares[2]+shares[1]:
+		return Validation
+	}
+	return Train
+}
+
+// hashOf is a hash of a client for a purpose and a seed.
+func hashOf(purpose string, seed uint64, id string) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", purpose, seed, id))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+func uniform(purpose string, seed uint64, id string) float64 {
+	return float64(hashOf(purpose, seed, id)>>11) / (1 << 53)
+}

@@ -1,0 +1,204 @@
+// Package records reads texts with who wrote them, when, and under which label from files of other programs, one record
+// after the other, in memory that does not grow with the file.
+//
+//	.parquet          a row for each text, or for each client with a list of texts
+//	.jsonl, .ndjson   an object a line
+//	.csv, .tsv        quoted as in RFC 4180, a first line with the columns' names
+//	.json             an object that maps clients to lists of texts, a list of texts, or a list of objects
+//	a folder          a client for each file and each subfolder; paragraphs are its texts
+//
+// All but Parquet and folders may be compressed (.gz). Errors name the file and the place, wrap parquetio.ErrFormat, and
+// quote no cell: where columns are swapped, any of them may be somebody's text.
+package records
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/internal/parquetio"
+	"popri/internal/quote"
+)
+
+// Cell is a value that may be missing.
+type Cell = parquetio.Cell
+
+var missing = Cell{Null: true}
+
+// Record is one text with what the file says of it.
+type Record struct {
+	Place                            Place
+	Client, Split, Date, Label, Text Cell // nothing is checked but that the types fit
+	HasClient, HasSplit              bool // the file, or the object of JSON, has such a column
+}
+
+// Place says where in a file a record is.
+type Place struct {
+	Unit   string // "row" or "entry", which count from 0; "line", from 1; "key", from 0; "file"
+	Number int64
+	List   bool // the record is one of a list of texts
+	Text   int  // its index there
+}
+
+func (p Place) String() string {
+	if p.List {
+		return fmt.Sprintf("%s %d, text %d", p.Unit, p.Number, p.Text)
+	}
+	return fmt.Sprintf("%s %d", p.Unit, p.Number)
+}
+
+// Columns names the columns or fields that hold the parts of a record. An empty name stands for the name that client
+// files use, if the file has it: client_id, text or texts, date, label, split.
+type Columns struct {
+	Client string `json:"client,omitempty"`
+	Text   string `json:"text,omitempty"`
+	Date   string `json:"date,omitempty"`
+	Label  string `json:"label,omitempty"`
+	Split  string `json:"split,omitempty"`
+}
+
+// Options say how to read a file.
+type Options struct {
+	Format   string // a format of [Formats]; empty chooses by the file's extension
+	Columns  Columns
+	Progress func(done, total int64) // in bytes or rows; may be nil
+}
+
+// The formats.
+const (
+	Parquet = "parquet"
+	JSONL   = "jsonl"
+	CSV     = "csv"
+	TSV     = "tsv"
+	JSON    = "json"
+	Folder  = "folder"
+)
+
+// Formats lists the formats.
+var Formats = []string{Parquet, JSONL, CSV, TSV, JSON, Folder}
+
+// FormatOf returns the format of a file, which is given or follows from its name.
+func FormatOf(path, given string) (string, error) {
+	if given != "" {
+		if !slices.Contains(Formats, given) {
+			return "", fmt.Errorf("%w: format %s, want one of %s", parquetio.ErrFormat, quote.Text(given), strings.Join(Formats, ", "))
+		}
+		return given, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.IsDir() {
+		return Folder, nil
+	}
+	switch ext := strings.ToLower(filepath.Ext(strings.TrimSuffix(path, compressed))); ext {
+	case ".parquet", ".csv", ".tsv", ".json", ".jsonl":
+		return ext[1:], nil
+	case ".ndjson":
+		return JSONL, nil
+	default:
+		return "", fmt.Errorf("%s: %w: extension %s; name the format: %s", path, parquetio.ErrFormat, quote.Text(ext),
+			strings.Join(Formats, ", "))
+	}
+}
+
+// Read calls do with every record of a file, in order. Its strings stay valid; an error of do is returned as it is.
+func Read(path string, o Options, do func(Record) error) error {
+	format, err := FormatOf(path, o.Format)
+	if err != nil {
+		return err
+	}
+	if o.Progress == nil {
+		o.Progress = func(int64, int64) {}
+	}
+	switch format {
+	case Parquet:
+		return readParquet(path, o, do)
+	case Folder:
+		return readFolder(path, o, do)
+	}
+	in, err := open(path, o.Progress)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	switch format {
+	case JSONL:
+		err = readLines(in, o.Columns, do)
+	case JSON:
+		err = readJSON(in, o.Columns, do)
+	default:
+		err = readTable(in, format == TSV, o.Columns, do)
+	}
+	if in.failed != nil { // a parser may say less than the reader knew
+		err = &Error{err: in.failed}
+	}
+	if bad, ok := err.(*Error); ok {
+		bad.path = path
+	}
+	return err
+}
+
+// Error is a fault of a file's content, at a place if there is one.
+type Error struct {
+	path, place string
+	err         error
+}
+
+func (e *Error) Error() string {
+	if e.place != "" {
+		return fmt.Sprintf("%s: %v: %s: %v", e.path, parquetio.ErrFormat, e.place, e.err)
+	}
+	return fmt.Sprintf("%s: %v: %v", e.path, parquetio.ErrFormat, e.err)
+}
+
+// Unwrap marks the user's bad file.
+func (e *Error) Unwrap() []error { return []error{parquetio.ErrFormat, e.err} }
+
+func badPlace(p Place, format string, args ...any) error {
+	return &Error{place: p.String(), err: fmt.Errorf(format, args...)}
+}
+
+func bad(format string, args ...any) error { return &Error{err: fmt.Errorf(format, args...)} }
+
+// roles are the parts of a record in the order client, split, date, label, text.
+const (
+	client = iota
+	split
+	date
+	label
+	text
+	roles
+)
+
+// find returns the names of the columns for the parts of a record, "" for those that the file does not have. Columns that
+// are named must be there.
+func (c Columns) find(has func(string) bool) (names [roles]string, err error) {
+	for i, role := range []struct{ flag, given, usual string }{{"client", c.Client, "client_id"}, {"split", c.Split, "split"},
+		{"date", c.Date, "date"}, {"label", c.Label, "label"}, {"text", c.Text, "text"}} {
+		names[i] = cmp.Or(role.given, role.usual)
+		if i == text && role.given == "" {
+			if has("texts") && has("text") {
+				return names, bad("it has both a column text and a column texts; name one as the text column")
+			} else if has("texts") {
+				names[i] = "texts"
+			}
+		}
+		if !has(names[i]) {
+			if role.given != "" || i == text {
+				return names, bad("it has no column %s for the %s", quote.Text(names[i]), role.flag)
+			}
+			names[i] = ""
+		}
+	}
+	return names, nil
+}
+
+// given reports whether a part's column was named.
+func (c Columns) given(role int) bool {
+	return [roles]string{c.Client, c.Split, c.Date, c.Label, c.Text}[role] != ""
+}

@@ -1,0 +1,269 @@
+package parquetio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Column is a column that [File.Scan] reads.
+type Column struct {
+	Name string
+	// Convert accepts whole numbers, booleans, dates and timestamps beside strings and turns them into text: a date and a
+	// timestamp into YYYY-MM-DD (of UTC), the others into digits, true or false.
+	Convert bool
+}
+
+// IsList reports whether the top-level column of this name is a list.
+func (f *File) IsList(name string) bool {
+	for c := f.parquet.Root().Column(name); c != nil; c = c.Columns()[0] {
+		if c.Repeated() {
+			return true
+		}
+		if c.Leaf() || len(c.Columns()) != 1 {
+			return false
+		}
+	}
+	return false
+}
+
+// Scan calls do with every row, in order: a list of cells for each of the columns, which has one cell unless the column
+// is a list. A null list is an empty one. The lists are valid until do returns. Memory does not grow with the file: a page
+// of each column is held. An error of do is returned as it is.
+func (f *File) Scan(columns []Column, do func(row int64, cells [][]Cell) error) (err error) {
+	cursors := make([]*cursor, len(columns))
+	for i, c := range columns {
+		leaf, err := f.leaf(c.Name, f.IsList(c.Name), c.Convert)
+		if err != nil {
+			return err
+		}
+		cursors[i] = f.cursor(leaf)
+	}
+	defer func() {
+		for _, c := range cursors {
+			c.close()
+		}
+	}()
+	cells := make([][]Cell, len(columns))
+	for row := range f.Rows() {
+		for i, c := range cursors {
+			if cells[i], err = c.row(cells[i][:0]); err != nil {
+				return c.fail(err)
+			}
+		}
+		if err := do(row, cells); err != nil {
+			return err
+		}
+	}
+	for _, c := range cursors {
+		if ok, err := c.next(); err != nil || ok {
+			if err == nil {
+				err = fmt.Errorf("it holds values after the last of %d rows", f.Rows())
+			}
+			return c.fail(err)
+		}
+	}
+	return nil
+}
+
+// cursor reads the values of a column one by one.
+type cursor struct {
+	file     *File
+	leaf     leaf
+	group    int // the next row group
+	pages    parquet.Pages
+	page     parquet.Page
+	reader   parquet.ValueReader
+	buffer   []parquet.Value
+	left     []parquet.Value // of the buffer
+	value    parquet.Value   // the newest
+	text     string          // its bytes, copied
+	again    bool            // the newest value was not used yet
+	seen     int64
+	decoded  int64
+	finished bool
+}
+
+func (f *File) cursor(l leaf) *cursor {
+	return &cursor{file: f, leaf: l, buffer: make([]parquet.Value, 256)}
+}
+
+func (c *cursor) close() {
+	if c.pages != nil {
+		c.pages.Close()
+		c.pages = nil
+	}
+}
+
+// fail wraps an error with the file, the column and the place.
+func (c *cursor) fail(err error) error {
+	place := fmt.Sprintf("%s: %%w: column %s, after %d values: ", c.file.path, c.leaf.name, c.seen)
+	if errors.Is(err, errTooMuch) {
+		return fmt.Errorf(place+"%w of %d bytes (%d MiB and %d times the file's size)", ErrFormat, err, c.file.limit,
+			spareBytes>>20, expansion)
+	}
+	return fmt.Errorf(place+"damaged: %v", ErrFormat, err)
+}
+
+// next moves to the next value. It returns false after the last one.
+func (c *cursor) next() (ok bool, err error) {
+	if c.again {
+		c.again = false
+		return true, nil
+	}
+	if len(c.left) == 0 {
+		if err := c.fill(); err != nil || c.finished {
+			return false, err
+		}
+	}
+	c.value, c.left = c.left[0], c.left[1:]
+	switch {
+	case c.leaf.text == nil:
+		b := c.value.ByteArray()
+		if c.decoded += int64(len(b)) + valueBytes; c.decoded > c.file.limit {
+			return false, errTooMuch
+		}
+		if string(b) != c.text { // neighbours are often equal: clients, splits, labels
+			c.text = string(b)
+		}
+	case c.value.DefinitionLevel() < c.leaf.maxDefinition:
+		c.text = ""
+	default:
+		c.text = c.leaf.text(c.value)
+	}
+	c.seen++
+	return true, nil
+}
+
+// fill reads more values. Whatever the library panics about becomes an error.
+func (c *cursor) fill() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	for !c.finished {
+		if c.reader == nil {
+			if err := c.nextPage(); err != nil {
+				return err
+			}
+			continue
+		}
+		n, err := c.reader.ReadValues(c.buffer)
+		c.left = c.buffer[:n]
+		switch {
+		case err == io.EOF:
+			// The values may point into the page: it is released after them.
+			c.reader = nil
+		case err != nil:
+			return err
+		case n == 0:
+			return io.ErrNoProgress
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (c *cursor) nextPage() error {
+	if c.page != nil {
+		parquet.Release(c.page)
+		c.page = nil
+	}
+	if c.pages == nil {
+		groups := c.file.groups
+		if c.group == len(groups) {
+			c.finished = true
+			return nil
+		}
+		c.pages = groups[c.group].ColumnChunks()[c.leaf.index].Pages()
+		c.group++
+	}
+	page, err := c.pages.ReadPage()
+	if err == io.EOF {
+		err = c.pages.Close()
+		c.pages = nil
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	c.page, c.reader = page, page.Values()
+	return nil
+}
+
+// row appends the values of one row.
+func (c *cursor) row(cells []Cell) ([]Cell, error) {
+	for first := true; ; first = false {
+		ok, err := c.next()
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case !ok && first:
+			return nil, errors.New("it has fewer values than the file has rows")
+		case !ok:
+			return cells, nil
+		case first && c.value.RepetitionLevel() != 0:
+			return nil, errors.New("it starts inside a list")
+		case !first && c.value.RepetitionLevel() == 0:
+			c.again = true
+			return cells, nil
+		}
+		if c.value.DefinitionLevel() >= c.leaf.listDefinition {
+			cells = append(cells, Cell{c.text, c.value.DefinitionLevel() < c.leaf.maxDefinition})
+		}
+		if c.leaf.listDefinition == 0 {
+			return cells, nil
+		}
+	}
+}
+
+// converted returns how values of a type become text, or nil if they cannot.
+func converted(t parquet.Type) func(parquet.Value) string {
+	day := func(at time.Time) string { return at.UTC().Format(time.DateOnly) }
+	if logical := t.LogicalType(); logical != nil {
+		switch l := logical.Value.(type) {
+		case *format.DateType:
+			return func(v parquet.Value) string { return day(time.Unix(int64(v.Int32())*24*60*60, 0)) }
+		case *format.TimestampType:
+			switch l.Unit.Value.(type) {
+			case *format.MilliSeconds:
+				return func(v parquet.Value) string { return day(time.UnixMilli(v.Int64())) }
+			case *format.MicroSeconds:
+				return func(v parquet.Value) string { return day(time.UnixMicro(v.Int64())) }
+			case *format.NanoSeconds:
+				return func(v parquet.Value) string { return day(time.Unix(0, v.Int64())) }
+			}
+			return nil
+		case *format.IntType:
+			if !l.IsSigned {
+				return func(v parquet.Value) string {
+					if v.Kind() == parquet.Int32 {
+						return strconv.FormatUint(uint64(v.Uint32()), 10)
+					}
+					return strconv.FormatUint(v.Uint64(), 10)
+				}
+			}
+		case nil:
+		default:
+			return nil
+		}
+	}
+	switch t.Kind() {
+	case parquet.Int32:
+		return func(v parquet.Value) string { return strconv.FormatInt(int64(v.Int32()), 10) }
+	case parquet.Int64:
+		return func(v parquet.Value) string { return strconv.FormatInt(v.Int64(), 10) }
+	case parquet.Boolean:
+		return func(v parquet.Value) string { return strconv.FormatBool(v.Boolean()) }
+	}
+	return nil
+}

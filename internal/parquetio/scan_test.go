@@ -1,0 +1,98 @@
+package parquetio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+type foreignRow struct {
+	Author int64     `parquet:"author"`
+	Day    int32     `parquet:"day,date"`
+	At     time.Time `parquet:"at,timestamp(millisecond)"`
+	Public bool      `parquet:"public"`
+	Score  float64   `parquet:"score"`
+	Text   *string   `parquet:"text,optional"`
+	Parts  []string  `parquet:"parts,list"`
+}
+
+func foreign(t *testing.T, n int) *File {
+	t.Helper()
+	rows := make([]foreignRow, n)
+	for i := range rows {
+		text := fmt.Sprint("text ", i)
+		rows[i] = foreignRow{Author: int64(-i), Day: int32(i), At: time.Date(2001, 2, 3, 23, 59, 0, 0, time.UTC), Public: i%2 == 1,
+			Text: &text, Parts: strings.Fields(strings.Repeat("a ", i%4))}
+		if i == 2 {
+			rows[i].Text = nil
+		}
+	}
+	var b bytes.Buffer
+	if err := Write(&b, rows, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(file(t, b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// Rows of several columns stay side by side over pages and row groups, whatever the columns hold.
+func TestScan(t *testing.T) {
+	const n = 25_001
+	f := foreign(t, n)
+	columns := []Column{{"parts", false}, {"author", true}, {"day", true}, {"at", true}, {"public", true}, {"text", false}}
+	rows := 0
+	err := f.Scan(columns, func(row int64, cells [][]Cell) error {
+		i := int(row)
+		var parts []Cell
+		for range i % 4 {
+			parts = append(parts, Cell{Value: "a"})
+		}
+		day := time.Date(1970, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+		want := [][]Cell{parts, {{Value: fmt.Sprint(-i)}}, {{Value: day}}, {{Value: "2001-02-03"}}, {{Value: fmt.Sprint(i%2 == 1)}},
+			{{Value: fmt.Sprint("text ", i)}}}
+		if i == 2 {
+			want[5][0] = Cell{Null: true}
+		}
+		for k := range want {
+			if len(cells[k]) != len(want[k]) || len(want[k]) > 0 && !reflect.DeepEqual(cells[k], want[k]) {
+				return fmt.Errorf("row %d: column %s is %v, want %v", i, columns[k].Name, cells[k], want[k])
+			}
+		}
+		rows++
+		return nil
+	})
+	if err != nil || rows != n {
+		t.Errorf("%d rows, %v", rows, err)
+	}
+}
+
+func TestScanRefuses(t *testing.T) {
+	f := foreign(t, 10)
+	none := func(int64, [][]Cell) error { return nil }
+	for want, c := range map[string]Column{"holds INT": {"author", false}, "holds DOUBLE": {"score", true}, "is missing": {"nobody", true}} {
+		if err := f.Scan([]Column{c}, none); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", c, err, want)
+		}
+	}
+	stop := errors.New("stop")
+	if err := f.Scan([]Column{{"text", false}}, func(row int64, _ [][]Cell) error {
+		if row == 3 {
+			return stop
+		}
+		return nil
+	}); err != stop {
+		t.Errorf("an error of the caller became %v", err)
+	}
+	f.limit = 4 * valueBytes
+	if err := f.Scan([]Column{{"text", false}}, none); !errors.Is(err, errTooMuch) {
+		t.Errorf("more than the limit: %v", err)
+	}
+}
