@@ -6,5 +6,7 @@
 //
 //	datasets          Public: prompts (Ω), the generator's corpus (W), a public sample of the clients' domain
 //	datasets/clients  Population: clients with split, date, label and texts; Parquet in and out
+//	datasets/records  texts with client, split, date and label out of files of other programs
+//	datasets/minhash  texts that nearly repeat others
 //	datasets/godoc    the embedded default: both halves, read from the Go toolchain's own comments
 package datasets

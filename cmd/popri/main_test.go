@@ -274,7 +274,7 @@ func TestData(t *testing.T) {
 	}
 	twice := write(t, dir, "twice.json", `{"a": ["x"]}`)
 	code, _, errs = popri(t, "data", "import", "--published-json", train+","+twice+",", "--out", file)
-	if after, err := os.ReadFile(file); code != exitUsage || !strings.Contains(errs, "key 0 is a client of "+train+" too") || err != nil || !bytes.Equal(before, after) {
+	if after, err := os.ReadFile(file); code != exitUsage || !strings.Contains(errs, "key 0, text 0 of "+train+" puts the client in") || err != nil || !bytes.Equal(before, after) {
 		t.Errorf("exit code %d, %s: the file changed", code, errs)
 	}
 	cut := write(t, dir, "cut.parquet", string(before[:len(before)/2]))
