@@ -159,7 +159,7 @@ func TestMistakes(t *testing.T) {
 		{"data info", []string{"1 arg"}},
 		{"data info nowhere.parquet", []string{"nowhere.parquet", "no such file"}},
 		{"data check", []string{"1 arg"}},
-		{"data import --out x.parquet", []string{"--published-json", "0 files"}},
+		{"data import --out x.parquet", []string{"no file is named"}},
 		{"data import --published-json a,b --out x.parquet", []string{"2 files"}},
 		{"data import --published-json ,, --out x.parquet", []string{"names no file"}},
 		{"data import --published-json a,b,c", []string{"--out"}},

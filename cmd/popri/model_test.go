@@ -63,13 +63,18 @@ func TestModelImport(t *testing.T) {
 func TestDemoModel(t *testing.T) {
 	t.Setenv("POPRI_CACHE", t.TempDir())
 	for _, s := range modelcache.Sources {
-		code, _, errs := popri(t, "demo", "--model", s.Name, "--out", filepath.Join(t.TempDir(), "run"))
-		if code != exitUsage || !strings.Contains(errs, "make demo MODEL="+s.Name) {
-			t.Errorf("%s: exit code %d, %s", s.Name, code, errs)
+		out := filepath.Join(t.TempDir(), "run")
+		lines := [][]string{{"demo", "--model", s.Name}, {"run", "--preset", "demo-" + s.Name}}
+		if s.Encodes {
+			lines = [][]string{{"demo", "--encoder", s.Name}, {"run", "--preset", "demo", "--set", "scoring.encoder=" + s.Name}}
 		}
-		code, _, errs = popri(t, "run", "--preset", "demo-"+s.Name, "--out", filepath.Join(t.TempDir(), "run"))
-		if code != exitUsage || !strings.Contains(errs, "make demo MODEL="+s.Name) {
-			t.Errorf("run with %s: exit code %d, %s", s.Name, code, errs)
+		for _, line := range lines {
+			if code, _, errs := popri(t, append(line, "--out", out)...); code != exitUsage || !strings.Contains(errs, s.Fetch) {
+				t.Errorf("%v: exit code %d, %s", line, code, errs)
+			}
+		}
+		if code, _, errs := popri(t, "demo", "--model", s.Name, "--out", out); code != exitUsage {
+			t.Errorf("%s as a generator: exit code %d, %s", s.Name, code, errs)
 		}
 	}
 	if code, _, errs := popri(t, "demo", "--model", "none"); code != exitUsage || !strings.Contains(errs, "embedded, smollm2") {
