@@ -108,7 +108,7 @@ func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Sta
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	prompter, err := p.quoting("relevant")
+	prompter, err := p.quoting("relevant", 0)
 	if err != nil {
 		return err
 	}

@@ -77,9 +77,9 @@ func (p *Policy) embedPublic() (err error) {
 }
 
 // quoting returns the prompter that quotes what a setting names: "public", all public texts; "relevant", the selected
-// ones; "scored", the best-scored samples of the finished rounds, and before the first round the selected ones, or all
-// public texts if the clients are asked in each round.
-func (p *Policy) quoting(what string) (*sampling.Prompter, error) {
+// ones; "scored", the best-scored samples of the first done rounds, and where there is none, the selected texts, or all
+// public ones if the clients are asked in each round.
+func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
 	switch what {
 	case "relevant":
 		chosen, err := p.relevant()
@@ -88,12 +88,9 @@ func (p *Policy) quoting(what string) (*sampling.Prompter, error) {
 		}
 		return p.Prompter.With(p.Prompter.Fitting(target.Texts(chosen))), nil
 	case "scored":
-		done, err := trainer.Latest(p.Dir) // the product's adapters may be earlier ones
 		switch {
-		case err != nil:
-			return nil, err
 		case done == 0 && once(p.Config):
-			return p.quoting("relevant")
+			return p.quoting("relevant", 0)
 		case done == 0:
 			return p.Prompter, nil
 		}

@@ -166,7 +166,7 @@ func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, 
 
 // prompts draws the prompts of a round.
 func (p *Policy) prompts(round int) ([]sampling.Prompt, error) {
-	prompter, err := p.quoting(p.Config.Generate.Quote)
+	prompter, err := p.quoting(p.Config.Generate.Quote, round-1)
 	if err != nil {
 		return nil, err
 	}
@@ -302,13 +302,9 @@ func (p *Policy) fromRelease(r *trainer.Round, c Candidates, answer *release.Rel
 	return noisy, scores, err
 }
 
-// Save writes the adapters of a round, which is its last step.
+// Save writes the adapters of a round.
 func (p *Policy) Save(r *trainer.Round) error {
-	if err := p.Adapter.Save(filepath.Join(r.Dir, AdapterDir)); err != nil {
-		return err
-	}
-	p.round = r.Number
-	return nil
+	return p.Adapter.Save(filepath.Join(r.Dir, AdapterDir))
 }
 
 // Tidy implements trainer.Method: it removes the state of a training that is done.

@@ -86,7 +86,11 @@ func (p *Policy) keep(s trainer.Stage, written []sampling.Row) ([]sampling.Row, 
 
 // write writes the model's part of the synthetic set to file.
 func (p *Policy) write(ctx context.Context, s trainer.Stage, file string) ([]sampling.Row, error) {
-	prompter, err := p.quoting(p.Config.Synthetic.Examples)
+	done, err := trainer.Latest(p.Dir) // the adapters may be of an earlier round
+	if err != nil {
+		return nil, err
+	}
+	prompter, err := p.quoting(p.Config.Synthetic.Examples, done)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
 	return samples, scores, nil
 }
 
-// bestScored returns the samples of the finished rounds with the highest post-processed scores, a tenth of each round's, without
+// bestScored returns the samples of the first done rounds with the highest post-processed scores, a tenth of each round's, without
 // repetitions. Samples that did not end by themselves are left out, because a prompt should quote whole texts.
 func (p *Policy) bestScored(done int) ([]string, error) {
 	var out []string
@@ -55,8 +55,8 @@ func (p *Policy) bestScored(done int) ([]string, error) {
 		}
 	}
 	if len(out) < max(1, p.Config.Generate.Examples) {
-		return nil, fmt.Errorf("policy: only %d scored samples can be quoted in prompts; set synthetic.examples to public",
-			len(out))
+		return nil, fmt.Errorf("policy: only %d scored samples can be quoted in prompts; set generate.quote and synthetic.examples "+
+			"to public", len(out))
 	}
 	return out, nil
 }
