@@ -3,6 +3,8 @@ package scoring
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Checked is the shape of a release that ends in check values: zeros of every client, so that they hold noise alone.
@@ -38,4 +40,21 @@ func (c Checked) Project(noised []float64) ([]float64, error) {
 	inside := slices.Clone(noised)
 	clear(inside[c.Rank():])
 	return inside, nil
+}
+
+// withChecks appends the number of check values to the name of a question that has some.
+func withChecks(name string, checks int) string {
+	if checks > 0 {
+		name += "+" + strconv.Itoa(checks)
+	}
+	return name
+}
+
+// cutChecks is the inverse of withChecks for names that it makes. Callers compare other names with what theirs would be.
+func cutChecks(name string) (kind string, checks int) {
+	kind, number, has := strings.Cut(name, "+")
+	if has {
+		checks, _ = strconv.Atoi(number)
+	}
+	return kind, checks
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"popri/embedding"
@@ -52,19 +51,13 @@ func NewJoint(f Features, centre, featureCentre []float64, o JointOptions, key s
 // JointName is the name of the question with these options: "mean/full/fourier/256/0.3+1024" with 256 random Fourier
 // features that have the share 0.3 of the squared norm bound, and 1024 check values.
 func JointName(o JointOptions) string {
-	name := FullMeanName + "/" + o.Features.String()
-	if o.Checks > 0 {
-		name += "+" + strconv.Itoa(o.Checks)
-	}
-	return name
+	return withChecks(FullMeanName+"/"+o.Features.String(), o.Checks)
 }
 
 // parseJoint is the inverse of JointName.
 func parseJoint(name string) (o JointOptions, ok bool) {
-	kind, checks, has := strings.Cut(name, "+")
-	if has {
-		o.Checks, _ = strconv.Atoi(checks)
-	}
+	kind, checks := cutChecks(name)
+	o.Checks = checks
 	features, ok := strings.CutPrefix(kind, FullMeanName+"/")
 	if !ok {
 		return o, false

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"popri/query"
 )
@@ -60,18 +58,13 @@ func MeanNameOf(o MeanOptions) string {
 	if o.Full {
 		name = FullMeanName
 	}
-	if o.Checks > 0 {
-		name += "+" + strconv.Itoa(o.Checks)
-	}
-	return name
+	return withChecks(name, o.Checks)
 }
 
 // parseMean is the inverse of MeanNameOf.
 func parseMean(name string) (o MeanOptions, ok bool) {
-	kind, checks, has := strings.Cut(name, "+")
-	if has {
-		o.Checks, _ = strconv.Atoi(checks)
-	}
+	kind, checks := cutChecks(name)
+	o.Checks = checks
 	o.Full = kind == FullMeanName
 	return o, MeanNameOf(o) == name
 }
