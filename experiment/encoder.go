@@ -32,6 +32,16 @@ type PairQuality struct {
 	Chosen [2]float64 `json:"same_chosen"` // released, projected
 }
 
+// dataAndEncoder reads the configuration's data and opens or fits its encoder, which the caller frees.
+func dataAndEncoder(c configs.Config) (*assembly.Corpus, embedding.Encoder, error) {
+	data, err := assembly.LoadData(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	encoder, err := assembly.NewEncoder(c, data.Public)
+	return data, encoder, err
+}
+
 // JudgeEncoder measures the configuration's encoder. Public texts stand in for samples, K·J of them, in five draws; the
 // noise is seeded.
 func JudgeEncoder(c configs.Config, sigmas []float64) (*EncoderQuality, error) {
@@ -39,14 +49,11 @@ func JudgeEncoder(c configs.Config, sigmas []float64) (*EncoderQuality, error) {
 		return nil, mistake("an encoder is judged without noise, so on the embedded default only (data.private is "+
 			"%s)", c.Data.Private)
 	}
-	data, err := assembly.LoadData(c)
+	data, encoder, err := dataAndEncoder(c)
 	if err != nil {
 		return nil, err
 	}
-	encoder, err := assembly.NewEncoder(c, data.Public)
-	if err != nil {
-		return nil, err
-	}
+	defer assembly.FreeEncoder(encoder)
 	embedded, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false)
 	if err != nil {
 		return nil, err

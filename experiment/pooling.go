@@ -55,11 +55,7 @@ func JudgePooling(c configs.Config, o PoolingOptions) (*PoolingQuality, error) {
 	case !(o.InDomain >= 0 && o.InDomain <= 1):
 		return nil, mistake("--in-domain is %g, must be 0 to 1", o.InDomain)
 	}
-	data, err := assembly.LoadData(c)
-	if err != nil {
-		return nil, err
-	}
-	encoder, err := assembly.NewEncoder(c, data.Public)
+	data, encoder, err := dataAndEncoder(c)
 	if err != nil {
 		return nil, err
 	}

@@ -40,11 +40,7 @@ func JudgeRelevance(c configs.Config, sigmas []float64) (*RelevanceQuality, erro
 		return nil, mistake("relevance is judged on the embedded default only, which has the domain of its public texts "+
 			"(data.private is %s, data.public %s)", c.Data.Private, c.Data.Public)
 	}
-	data, err := assembly.LoadData(c)
-	if err != nil {
-		return nil, err
-	}
-	encoder, err := assembly.NewEncoder(c, data.Public)
+	data, encoder, err := dataAndEncoder(c)
 	if err != nil {
 		return nil, err
 	}
