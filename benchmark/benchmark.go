@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"popri/internal/bom"
+	"popri/internal/memory"
 	"popri/lm"
 	"popri/tensor"
 )
@@ -36,20 +35,8 @@ func measure(stage, dtype, unit string, f func() (items int, err error)) (*Resul
 		return nil, err
 	}
 	seconds := time.Since(begun).Seconds()
-	peak, err := peakBytes()
-	if err != nil {
-		return nil, err
-	}
 	return &Result{Stage: stage, Threads: tensor.Threads(), DType: dtype, Device: tensor.DefaultDevice().String(),
-		Seconds: seconds, Items: items, Unit: unit, Rate: float64(items) / seconds, Peak: peak}, nil
-}
-
-func peakBytes() (int64, error) {
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		return 0, fmt.Errorf("benchmark: resource usage: %w", err)
-	}
-	return usage.Maxrss << 10, nil // Linux counts in KiB
+		Seconds: seconds, Items: items, Unit: unit, Rate: float64(items) / seconds, Peak: memory.Peak()}, nil
 }
 
 // readJSON reads one of the benchmark's input files.

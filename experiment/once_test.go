@@ -47,6 +47,15 @@ func TestAskedOnce(t *testing.T) {
 	if err != nil || len(rounds) != 3 || len(entries) != 1 || entries[0].Query != "mean/full+1024" {
 		t.Fatalf("%d rounds, charges %+v (%v)", len(rounds), entries, err)
 	}
+	stages, seconds, err := Stages(dir)
+	if err != nil || len(stages) < 5 || len(seconds) != 3 {
+		t.Fatalf("stages %+v, rounds %v (%v)", stages, seconds, err)
+	}
+	for _, s := range stages {
+		if s.PeakBytes < 1<<20 {
+			t.Errorf("stage %s has %d bytes of memory", s.Name, s.PeakBytes)
+		}
+	}
 	each, everyRound := w.Config, t.TempDir()
 	each.Trainer.Rounds = 3
 	if err := train(t.Context(), Options{Config: each, Dir: everyRound}); err != nil {

@@ -82,16 +82,14 @@ func Report(dir string) (report.Report, error) {
 	if err := addSamples(&r, dir, c); err != nil {
 		return r, err
 	}
-	names, seconds, perRound, err := Seconds(dir)
+	stages, perRound, err := Stages(dir)
 	for i := range r.Rounds {
 		r.Rounds[i].Seconds = perRound[r.Rounds[i].Figures.Number]
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
-	for _, n := range names {
-		r.Stages = append(r.Stages, report.Stage{Name: n, Seconds: seconds[n]})
-	}
+	r.Stages = stages
 	standard := configs.Default()
 	for _, k := range configs.Keys() {
 		v, _ := c.Get(k.Name)

@@ -3,8 +3,10 @@ package experiment
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"popri/internal/memory"
 	"popri/report"
 	"popri/rundir"
 	"popri/series"
@@ -15,18 +17,22 @@ import (
 const EventsFile = rundir.Events
 
 // timings writes the run's events. The report computes the stages' times from them and adds up those of a resumed run.
-type timings struct{ file *report.Events }
+type timings struct {
+	file  *report.Events
+	watch *memory.Watch // of the stage under way
+}
 
 func openTimings(dir string) (*timings, error) {
 	f, err := report.OpenEvents(filepath.Join(dir, EventsFile))
 	if err != nil {
 		return nil, err
 	}
-	return &timings{f}, nil
+	return &timings{file: f}, nil
 }
 
 func (t *timings) close() {
 	if t != nil && t.file != nil {
+		t.forget()
 		t.file.Close()
 	}
 }
@@ -36,11 +42,10 @@ func (t *timings) write(event string, fields map[string]any) { _ = t.file.Write(
 
 func (t *timings) events() trainer.Events {
 	return trainer.Events{
-		StageEnd: func(s trainer.Stage) {
-			t.write("stage_end", map[string]any{"stage": s.Name, "round": s.Round, "seconds": s.Took.Seconds()})
-		},
-		Log:      func(event string, round int, v any) { t.write(event, fields(round, v)) },
-		RoundEnd: func(r series.Round) { t.write("round_end", fields(r.Number, r)) },
+		StageBegin: func(trainer.Stage) { t.begin() },
+		StageEnd:   func(s trainer.Stage) { t.end(s.Name, s.Round, s.Took) },
+		Log:        func(event string, round int, v any) { t.write(event, fields(round, v)) },
+		RoundEnd:   func(r series.Round) { t.write("round_end", fields(r.Number, r)) },
 	}
 }
 
@@ -57,33 +62,56 @@ func fields(round int, v any) map[string]any {
 // stage reports f like a stage of the trainer.
 func (t *timings) stage(name string, f func() error) error {
 	begun := time.Now()
+	t.begin()
 	if err := f(); err != nil {
 		return err
 	}
-	t.write("stage_end", map[string]any{"stage": name, "round": 0, "seconds": time.Since(begun).Seconds()})
+	t.end(name, 0, time.Since(begun))
 	return nil
 }
 
-// Seconds adds up the time of each stage of a run, over rounds and resumptions, in the order of their first end, and of
-// each round over its stages.
-func Seconds(dir string) (names []string, seconds map[string]float64, rounds map[int]float64, err error) {
-	seconds, rounds = map[string]float64{}, map[int]float64{}
+func (t *timings) begin() {
+	t.forget()
+	t.watch = memory.Begin()
+}
+
+// forget ends the watch of a stage that failed.
+func (t *timings) forget() {
+	if t.watch != nil {
+		t.watch.End()
+		t.watch = nil
+	}
+}
+
+func (t *timings) end(name string, round int, took time.Duration) {
+	t.write("stage_end", map[string]any{"stage": name, "round": round, "seconds": took.Seconds(),
+		"peak_bytes": t.watch.End()})
+	t.watch = nil
+}
+
+// Stages adds up the time of each stage of a run, over rounds and resumptions, in the order of their first end, with the
+// most memory that it had. Rounds are the seconds of each round's stages.
+func Stages(dir string) (stages []report.Stage, rounds map[int]float64, err error) {
+	rounds = map[int]float64{}
 	for e, err := range report.ReadEvents(filepath.Join(dir, EventsFile)) {
 		if err != nil {
-			return names, seconds, rounds, err
+			return stages, rounds, err
 		}
 		name, _ := e.Fields["stage"].(string)
 		took, ok := e.Fields["seconds"].(float64)
 		if e.Name != "stage_end" || !ok {
 			continue
 		}
-		if _, seen := seconds[name]; !seen {
-			names = append(names, name)
+		i := slices.IndexFunc(stages, func(s report.Stage) bool { return s.Name == name })
+		if i < 0 {
+			i, stages = len(stages), append(stages, report.Stage{Name: name})
 		}
-		seconds[name] += took
+		stages[i].Seconds += took
+		peak, _ := e.Fields["peak_bytes"].(float64)
+		stages[i].PeakBytes = max(stages[i].PeakBytes, int64(peak))
 		if round, ok := e.Fields["round"].(float64); ok && round > 0 {
 			rounds[int(round)] += took
 		}
 	}
-	return names, seconds, rounds, nil
+	return stages, rounds, nil
 }

@@ -63,7 +63,8 @@ func full() Report {
 			{Value: "2", Figures: []float64{0.2112, 0.2133, 0.2121}}, {Value: "5", Figures: []float64{0.2214, 0.2195, 0.2201}, Default: true},
 			{Value: "8", Figures: []float64{0.2190, 0.2207, 0.2178}}, {Value: "10", Figures: []float64{0.2161, 0.2149, 0.2188}},
 		}}},
-		Stages:   []Stage{{"read data", 4.2}, {"generate", 181}, {"score", 3.3}, {"train", 140}, {"evaluate", 201}},
+		Stages: []Stage{{"read data", 4.2, 0}, {"generate", 181, 3 << 30}, {"score", 3.3, 900 << 20}, {"train", 140, 4509715661},
+			{"evaluate", 201, 1 << 30}},
 		Settings: []Setting{{"seed", "1", "1"}, {"dpo.beta", "0.2", "0.1"}, {"dpo.loss", "sigmoid", "sigmoid"}, {"generate.prompts", "200", "200"}},
 		Versions: []Version{{"popri", "v1.0.0"}, {"libtorch", "2.1.2"}, {"model", "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}},
 	}
@@ -125,7 +126,7 @@ func TestFullReport(t *testing.T) {
 	page := render(t, full())
 	checkPage(t, page)
 	for _, want := range []string{"All releases together", "protects one client",
-		"Go documentation, ε = 7", "complete", "21 November 2026", "22.15\u202f%", "21.92 – 22.39", "48 – 59", "151.40", "ε = 0", "ε = ∞",
+		"Go documentation, ε = 7", "complete", "21 November 2026", "22.15\u202f%", "Memory at most, GiB", "3.00</td>", "0.88</td>", "4.20</td>", "21.92 – 22.39", "48 – 59", "151.40", "ε = 0", "ε = ∞",
 		"walkStmt lowers", "up to eight successive comments of one source file", "δ = 10⁻⁴", "998", "dpo.rejected_rank", "22.03\u202f%",
 		"8\u202fmin 50\u202fs", "changed", "default 0.1", "2.1.2", "var(--s1)", "Preference accuracy", "budget", "ε = 6.98",
 	} {
@@ -237,7 +238,7 @@ func TestMissingParts(t *testing.T) {
 			r.Ablations[0].Metric = "FID"
 			r.Ablations[0].Points[0].Figures = []float64{math.NaN()}
 		},
-		"no times": func(r *Report) { r.Stages = []Stage{{"a", 0}, {"b", math.NaN()}} },
+		"no times": func(r *Report) { r.Stages = []Stage{{"a", 0, 0}, {"b", math.NaN(), -1}} },
 		"huge numbers": func(r *Report) {
 			r.Rounds[0].Figures.Values["loss"] = 1e30
 			r.Rounds[1].Figures.Values["fid"] = -1e-30
