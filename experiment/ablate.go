@@ -48,7 +48,7 @@ type AblateOptions struct {
 // Ablate does the runs of cells, each in its own folder under o.Dir. It returns the figures and writes them to
 // ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is evaluated by ε
 // = 0, its own text and ε = ∞ only; figures that cells share are computed once.
-func Ablate(ctx context.Context, base configs.Config, axes []Axis, cells []Cell, o AblateOptions) (*Ablation, error) {
+func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*Ablation, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, mistake("the ablation's folder cannot be made: %w", err)
 	}
@@ -71,7 +71,7 @@ func Ablate(ctx context.Context, base configs.Config, axes []Axis, cells []Cell,
 		}
 	}
 	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination are side by side
-		row, err := newRow(base, axes, cells[from:from+len(a.Seeds)], results[from:from+len(a.Seeds)], o.Dir)
+		row, err := newRow(cells[from:from+len(a.Seeds)], results[from:from+len(a.Seeds)], o.Dir)
 		if err != nil {
 			return nil, err
 		}

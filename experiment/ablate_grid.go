@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -42,9 +43,59 @@ func ParseAxis(text string) (Axis, error) {
 	return a, nil
 }
 
+// Change is what one row of an ablation sets: keys and values that are used together.
+type Change struct {
+	Keys, Values []string
+}
+
+// ParseChange reads "dpo.loss=ipo dpo.beta=0.01": assignments with spaces between them. A value may hold spaces if no
+// "key=" follows one of them.
+func ParseChange(text string) (c Change, err error) {
+	for _, word := range strings.Split(text, " ") {
+		key, value, assigned := strings.Cut(word, "=")
+		switch known := slices.ContainsFunc(configs.Keys(), func(k configs.Key) bool { return k.Name == key }); {
+		case assigned && known && slices.Contains(c.Keys, key):
+			return c, mistake("--instead %s: %s is there twice", text, key)
+		case assigned && known:
+			c.Keys, c.Values = append(c.Keys, key), append(c.Values, value)
+		case len(c.Keys) == 0:
+			return c, mistake("--instead %s: %q is not a key and its value, such as dpo.beta=0.01", text, word)
+		default:
+			c.Values[len(c.Values)-1] += " " + word
+		}
+	}
+	if slices.Contains(c.Keys, "seed") {
+		return c, mistake("--instead %s: seeds are not a setting to compare; use --seeds", text)
+	}
+	return c, nil
+}
+
+func (c Change) String() string {
+	var parts []string
+	for i, k := range c.Keys {
+		parts = append(parts, k+"="+c.Values[i])
+	}
+	return strings.Join(parts, ",")
+}
+
+// apply is the base with the change; base says that the change leaves it as it is.
+func (c Change) apply(to configs.Config) (changed configs.Config, base bool, err error) {
+	changed, base = to, true
+	for i, k := range c.Keys {
+		if err := changed.Set(k, c.Values[i]); err != nil {
+			return changed, false, err
+		}
+		was, _ := to.Get(k)
+		is, _ := changed.Get(k)
+		base = base && fmt.Sprint(was) == fmt.Sprint(is)
+	}
+	return changed, base, nil
+}
+
 // Cell is one run of an ablation.
 type Cell struct {
 	Values []string // one of each axis
+	Base   bool     // the settings are the configured ones
 	Seed   uint64
 	Name   string // of its folder
 	Config configs.Config
@@ -54,29 +105,53 @@ type Cell struct {
 // impossible values are reported in one [configs.Invalid].
 func Grid(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 	if len(axes) == 0 {
-		return nil, mistake("an ablation needs a key to vary (--over)")
+		return nil, mistake("an ablation needs a key to vary (--over) or a setting to replace (--instead)")
 	}
 	for i, a := range axes {
 		if slices.ContainsFunc(axes[:i], func(b Axis) bool { return b.Key == a.Key }) {
 			return nil, mistake("--over names %s twice", a.Key)
 		}
 	}
-	if seeds < 1 {
-		return nil, mistake("--seeds is %d, want 1 or more", seeds)
-	}
-	combinations := [][]string{nil}
+	combinations := []Change{{}}
 	for _, a := range axes {
-		var longer [][]string
+		var longer []Change
 		for _, c := range combinations {
 			for _, v := range a.Values {
-				longer = append(longer, append(slices.Clone(c), v))
+				longer = append(longer, Change{append(slices.Clone(c.Keys), a.Key), append(slices.Clone(c.Values), v)})
 			}
 		}
 		combinations = longer
 	}
+	return cells(base, "--over", combinations, seeds, func(c Change) []string { return c.Values })
+}
+
+// configured is the name of the row without a change.
+const configured = "configured"
+
+// OneAtATime lists the runs of the base and of each change to it alone, with the base's seed and the seeds after it.
+// The axis's values are the changes.
+func OneAtATime(base configs.Config, changes []Change, seeds int) ([]Axis, []Cell, error) {
+	axis := Axis{Key: "changed", Values: []string{configured}}
+	for _, c := range changes {
+		if slices.Contains(axis.Values, c.String()) {
+			return nil, nil, mistake("--instead %s is there twice", c)
+		}
+		axis.Values = append(axis.Values, c.String())
+	}
+	found, err := cells(base, "--instead", append([]Change{{}}, changes...), seeds, func(c Change) []string {
+		return []string{cmp.Or(c.String(), configured)}
+	})
+	return []Axis{axis}, found, err
+}
+
+// cells are the runs of the changes, the seeds of each side by side; flag names where the values come from.
+func cells(base configs.Config, flag string, changes []Change, seeds int, values func(Change) []string) ([]Cell, error) {
+	if seeds < 1 {
+		return nil, mistake("--seeds is %d, want 1 or more", seeds)
+	}
 	var cells []Cell
 	var problems []configs.Problem
-	collect := func(where string, err error) {
+	collect := func(where string, err error) bool {
 		var invalid *configs.Invalid
 		if errors.As(err, &invalid) {
 			for _, p := range invalid.Problems {
@@ -86,27 +161,20 @@ func Grid(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 				}
 			}
 		}
+		return err == nil
 	}
-	for _, values := range combinations {
+	for _, change := range changes {
+		label := change.String()
 		for i := range seeds {
 			c := base
 			c.Seed += uint64(i)
 			c.Provenance = nil
-			var parts []string
-			failed := false
-			for k, a := range axes {
-				if err := c.Set(a.Key, values[k]); err != nil {
-					collect("--over", err)
-					failed = true
-				}
-				parts = append(parts, a.Key+"="+values[k])
+			c, same, err := change.apply(c)
+			if collect(flag, err) {
+				collect(strings.TrimSpace(flag+" "+label), c.Validate())
 			}
-			label := strings.Join(parts, ",")
-			if !failed {
-				collect("--over "+label, c.Validate())
-			}
-			cells = append(cells, Cell{Values: values, Seed: c.Seed,
-				Name: folder(fmt.Sprintf("%s,seed=%d", label, c.Seed)), Config: c})
+			cells = append(cells, Cell{Values: values(change), Base: same, Seed: c.Seed,
+				Name: folder(fmt.Sprintf("%s,seed=%d", cmp.Or(label, configured), c.Seed)), Config: c})
 		}
 	}
 	if len(problems) > 0 {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"path/filepath"
 
-	"popri/configs"
 	"popri/downstream"
 	"popri/methods"
 )
@@ -46,17 +45,8 @@ type AblationRow struct {
 	Runs      []string `json:"runs"`    // folders, by seed
 }
 
-func newRow(base configs.Config, axes []Axis, cells []Cell, results []*Evaluation, dir string) (AblationRow, error) {
-	row := AblationRow{Values: cells[0].Values, Base: true}
-	for k, a := range axes {
-		var c configs.Config
-		if err := c.Set(a.Key, row.Values[k]); err != nil {
-			return row, err
-		}
-		value, _ := c.Get(a.Key)
-		standard, _ := base.Get(a.Key)
-		row.Base = row.Base && fmt.Sprint(value) == fmt.Sprint(standard)
-	}
+func newRow(cells []Cell, results []*Evaluation, dir string) (AblationRow, error) {
+	row := AblationRow{Values: cells[0].Values, Base: cells[0].Base}
 	var accuracy, perplexity, public, private, gap, epsilon []float64
 	for i, e := range results {
 		path := filepath.Join(dir, cells[i].Name)

@@ -2,6 +2,8 @@ package report
 
 import (
 	"math"
+	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 )
@@ -13,10 +15,12 @@ type ablationView struct {
 	Note   string
 	Metric string
 	Rows   []ablationRow
+	Paired bool // rows have a difference to the default
 }
 
 type ablationRow struct {
 	Value, Mean, SD, Range string
+	Against                string // the default row, paired by seed
 	Seeds                  int
 	Default, Best          bool
 }
@@ -33,7 +37,11 @@ func newAblation(a Ablation) (ablationView, error) {
 		}
 		return significant(v, 4)
 	}
-	means := line{name: "mean over seeds"}
+	// A line between values that are not numbers would mean nothing.
+	means := line{name: "mean over seeds", points: slices.ContainsFunc(a.Points, func(p AblationPoint) bool {
+		_, err := strconv.ParseFloat(p.Value, 64)
+		return err != nil
+	})}
 	seeds := line{name: "one seed", index: 1, points: true}
 	opt := plotOptions{width: 460, height: 240, xLabel: a.Key, percent: asShare}
 	best := math.Inf(-1)
@@ -56,6 +64,9 @@ func newAblation(a Ablation) (ablationView, error) {
 		}
 		view.Rows = append(view.Rows, row)
 	}
+	if i := slices.IndexFunc(a.Points, func(p AblationPoint) bool { return p.Default }); i >= 0 {
+		view.Paired = view.against(a.Points, i, asShare)
+	}
 	for i := range view.Rows {
 		view.Rows[i].Best = finite(means.y[i]) && means.y[i] == best
 	}
@@ -73,6 +84,43 @@ func newAblation(a Ablation) (ablationView, error) {
 	}
 	view.Figure, view.HasFig = fig, ok
 	return view, nil
+}
+
+// against fills in each row's difference to the default row, seed by seed: its mean and, of two seeds or more, its
+// standard deviation. It reports whether there is one.
+func (v *ablationView) against(points []AblationPoint, base int, asShare bool) (any bool) {
+	scale := 1.0
+	if asShare {
+		scale = 100
+	}
+	for i, p := range points {
+		v.Rows[i].Against = missing
+		if i == base || len(p.Figures) != len(points[base].Figures) {
+			continue
+		}
+		difference := make([]float64, len(p.Figures))
+		for k := range difference {
+			difference[k] = scale * (p.Figures[k] - points[base].Figures[k])
+		}
+		mean, sd, _, _ := spread(difference)
+		if !finite(mean) {
+			continue
+		}
+		any = true
+		v.Rows[i].Against = signed(mean, 2)
+		if len(difference) > 1 {
+			v.Rows[i].Against += " ± " + fixed(sd, 2)
+		}
+	}
+	return any
+}
+
+// signed writes a difference with its sign.
+func signed(v float64, decimals int) string {
+	if v >= 0 {
+		return "+" + fixed(v, decimals)
+	}
+	return fixed(v, decimals)
 }
 
 // spread returns mean, standard deviation (n−1), lowest and highest of the finite figures; NaN of none.

@@ -13,25 +13,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
+	"popri/configs"
 	"popri/experiment"
+	"popri/internal/fault"
 )
 
 func (a *app) ablate() *cobra.Command {
 	var flags configFlags
-	var over []string
+	var over, instead []string
 	var seeds int
 	var out string
 	cmd := &cobra.Command{
-		Use:   "ablate --over KEY=V1,V2,… [--over …] [--seeds N] [--out DIR]",
+		Use:   "ablate --over KEY=V1,V2,… [--over …] | --instead KEY=VALUE [--instead …] [--seeds N] [--out DIR]",
 		Short: "Compare settings over a grid of runs",
-		Long: `Does a run for every combination of values and every seed, trains the small model on each run's text, and prints means
-and standard deviations over the seeds. The folder also gets a page with the plot, and ablation.json. All configurations
+		Long: `Does a run for every combination of values (--over), or of the configuration as it is and of each change alone
+(--instead), and for every seed. Trains the small model on each run's text, and prints means and standard deviations over
+the seeds. The folder also gets a page with the plot, and ablation.json. All configurations
 are checked before the first run starts.
 
 Repeating the command resumes an interrupted ablation or extends a finished one; finished runs are read back. Every run
 spends its own privacy budget on the same clients.`,
 		Example: "  popri ablate --preset demo --over dpo.rejected_rank=2,5,8,10 --seeds 3 --out runs/rank\n" +
-			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json",
+			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json\n" +
+			"  popri ablate --preset demo --instead generate.quote=public --instead 'dpo.loss=ipo dpo.beta=0.01' --out runs/without",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			base, err := flags.load()
@@ -45,19 +49,11 @@ spends its own privacy budget on the same clients.`,
 			if base, err = a.prepared(cmd, base); err != nil {
 				return fmt.Errorf("ablate: %w", err)
 			}
-			var axes []experiment.Axis
-			for _, text := range over {
-				axis, err := experiment.ParseAxis(text)
-				if err != nil {
-					return err
-				}
-				axes = append(axes, axis)
-			}
-			cells, err := experiment.Grid(base, axes, seeds)
+			axes, cells, err := planned(base, over, instead, seeds)
 			if err != nil {
 				return err
 			}
-			result, err := experiment.Ablate(cmd.Context(), base, axes, cells,
+			result, err := experiment.Ablate(cmd.Context(), axes, cells,
 				experiment.AblateOptions{Dir: out, Listen: a.events,
 					Begin: func(i, n int, c experiment.Cell, done bool) {
 						state := ""
@@ -97,10 +93,40 @@ spends its own privacy budget on the same clients.`,
 	flags.add(cmd)
 	cmd.Flags().StringArrayVar(&over, "over", nil,
 		"a key and its values: dpo.rejected_rank=2,5,8; may be repeated for a grid")
+	cmd.Flags().StringArrayVar(&instead, "instead", nil,
+		"keys and values of one row: 'dpo.loss=ipo dpo.beta=0.01'; repeated, each row has one of the changes")
 	cmd.Flags().IntVar(&seeds, "seeds", 1, "runs of each combination, with successive seeds")
 	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "ablation"),
 		"folder of the ablation; each run is a folder in it")
 	return cmd
+}
+
+// planned are the axes and the runs of an ablation's flags.
+func planned(base configs.Config, over, instead []string, seeds int) ([]experiment.Axis, []experiment.Cell, error) {
+	if len(instead) > 0 {
+		if len(over) > 0 {
+			return nil, nil, fault.Userf("ablate: --over and --instead: one ablation takes one of them")
+		}
+		var changes []experiment.Change
+		for _, text := range instead {
+			c, err := experiment.ParseChange(text)
+			if err != nil {
+				return nil, nil, err
+			}
+			changes = append(changes, c)
+		}
+		return experiment.OneAtATime(base, changes, seeds)
+	}
+	var axes []experiment.Axis
+	for _, text := range over {
+		axis, err := experiment.ParseAxis(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		axes = append(axes, axis)
+	}
+	cells, err := experiment.Grid(base, axes, seeds)
+	return axes, cells, err
 }
 
 // ablationTable prints a row for each combination of values; the base configuration's is marked.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"popri/configs"
 	"popri/experiment"
 	"popri/internal/testworld"
 )
@@ -131,9 +134,47 @@ func TestAblate(t *testing.T) {
 		{command("--over", "dpo.bta=1,2"), "dpo.bta"},
 		{command("--over", "dpo.beta=x"), `"x"`},
 		{[]string{"ablate", "--config", w.File, "--out", dir}, "--over"},
+		{command("--instead", "dpo.beta=0.2"), "--instead"},
+		{[]string{"ablate", "--config", w.File, "--out", dir, "--instead", "dpo.bta=1"}, "dpo.bta"},
+		{[]string{"ablate", "--config", w.File, "--out", dir, "--instead", "dpo.beta=1 dpo.beta=2"}, "twice"},
+		{[]string{"ablate", "--config", w.File, "--out", dir, "--instead", "seed=2"}, "--seeds"},
+		{[]string{"ablate", "--config", w.File, "--out", dir, "--instead", "dpo.beta=-1"}, "dpo.beta"},
 	} {
 		if code, out, errs := popri(t, c.args...); code != exitUsage || out != "" || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: exit code %d, %q, %s", c.args, code, out, errs)
 		}
+	}
+}
+
+// TestAblateOneAtATime: the configuration as it is and each change alone, with differences paired by seed on the page.
+func TestAblateOneAtATime(t *testing.T) {
+	w, err := testworld.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "changes")
+	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--seeds", "2", "--out", dir, "--json",
+		"--instead", "dpo.rejected_rank=2", "--instead", "dpo.loss=ipo dpo.beta=0.5")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var got experiment.Ablation
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"configured", "dpo.rejected_rank=2", "dpo.loss=ipo,dpo.beta=0.5"} {
+		if row := got.Rows[i]; !reflect.DeepEqual(row.Values, []string{want}) || row.Base != (i == 0) || len(row.Runs) != 2 {
+			t.Errorf("row %d: %+v, want %s", i, row, want)
+		}
+	}
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(got.Rows[2].Runs[1], experiment.ConfigFile)})
+	if err != nil || c.DPO.Loss != "ipo" || c.DPO.Beta != 0.5 || c.Seed != got.Seeds[1] {
+		t.Errorf("the last run has %+v (%v)", c.DPO, err)
+	}
+	first, second := got.Rows[0].Accuracy.Values, got.Rows[1].Accuracy.Values
+	want := fmt.Sprintf("%+.2f", 100*(second[0]-first[0]+second[1]-first[1])/2)
+	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
+	if text := strings.ReplaceAll(string(page), "−", "-"); err != nil || !strings.Contains(text, ">"+html.EscapeString(want)+" ± ") {
+		t.Errorf("%v: the page lacks the difference %s", err, want)
 	}
 }
