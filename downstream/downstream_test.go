@@ -294,6 +294,22 @@ func TestSuite(t *testing.T) {
 		t.Errorf("private text does not help: %+v, %+v", plain[0], plain[3])
 	}
 
+	// Compared with a main source, a result differs from it by the difference of accuracies, client by client.
+	u.Main = "public_all"
+	for i, r := range run(u) {
+		switch {
+		case r.Key == u.Main:
+			if r.Behind != nil || r.BehindCI != nil {
+				t.Errorf("the main source is compared with itself: %+v", r)
+			}
+		case r.Behind == nil || *r.Behind != plain[1].Accuracy-r.Accuracy || !(r.BehindCI[0] <= *r.Behind && *r.Behind <= r.BehindCI[1]):
+			t.Errorf("behind the main source: %+v", r)
+		case i == 2 && r.BehindCI[1]-r.BehindCI[0] >= r.AccuracyCI[1]-r.AccuracyCI[0]+plain[1].AccuracyCI[1]-plain[1].AccuracyCI[0]:
+			t.Errorf("the paired interval %v is as wide as two intervals of their own", r.BehindCI)
+		}
+	}
+	u.Main = ""
+
 	// Without the declaration nothing is trained on private text, and no share of the gap follows from it.
 	u.ReferencePrivate = false
 	u.Begin = func(key, name string, _ int) {

@@ -38,7 +38,11 @@ type Result struct {
 	// GapClosed is nil without the ε = ∞ point, and if ε = 0 and ε = ∞ are equally good.
 	GapClosed   *float64  `json:"gap_closed,omitempty"`
 	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
-	scores      []Score
+	// Behind is how much less accurate than [Suite.Main] the result is, and BehindCI its interval, in which both are
+	// compared on the same drawn clients; nil for the main result and without one.
+	Behind   *float64  `json:"behind,omitempty"`
+	BehindCI *Interval `json:"behind_ci,omitempty"`
+	scores   []Score
 }
 
 // Suite evaluates sources against each other.
@@ -47,6 +51,8 @@ type Suite struct {
 	Population *clients.Population
 	Options    Options
 	Draws      int // of the bootstrap; 0 leaves intervals out
+	// Main is the key of the source that the others are compared with; "" compares none.
+	Main string
 	// ReferencePrivate trains a model on the train clients' own texts too: the ε = ∞ point. Its figures, and every share
 	// of the gap, are exact functions of text that the guarantee is there for, and are outside of ε.
 	ReferencePrivate bool
@@ -137,6 +143,12 @@ func (u Suite) compare(results []Result) error {
 	if last := results[len(results)-1]; last.Key == Private {
 		infinite = last.scores
 	}
+	var main []Score
+	for _, r := range results {
+		if r.Key == u.Main {
+			main = r.scores
+		}
+	}
 	one := func(f func([]Score) float64) func(...[]Score) float64 {
 		return func(l ...[]Score) float64 { return f(l[0]) }
 	}
@@ -149,6 +161,13 @@ func (u Suite) compare(results []Result) error {
 		}
 		if r.PerplexityCI, err = u.interval(one(Perplexity), r.scores); err != nil {
 			return err
+		}
+		if main != nil && r.Key != u.Main {
+			behind := func(l ...[]Score) float64 { return Accuracy(l[0]) - Accuracy(l[1]) }
+			r.Behind = new(behind(main, r.scores))
+			if r.BehindCI, err = u.interval(behind, main, r.scores); err != nil {
+				return err
+			}
 		}
 		if infinite == nil {
 			continue

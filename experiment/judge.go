@@ -43,7 +43,7 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 			return nil, mistake("%s has no %s clients", c.Data.Private, split)
 		}
 	}
-	return evaluate(ctx, c, population, []downstream.Source{{Key: KeyText, Name: file, Texts: texts}}, o)
+	return evaluate(ctx, c, population, "", []downstream.Source{{Key: KeyText, Name: file, Texts: texts}}, o)
 }
 
 // judged reads texts to judge. A file of a run's own samples may hold empty ones, which are left out as in the run's

@@ -23,10 +23,10 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	c.Trainer.Rounds, c.Generate.Quote, c.Synthetic.Examples = 3, "scored", "scored"
 	c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Kept = 60, 10, 0.5
 	want := t.TempDir()
-	var kept policy.Kept
+	var kept target.Kept
 	o := Options{Config: c, Dir: want, Events: trainer.Events{Log: func(event string, _ int, v any) {
 		if event == "kept" {
-			kept = v.(policy.Kept)
+			kept = v.(target.Kept)
 		}
 	}}}
 	if err := train(t.Context(), o); err != nil {

@@ -149,7 +149,8 @@ func exists(path string) bool {
 func addResults(r *report.Report, e *Evaluation, d method.Description) {
 	notes := map[string]string{
 		"public": "the small model before fine-tuning", KeyUntuned: d.Untuned,
-		KeyWritten: "without its public texts", KeySelected: "without its model's texts",
+		KeyUntunedWeighted: "the release's weights without training",
+		KeyWritten:         "without its public texts", KeySelected: "without its model's texts",
 		KeyInDomain: "public files of the same trees; in practice nobody has such text",
 		"private":   "no privacy: the upper bound"}
 	if all := e.Result(KeyPublicAll); all != nil {
@@ -179,6 +180,7 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 			"functions of the train clients' texts. Where these are public or test data, "+
 			"eval.reference_private=true shows them.")
 	}
+	r.Verdict = e.Verdict()
 	if e.PublicDistance != nil {
 		r.Notes = append(r.Notes, e.PublicDistance.String())
 	}

@@ -14,7 +14,6 @@ import (
 	"popri/accountant/ledger"
 	"popri/assembly"
 	"popri/configs"
-	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/downstream"
 	"popri/guarantee"
@@ -106,28 +105,6 @@ func (e *Evaluation) Result(key string) *downstream.Result {
 	return nil
 }
 
-// The keys of the comparators besides ε = 0 and ε = ∞.
-const (
-	KeyUntuned   = "untuned"
-	KeyPublicAll = "public_all"
-	KeyInDomain  = "public_domain"
-	// Of a product that holds public texts and texts that the model wrote, each part by itself.
-	KeySelected = "selected"
-	KeyWritten  = "written"
-)
-
-// parts returns the public texts of a product and those that a model wrote.
-func parts(product []sampling.Row) (public, written []sampling.Row) {
-	for _, row := range product {
-		if row.Finish == sampling.Public {
-			public = append(public, row)
-		} else {
-			written = append(written, row)
-		}
-	}
-	return public, written
-}
-
 // EvalProgress receives the progress of an evaluation, from several goroutines; nil functions are not called.
 type EvalProgress struct {
 	Planned  func(models int) // called first: the models that are trained
@@ -149,8 +126,6 @@ type EvalOptions struct {
 // Evaluate trains the small model on the synthetic set and on its comparators, and writes eval.json. An existing
 // eval.json with all wanted rows is read instead.
 func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
-	wants := func(key string) bool { return o.Sources == nil || slices.Contains(o.Sources, key) }
-	d := methods.Of(s.Config)
 	product, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Synthetic))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, mistake("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)
@@ -158,16 +133,9 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	if err != nil {
 		return nil, fmt.Errorf("the synthetic set: %w", err)
 	}
-	public, written := parts(product)
-	keys := []string{KeyUntuned, d.Name}
-	if len(public) > 0 && len(written) > 0 {
-		keys = append(keys, KeyWritten, KeySelected)
-	}
-	keys = append(keys, KeyPublicAll)
-	if len(s.Public.InDomain) > 0 {
-		keys = append(keys, KeyInDomain)
-	}
-	keys = slices.DeleteFunc(keys, func(key string) bool { return !wants(key) })
+	keys := slices.DeleteFunc(s.keys(product), func(key string) bool {
+		return o.Sources != nil && !slices.Contains(o.Sources, key)
+	})
 	path := filepath.Join(s.Dir, EvalFile)
 	e, err := ReadEvaluation(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
@@ -180,33 +148,14 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	}
 	var sources []downstream.Source
 	for _, key := range keys {
-		src := downstream.Source{Key: key}
-		switch key {
-		case KeyUntuned:
-			untuned, err := s.untuned(ctx)
-			if err != nil {
-				return nil, err
-			}
-			src.Name, src.Texts = "untuned model's text", sampling.Texts(untuned)
-		case d.Name:
-			src.Name, src.Texts = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon), sampling.Texts(product)
-		case KeyWritten:
-			src.Name, src.Texts = "the part of it that the model wrote", sampling.Texts(written)
-		case KeySelected:
-			src.Name, src.Texts = "the part of it that is public text", sampling.Texts(public)
-		case KeyPublicAll:
-			name, err := s.allPublic()
-			if err != nil {
-				return nil, err
-			}
-			src.Name, src.Texts = name, datasets.Strings(s.Public.Generator)
-		case KeyInDomain:
-			src.Name, src.Texts = "real public text of the clients' domain", datasets.Strings(s.Public.InDomain)
+		src, err := s.source(ctx, key, product)
+		if err != nil {
+			return nil, err
 		}
 		sources = append(sources, src)
 	}
 	err = s.timings.stage("evaluate", func() error {
-		if e, err = evaluate(ctx, s.Config, s.Population, sources, o); err == nil && o.Sources == nil {
+		if e, err = evaluate(ctx, s.Config, s.Population, methods.Of(s.Config).Name, sources, o); err == nil && o.Sources == nil {
 			e.PublicDistance, err = s.publicDistance()
 		}
 		return err
@@ -221,9 +170,10 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	return e, atomicfile.WriteBytes(path, append(b, '\n'))
 }
 
-// evaluate compares texts by what the configuration's small model learns from them.
-func evaluate(ctx context.Context, c configs.Config, population *clients.Population, sources []downstream.Source,
-	o EvalOptions) (*Evaluation, error) {
+// evaluate compares texts by what the configuration's small model learns from them; main is the key of the source that
+// the others are compared with, "" for none.
+func evaluate(ctx context.Context, c configs.Config, population *clients.Population, main string,
+	sources []downstream.Source, o EvalOptions) (*Evaluation, error) {
 	d := c.Downstream
 	dir, err := assembly.ModelDir(d.Model, models.Device)
 	if err != nil {
@@ -240,7 +190,7 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 		}
 	}
 	suite := downstream.Suite{ModelDir: dir, Population: population, Draws: d.Bootstrap, Cache: o.Cache, CacheKey: key,
-		ReferencePrivate: c.Eval.ReferencePrivate, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
+		Main: main, ReferencePrivate: c.Eval.ReferencePrivate, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
 			Length: d.Length, LearningRate: d.LearningRate, WeightDecay: d.WeightDecay, Warmup: d.WarmupSteps,
 			EvalEvery: d.EvalEvery,
 			Seed:      rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)},

@@ -18,6 +18,8 @@ type Report struct {
 
 	Privacy Privacy  `json:"privacy"`
 	Results []Result `json:"results,omitempty"`
+	// Verdict says who won, by how much, and whether it could be chance; it is the first thing on the page.
+	Verdict string   `json:"verdict,omitempty"`
 	Notes   []string `json:"notes,omitempty"` // what a reader must know to judge the results, a paragraph each
 	// Main is the key of the result that the run is about.
 	Main      string     `json:"main,omitempty"`

@@ -14,6 +14,11 @@ func joined(list []string) string { return strings.Join(list, ", ") }
 
 // evaluationTable prints accuracies, perplexities and the gap closed with their intervals.
 func evaluationTable(w io.Writer, e *experiment.Evaluation) error {
+	if verdict := e.Verdict(); verdict != "" {
+		if _, err := fmt.Fprintf(w, "%s\n\n", verdict); err != nil {
+			return err
+		}
+	}
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "trained on\ttexts\taccuracy %\t95 % interval\tperplexity\tgap closed %\t95 % interval")
 	for _, r := range e.Results {

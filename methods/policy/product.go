@@ -2,10 +2,8 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"popri/internal/rows"
 	"popri/methods/target"
@@ -45,21 +43,9 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 	return all, rows.Write(file, all)
 }
 
-// Kept says what weighting the written texts did, in the event "kept".
-type Kept struct {
-	Texts     int     `json:"texts"`     // written, without empty ones
-	Effective float64 `json:"effective"` // number of texts of equal weight that carry as much information
-	Distance  float64 `json:"distance"`  // released distance of the texts from the clients
-	Weighted  float64 `json:"weighted"`  // the same with the weights
-}
-
 // keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the
-// clients'. Empty texts are left out.
+// clients'.
 func (p *Policy) keep(s trainer.Stage, written []sampling.Row) ([]sampling.Row, error) {
-	written = slices.DeleteFunc(slices.Clone(written), func(r sampling.Row) bool { return r.Text == "" })
-	if len(written) == 0 {
-		return nil, errors.New("the model wrote empty texts only: there is none to keep")
-	}
 	if err := p.embedPublic(); err != nil {
 		return nil, err
 	}
@@ -67,20 +53,12 @@ func (p *Policy) keep(s trainer.Stage, written []sampling.Row) ([]sampling.Row, 
 	if err != nil {
 		return nil, err
 	}
-	vectors, err := p.Encoder.Encode(sampling.Texts(written))
+	c := p.Config
+	out, kept, err := t.Keep(p.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed)
 	if err != nil {
 		return nil, err
 	}
-	points := p.pool.PointsOf(vectors)
-	copies, w, err := t.Keep(points, p.Config.Synthetic.Texts, p.Config.Synthetic.Kept*float64(len(written)), p.Config.Seed)
-	if err != nil {
-		return nil, err
-	}
-	s.Log("kept", Kept{len(written), w.Effective, t.Distance(points), w.Distance})
-	var out []sampling.Row
-	for i, c := range copies {
-		out = append(out, slices.Repeat(written[i:i+1], c)...)
-	}
+	s.Log("kept", kept)
 	return out, nil
 }
 

@@ -110,18 +110,6 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 	return w, err
 }
 
-// Keep draws n of the texts that a model wrote, whose points are given, by the weights nearest to equal ones with which
-// their mean comes as near to the clients' as the noise allows. The weights leave at least the given effective number of
-// texts (scoring.Weighting). copies says how often each text is drawn.
-func (t *Target) Keep(points embedding.Matrix, n int, effective float64, seed uint64) (copies []int, _ scoring.Weighting,
-	err error) {
-	w, err := scoring.Match(points, nil, t.wanted(), t.radius(), effective)
-	if err != nil {
-		return nil, w, err
-	}
-	return draw(w.Weights, n, rng.New(seed, "synthetic", "kept").Float64()), w, nil
-}
-
 // wanted is the estimate of the clients' mean.
 func (t *Target) wanted() []float64 {
 	out := make([]float64, t.Points.Dim)

@@ -50,7 +50,7 @@ func TestKeep(t *testing.T) {
 		points.Data[i] = float32(0.4 * random.NormFloat64())
 	}
 	for _, floor := range []float64{100, 350} {
-		copies, w, err := target.Keep(points, 1000, floor, 7)
+		copies, w, err := target.copies(points, 1000, floor, 7)
 		if err != nil {
 			t.Fatal(err)
 		}

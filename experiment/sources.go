@@ -1,0 +1,116 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+
+	"popri/datasets"
+	"popri/downstream"
+	"popri/method"
+	"popri/methods"
+	"popri/methods/target"
+	"popri/sampling"
+)
+
+// The keys of the comparators besides ε = 0 and ε = ∞.
+const (
+	KeyUntuned   = "untuned"
+	KeyPublicAll = "public_all"
+	KeyInDomain  = "public_domain"
+	// KeyUntunedWeighted is the untuned model's text, drawn by the weights that bring its mean to the clients': what the
+	// release gives without any training.
+	KeyUntunedWeighted = "untuned_weighted"
+	// Of a product that holds public texts and texts that the model wrote, each part by itself.
+	KeySelected = "selected"
+	KeyWritten  = "written"
+)
+
+// keys are those of the table's rows between ε = 0 and ε = ∞.
+func (s *Session) keys(product []sampling.Row) []string {
+	d := methods.Of(s.Config)
+	keys := []string{KeyUntuned}
+	asked, _ := d.Query(s.Config)
+	if mean, _ := target.Query(s.Config); asked == mean {
+		keys = append(keys, KeyUntunedWeighted)
+	}
+	keys = append(keys, d.Name)
+	if public, written := parts(product); len(public) > 0 && len(written) > 0 {
+		keys = append(keys, KeyWritten, KeySelected)
+	}
+	keys = append(keys, KeyPublicAll)
+	if len(s.Public.InDomain) > 0 {
+		keys = append(keys, KeyInDomain)
+	}
+	return keys
+}
+
+// source is a row's training text.
+func (s *Session) source(ctx context.Context, key string, product []sampling.Row) (downstream.Source, error) {
+	d := methods.Of(s.Config)
+	public, written := parts(product)
+	src := downstream.Source{Key: key}
+	switch key {
+	case KeyUntuned, KeyUntunedWeighted:
+		untuned, err := s.untuned(ctx)
+		if err != nil {
+			return src, err
+		}
+		src.Name = "untuned model's text"
+		if key == KeyUntunedWeighted {
+			src.Name += ", weighted"
+			if untuned, err = s.weighted(untuned); err != nil {
+				return src, fmt.Errorf("weights on the untuned model's text: %w", err)
+			}
+		}
+		src.Texts = sampling.Texts(untuned)
+	case d.Name:
+		src.Name, src.Texts = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon), sampling.Texts(product)
+	case KeyWritten:
+		src.Name, src.Texts = "the part of it that the model wrote", sampling.Texts(written)
+	case KeySelected:
+		src.Name, src.Texts = "the part of it that is public text", sampling.Texts(public)
+	case KeyPublicAll:
+		name, err := s.allPublic()
+		if err != nil {
+			return src, err
+		}
+		src.Name, src.Texts = name, datasets.Strings(s.Public.Generator)
+	case KeyInDomain:
+		src.Name, src.Texts = "real public text of the clients' domain", datasets.Strings(s.Public.InDomain)
+	}
+	return src, nil
+}
+
+// usualShare is the effective share of the untuned texts that weights leave where synthetic.kept names none.
+const usualShare = 0.5
+
+// weighted draws as many rows as there are from texts, by weights that bring their mean to the released one.
+func (s *Session) weighted(texts []sampling.Row) ([]sampling.Row, error) {
+	e := method.Env{Dir: s.Dir, Config: s.Config, Public: s.Public, Encoder: s.encoder}
+	pool, err := target.Embed(e)
+	if err != nil {
+		return nil, err
+	}
+	t, err := target.Again(e, pool)
+	if err != nil {
+		return nil, err
+	}
+	share := s.Config.Synthetic.Kept
+	if share == 1 {
+		share = usualShare
+	}
+	out, _, err := t.Keep(s.encoder, texts, len(texts), share, s.Config.Seed)
+	return out, err
+}
+
+// parts returns the public texts of a product and those that a model wrote.
+func parts(product []sampling.Row) (public, written []sampling.Row) {
+	for _, row := range product {
+		if row.Finish == sampling.Public {
+			public = append(public, row)
+		} else {
+			written = append(written, row)
+		}
+	}
+	return public, written
+}

@@ -1,0 +1,41 @@
+package experiment
+
+import (
+	"fmt"
+
+	"popri/downstream"
+)
+
+// Verdict says in a sentence or two how the product compares with the best of the other texts, and whether other test
+// clients could have given another answer. It is "" where nothing was compared.
+func (e *Evaluation) Verdict() string {
+	var best *downstream.Result
+	for i := range e.Results {
+		r := &e.Results[i]
+		if r.Behind == nil || r.Key == downstream.Private || r.Key == downstream.Public {
+			continue
+		}
+		if best == nil || *r.Behind < *best.Behind {
+			best = r
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	name := "the next best, " + best.Name
+	difference := fmt.Sprintf("%+.2f points of accuracy against %s", 100**best.Behind, name)
+	if best.BehindCI == nil {
+		return "The product has " + difference + "; without a bootstrap (downstream.bootstrap), nothing says whether that is chance."
+	}
+	low, high := 100*best.BehindCI[0], 100*best.BehindCI[1]
+	words := "The product wins: "
+	chance := "so the choice of test clients does not explain it"
+	switch {
+	case high < 0:
+		words = "The product loses: "
+	case low <= 0:
+		words, chance = "The product and the next best are not told apart: ", "so it could be the choice of test clients"
+	}
+	return fmt.Sprintf("%s%s (95 %% interval over %d test clients %+.2f to %+.2f), %s. Another run's noise and samples are "+
+		"not in this interval; other seeds show them.", words, difference, e.Clients, low, high, chance)
+}
