@@ -52,6 +52,15 @@ func ComputeType(name string) tensor.DType {
 	return tensor.Float32
 }
 
+// ModelOptions are the types of the generator's weights and of its arithmetic.
+func ModelOptions(c configs.Model) lm.Options {
+	o := lm.Options{Weights: tensor.Float32, Compute: ComputeType(c.DType)}
+	if c.Weights == "compute" {
+		o.Weights = o.Compute
+	}
+	return o
+}
+
 // Generator is the model that writes the samples, with its tokenizer.
 type Generator struct {
 	Model     *lm.Model
@@ -68,7 +77,7 @@ func LoadGenerator(c configs.Config) (Generator, error) {
 	if err != nil {
 		return Generator{}, fault.User(err)
 	}
-	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: ComputeType(c.Model.DType)})
+	m, err := lm.Load(dir, ModelOptions(c.Model))
 	if err != nil {
 		return Generator{}, fault.User(err)
 	}

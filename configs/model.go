@@ -10,6 +10,11 @@ type Model struct {
 	// more. Log-probabilities are float32 in both. Default auto: bfloat16 if its products are faster (AVX-512 BF16, AMX, a
 	// GPU), else float32.
 	DType string `yaml:"dtype"`
+	// Weights is the type in which the generator's own weights are kept: float32, or "compute", the type in which the model
+	// computes. "compute" holds the weights once: half of the memory in bfloat16, with weights that are rounded to it, and no
+	// second copy for sampling, for which the adapters are added to the weights and the folder's weights read again
+	// afterwards. For models whose float32 weights do not fit. The adapters are float32 in any case. Default float32.
+	Weights string `yaml:"weights"`
 	// Device is where the model computes: cpu, cuda (the first GPU that CUDA_VISIBLE_DEVICES shows; the program must be
 	// built with a CUDA libtorch), or auto, the default: cuda if it is available, else cpu.
 	Device string `yaml:"device"`

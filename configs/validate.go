@@ -27,6 +27,7 @@ var (
 	weightings  = []string{"matched", "prior"}
 	quotes      = []string{"public", "relevant", "scored"}
 	examples    = []string{"public", "relevant", "scored"}
+	weightTypes = []string{"float32", "compute"}
 	mixes       = []string{"fixed", "matched"}
 	longTexts   = []string{"drop", "cut"}
 	separators  = []string{"empty_line", "line_end"}
@@ -79,6 +80,7 @@ func (c Config) check(v *validator) error {
 
 	v.text("model.path", c.Model.Path, `"embedded", "trained", "smollm2" or a model folder`)
 	v.oneOf("model.dtype", c.Model.DType, dtypes)
+	v.oneOf("model.weights", c.Model.Weights, weightTypes)
 	v.oneOf("model.device", c.Model.Device, devices)
 	v.count("model.threads", c.Model.Threads, 0, 1024)
 

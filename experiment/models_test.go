@@ -1,7 +1,9 @@
 package experiment
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -10,8 +12,10 @@ import (
 	"popri/embedding/embeddingtest"
 	"popri/internal/fault"
 	"popri/lm"
+	"popri/rundir"
 	"popri/safetensors"
 	"popri/tokenizer"
+	"popri/trainer"
 )
 
 // A run takes any architecture as its generator and a BERT folder as its encoder, and resumed it stays the same.
@@ -61,4 +65,34 @@ func TestOtherModels(t *testing.T) {
 	if _, err := Open(t.Context(), Options{Config: bad, Dir: t.TempDir()}); !fault.IsUser(err) || !strings.Contains(err.Error(), "scoring.encoder") {
 		t.Errorf("a folder that is not there: %v", err)
 	}
+}
+
+// TestWeightsHeldOnce: without a copy of the model for sampling, a run writes what it writes with one; with weights in
+// bfloat16 it ends, and a run that was killed goes on to the same bytes.
+func TestWeightsHeldOnce(t *testing.T) {
+	w := world(t)
+	c := w.Config
+	c.Model.DType = "float32"
+	copied, once := t.TempDir(), t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: copied}); err != nil {
+		t.Fatal(err)
+	}
+	c.Model.Weights = "compute"
+	if err := train(t.Context(), Options{Config: c, Dir: once}); err != nil {
+		t.Fatal(err)
+	}
+	a, b := content(t, copied), content(t, once)
+	last := filepath.Join("rounds", fmt.Sprintf("%04d", c.Trainer.Rounds))
+	for _, name := range []string{filepath.Join(last, rundir.Samples), filepath.Join(last, "adapter", "adapter_model.safetensors"),
+		rundir.Synthetic} {
+		if len(a[name]) == 0 || !bytes.Equal(a[name], b[name]) {
+			t.Errorf("%s: %d bytes with a copy for sampling, %d without, and they differ", name, len(a[name]), len(b[name]))
+		}
+	}
+	c.Model.DType = "bfloat16"
+	rounded := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: rounded}); err != nil {
+		t.Fatal(err)
+	}
+	sameInterrupted(t, c, rounded, trainer.Stage{Name: "dpo", Round: 2})
 }

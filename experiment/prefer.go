@@ -156,7 +156,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if err != nil {
 		return nil, mistake("%w", err)
 	}
-	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: assembly.ComputeType(c.Model.DType)})
+	m, err := lm.Load(dir, assembly.ModelOptions(c.Model))
 	if err != nil {
 		return nil, mistake("%w", err)
 	}

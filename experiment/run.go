@@ -21,7 +21,7 @@ import (
 	"popri/internal/datakey"
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/lm"
+	"popri/method"
 	"popri/methods"
 	"popri/models"
 	"popri/rundir"
@@ -67,12 +67,11 @@ func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) 
 		return rows.Read[sampling.Row](file)
 	}
 	err = s.trainer.Stage("synthesize untuned", 0, func(stage trainer.Stage) error {
-		compute := s.generator.Model.Compute
-		model, err := s.generator.Model.Copy(lm.Options{Weights: compute, Compute: compute}, nil)
+		model, free, err := method.Env{Config: s.Config, Model: s.generator.Model}.Untuned()
 		if err != nil {
 			return err
 		}
-		defer model.Free()
+		defer free()
 		writer := sampling.Writer{Config: s.Config.Generate}
 		text, err = writer.Set(ctx, model, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file, stage.Progress)
 		return err

@@ -3,13 +3,10 @@ package lm
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"popri/internal/quote"
-	"popri/safetensors"
 	"popri/tensor"
 )
 
@@ -20,64 +17,6 @@ type Options struct {
 	// Sampling is for a model that will only [Model.Generate]: on a CPU with a matrix unit, projections are kept as that
 	// takes them and in no other form.
 	Sampling bool
-}
-
-// Load reads a model from a Hugging Face directory: config.json and safetensors, single or sharded. Every tensor that
-// the architecture needs must exist, be finite and have the shape that config.json states, and no other tensor may
-// exist. The files are mapped, and each tensor is read straight into its place.
-func Load(dir string, o Options) (*Model, error) {
-	config, err := readConfig(dir)
-	if err != nil {
-		return nil, err
-	}
-	files, err := safetensors.OpenModel(dir)
-	if err != nil {
-		return nil, fmt.Errorf("lm: %w", err)
-	}
-	defer files.Close()
-	stored := map[string]safetensors.Tensor{}
-	for _, name := range files.Names() {
-		t, _ := files.Tensor(name)
-		if as := architectures[config.Type].rename(name); as != "" {
-			stored[as] = t
-		}
-	}
-	if config.TiedHead {
-		delete(stored, headName) // a copy of the embedding
-	}
-	m, err := assemble(config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
-		t, ok := stored[name]
-		if !ok {
-			return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s is missing", dir, name)
-		}
-		if !slices.Equal(t.Shape, shape) {
-			return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has shape %v, config.json makes it %v", dir,
-				name, t.Shape, shape)
-		}
-		delete(stored, name)
-		types := map[safetensors.DType]tensor.DType{safetensors.F32: tensor.Float32,
-			safetensors.F16: tensor.Float16, safetensors.BF16: tensor.BFloat16, safetensors.F64: tensor.Float64}
-		d, ok := types[t.DType]
-		if !ok {
-			return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has the type %s, weights are floating point",
-				dir, name, t.DType)
-		}
-		x := s.Borrow(d, t.Data, shape...)
-		if !s.Finite(x) {
-			return tensor.Tensor{}, fmt.Errorf("lm: %s: %w", dir, t.CheckFinite())
-		}
-		return x, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(stored) > 0 {
-		names := slices.Sorted(maps.Keys(stored))
-		m.Free()
-		return nil, fmt.Errorf("lm: %s: the checkpoint holds tensors that a %s model with this config.json does "+
-			"not have: %s", dir, config.Type, strings.Join(names[:min(5, len(names))], ", "))
-	}
-	return m, nil
 }
 
 // New makes a model with random weights: normal with standard deviation 0.02, that of the projections onto the residual

@@ -35,6 +35,9 @@ type Model struct {
 	samples     bool // and nothing else, see [Options]
 	norm        norm
 	blocks      []block
+
+	dir    string           // that the model was loaded from, with its files' stamps; "" if it was made
+	stamps map[string]stamp // by name
 }
 
 type block struct {

@@ -67,7 +67,13 @@ func (m *Model) whole(op string) {
 	}
 }
 
-// unpack releases the memory of Pack.
+// Unpack releases the memory of Pack. It must be called before weights change.
+func (m *Model) Unpack() {
+	m.whole("Unpack")
+	m.unpack()
+}
+
+// unpack is Unpack of any model.
 func (m *Model) unpack() {
 	for _, w := range m.products() {
 		w.packed.Free()

@@ -120,27 +120,64 @@ func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
 
 // Merge returns a copy of m whose weights are W + s·B·A, for sampling at the speed of the plain model.
 func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
+	if err := a.fits(m); err != nil {
+		return nil, err
+	}
+	return m.Copy(o, a.merged)
+}
+
+// MergeInPlace makes the weights of m, which was loaded from a folder, W + s·B·A, without a copy of the model. They are
+// rounded as those of [Adapter.Merge] to the same type. undo reads the folder's weights again; until it has, nothing else
+// may use m's weights. If it fails, m is unusable.
+func (a *Adapter) MergeInPlace(m *lm.Model) (undo func() error, err error) {
+	if err := a.fits(m); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, name := range a.Names() {
+		names = append(names, name+".weight")
+	}
+	m.Unpack()
+	err = tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range a.Names() {
+			s.Do(func() {
+				l := m.Linears()[name]
+				s.Copy_(l.Weight(), a.merged(s, l, s.To(l.Weight(), tensor.Float32)))
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return m.Reload(names...) }, nil
+}
+
+// fits returns an error unless m has the adapter's projections.
+func (a *Adapter) fits(m *lm.Model) error {
 	for name, p := range a.Modules {
 		l := m.Linears()[name]
 		if l == nil {
-			return nil, fmt.Errorf("lora: the model has no projection %s", name)
+			return fmt.Errorf("lora: the model has no projection %s", name)
 		}
 		if p.A.Size(1) != l.In || p.B.Size(0) != l.Out {
-			return nil, fmt.Errorf("lora: %s maps %d to %d values, the adapter %d to %d", name, l.In, l.Out,
-				p.A.Size(1), p.B.Size(0))
+			return fmt.Errorf("lora: %s maps %d to %d values, the adapter %d to %d", name, l.In, l.Out, p.A.Size(1), p.B.Size(0))
 		}
 	}
-	return m.Copy(o, func(s *tensor.Scope, l *lm.Linear, w tensor.Tensor) tensor.Tensor {
-		p := a.Modules[l.Name]
-		if p == nil {
-			return tensor.Tensor{}
-		}
-		delta := s.MulScalar(s.MatMul(p.B, p.A), p.Scale) // [out, in]
-		if l.InOut {
-			delta = s.Transpose(delta, 0, 1)
-		}
-		return s.Add(w, delta)
-	})
+	return nil
+}
+
+// merged is the float32 weight w of l with the adapter's change, or the zero Tensor if it changes nothing.
+func (a *Adapter) merged(s *tensor.Scope, l *lm.Linear, w tensor.Tensor) tensor.Tensor {
+	p := a.Modules[l.Name]
+	if p == nil {
+		return tensor.Tensor{}
+	}
+	delta := s.MulScalar(s.MatMul(p.B, p.A), p.Scale) // [out, in]
+	if l.InOut {
+		delta = s.Transpose(delta, 0, 1)
+	}
+	return s.Add(w, delta)
 }
 
 // Free releases the matrices.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"popri/lm"
 	"popri/safetensors"
@@ -208,4 +209,77 @@ func FuzzConfig(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestMergeInPlace: the model computes as the merged copy of the same type does, bit for bit, and afterwards is as before.
+func TestMergeInPlace(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	models, adapters := kinds()
+	for _, arch := range slices.Sorted(maps.Keys(models)) {
+		for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
+			made, err := lm.New(models[arch], lm.Options{}, random.NormFloat64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			err = made.Save(dir, safetensors.F32)
+			made.Free()
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := lm.Load(dir, lm.Options{Weights: d})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(m.Free)
+			a := filled(t, m, adapters["patterns"])
+			merged, err := a.Merge(m, lm.Options{Weights: d})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(merged.Free)
+			weights := func(m *lm.Model) (all [][]float32) {
+				err := tensor.Run(func(s *tensor.Scope) error {
+					for _, name := range m.Names() {
+						all = append(all, s.Float32s(s.To(m.Param(name), tensor.Float32)))
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return all
+			}
+			same := func(a, b [][]float32) bool { return slices.EqualFunc(a, b, slices.Equal[[]float32]) }
+			before := weights(m)
+			if err := m.Pack(); err != nil { // what sampling leaves must not stay
+				t.Fatal(err)
+			}
+			undo, err := a.MergeInPlace(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !same(weights(m), weights(merged)) || same(weights(m), before) {
+				t.Errorf("%s %v: the weights in place are not those of the merged copy", arch, d)
+			}
+			if err := undo(); err != nil {
+				t.Fatal(err)
+			}
+			if !same(weights(m), before) {
+				t.Errorf("%s %v: the weights are not as before", arch, d)
+			}
+			if undo, err = a.MergeInPlace(m); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(filepath.Join(dir, "model.safetensors"), time.Time{}, time.Unix(1, 0)); err != nil {
+				t.Fatal(err)
+			}
+			if err := undo(); err == nil || !strings.Contains(err.Error(), "changed since") {
+				t.Errorf("another file is read in place of the model's: %v", err)
+			}
+			if undo, err := a.MergeInPlace(merged); err != nil || undo() == nil {
+				t.Errorf("a model that was not loaded is read again (%v)", err)
+			}
+		}
+	}
 }

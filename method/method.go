@@ -88,6 +88,19 @@ func (d Description) NeedsTextsOf(c configs.Config) bool {
 	return d.NeedsTexts != nil && d.NeedsTexts(c)
 }
 
+// Untuned returns the generator for sampling: a copy in the type of its arithmetic, or the generator itself where
+// model.weights is "compute". free releases it.
+func (e Env) Untuned() (m *lm.Model, free func(), err error) {
+	if e.Config.Model.Weights == "compute" {
+		return e.Model, func() {}, nil
+	}
+	m, err = e.Model.Copy(lm.Options{Weights: e.Model.Compute, Compute: e.Model.Compute, Sampling: true}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, m.Free, nil
+}
+
 // Distance is the Fréchet distance of samples to the reference; nil without one.
 func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	if e.Reference == nil {

@@ -101,9 +101,23 @@ func (p *Policy) Close() {
 	}
 }
 
-// Merged returns the model with its adapters merged, for sampling. The caller frees it.
-func (p *Policy) Merged() (*lm.Model, error) {
-	return p.Adapter.Merge(p.Model, lm.Options{Weights: p.Model.Compute, Compute: p.Model.Compute, Sampling: true})
+// WithMerged calls use with the model whose adapters are merged, for sampling: a copy, or with model.weights "compute" the
+// model itself, which is as before afterwards.
+func (p *Policy) WithMerged(use func(*lm.Model) error) error {
+	if p.Config.Model.Weights == "compute" {
+		undo, err := p.Adapter.MergeInPlace(p.Model)
+		if err != nil {
+			return err
+		}
+		return errors.Join(use(p.Model), undo())
+	}
+	merged, err := p.Adapter.Merge(p.Model,
+		lm.Options{Weights: p.Model.Compute, Compute: p.Model.Compute, Sampling: true})
+	if err != nil {
+		return err
+	}
+	defer merged.Free()
+	return use(merged)
 }
 
 // WithScores does what the rounds of all methods begin with: it writes candidates and asks for their scores. A stage of the
@@ -175,16 +189,15 @@ func (p *Policy) prompts(round int) ([]sampling.Prompt, error) {
 
 // sample writes the samples of a round to file, in parts that survive a kill.
 func (p *Policy) sample(ctx context.Context, s trainer.Stage, round int, prompts []sampling.Prompt, parts,
-	file string) ([]sampling.Row, error) {
-	model, err := p.Merged()
-	if err != nil {
-		return nil, err
-	}
-	defer model.Free()
+	file string) (written []sampling.Row, err error) {
 	g, n := p.Config.Generate, strconv.Itoa(round)
-	return p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: g.Samples,
-		Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
-		Seed: rng.Seed(p.Config.Seed, "round", n, "generate"), Label: "before round " + n}, parts, file, s.Progress)
+	err = p.WithMerged(func(model *lm.Model) error {
+		written, err = p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: g.Samples,
+			Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
+			Seed: rng.Seed(p.Config.Seed, "round", n, "generate"), Label: "before round " + n}, parts, file, s.Progress)
+		return err
+	})
+	return written, err
 }
 
 // Options say how clients score candidates.

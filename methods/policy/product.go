@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"popri/internal/rows"
+	"popri/lm"
 	"popri/methods/target"
 	"popri/rundir"
 	"popri/sampling"
@@ -95,7 +96,7 @@ func (p *Policy) again() (*target.Target, error) {
 }
 
 // write writes the model's part of the synthetic set to file.
-func (p *Policy) write(ctx context.Context, s trainer.Stage, file string) ([]sampling.Row, error) {
+func (p *Policy) write(ctx context.Context, s trainer.Stage, file string) (written []sampling.Row, err error) {
 	done, err := trainer.Latest(p.Dir) // the adapters may be of an earlier round
 	if err != nil {
 		return nil, err
@@ -109,11 +110,10 @@ func (p *Policy) write(ctx context.Context, s trainer.Stage, file string) ([]sam
 			return nil, err
 		}
 	}
-	model, err := p.Merged()
-	if err != nil {
-		return nil, err
-	}
-	defer model.Free()
-	return p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, fmt.Sprintf("after round %d", p.round),
-		file, s.Progress)
+	err = p.WithMerged(func(model *lm.Model) error {
+		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed,
+			fmt.Sprintf("after round %d", p.round), file, s.Progress)
+		return err
+	})
+	return written, err
 }

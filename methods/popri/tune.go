@@ -11,6 +11,7 @@ import (
 	"popri/dpo"
 	"popri/internal/rng"
 	"popri/internal/rows"
+	"popri/lm"
 	"popri/methods/policy"
 	"popri/metrics"
 	"popri/preference"
@@ -156,14 +157,13 @@ func (m *Method) judge(ctx context.Context, r *trainer.Round) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	model, err := m.Merged()
-	if err != nil {
-		return 0, err
-	}
-	defer model.Free()
-	drawn, err := m.Writer.Draw(ctx, model, sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: perPrompt,
-		Temperature: g.Temperature,
-		TopP:        g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(seed, append(stream, "generate")...)})
+	var drawn []sampling.Row
+	err = m.WithMerged(func(model *lm.Model) error {
+		drawn, err = m.Writer.Draw(ctx, model, sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: perPrompt,
+			Temperature: g.Temperature,
+			TopP:        g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(seed, append(stream, "generate")...)})
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
