@@ -76,6 +76,7 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 	}
 	t := lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8,
 		WeightDecay: o.WeightDecay, MaxNorm: 1})
+	defer t.Free()
 	var kept [][]float32
 	run := func() error {
 		measure := func(step int) error {

@@ -19,6 +19,9 @@ func (t *Tuner) Restore(path string) error {
 	return nil
 }
 
+// Free releases what the optimizer holds on a GPU.
+func (t *Tuner) Free() { t.opt.Free() }
+
 // ResetOptimizer clears AdamW's moments.
 func (t *Tuner) ResetOptimizer() { t.opt.Reset() }
 

@@ -174,6 +174,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer t.Free()
 	read := func(path string) ([]dpo.Pair, error) {
 		pairs, err := readPairs(path, tok, m.Config.Context)
 		if err == nil {

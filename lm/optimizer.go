@@ -21,16 +21,30 @@ type Optimizer struct {
 	Params  []tensor.Tensor // float32 leaves, e.g. from [Model.Trainable]
 	Adam    *tensor.AdamW
 	MaxNorm float64
+
+	device *deviceAdam // where models compute on a GPU; Adam's moments are then those of the last [Optimizer.State]
 }
 
-// NewOptimizer makes an optimizer for params.
+// NewOptimizer makes an optimizer for params. The caller frees it.
 func NewOptimizer(params []tensor.Tensor, o OptimizerOptions) *Optimizer {
 	sizes := make([]int, len(params))
 	for i, p := range params {
 		sizes[i] = int(p.NumElements())
 	}
 	adam := tensor.NewAdamW(o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, sizes)
-	return &Optimizer{Params: params, Adam: adam, MaxNorm: o.MaxNorm}
+	t := &Optimizer{Params: params, Adam: adam, MaxNorm: o.MaxNorm}
+	if tensor.DefaultDevice() != tensor.CPU {
+		t.device = newDeviceAdam(params)
+	}
+	return t
+}
+
+// Free releases what the optimizer holds on a GPU.
+func (t *Optimizer) Free() {
+	if t.device != nil {
+		t.device.free()
+		t.device = nil
+	}
 }
 
 // Trainable marks all weights of the model as parameters and returns them in the order of [Model.Names].
@@ -52,10 +66,11 @@ func (m *Model) Trainable() ([]tensor.Tensor, error) {
 }
 
 // Apply clips the gradients, applies them at learning rate lr and returns their norm before the clip. If the norm is not
-// finite, Apply changes nothing and returns an error. The CPU computes the update. With a GPU, gradients and parameters are
-// copied to the CPU and the parameters back, 12 bytes a parameter: little for adapters, but for all weights of a model it
-// takes longer than computing the gradients.
+// finite, Apply changes nothing and returns an error. The update is computed where the parameters are.
 func (t *Optimizer) Apply(grads []tensor.Tensor, lr float64) (norm float64, err error) {
+	if t.device != nil {
+		return t.device.apply(t, grads, lr)
+	}
 	p, g := make([][]float32, len(grads)), make([][]float32, len(grads))
 	for i := range grads {
 		p[i], g[i] = t.Params[i].Host(), grads[i].Host()

@@ -22,8 +22,11 @@ type Counters struct {
 	Tokens   int64 // read
 }
 
-// State returns the optimizer's own memory; for parameters on a GPU it returns a copy of the parameters.
+// State returns the optimizer's own memory; where it computes on a GPU, a copy.
 func (t *Optimizer) State() State {
+	if t.device != nil {
+		t.device.load(t.Adam)
+	}
 	x := State{M: t.Adam.M, V: t.Adam.V, Steps: t.Adam.Step}
 	for _, p := range t.Params {
 		x.Params = append(x.Params, p.Host())
@@ -50,6 +53,9 @@ func (t *Optimizer) SetState(x State) {
 		copy(t.Adam.V[i], x.V[i])
 	}
 	t.Adam.Step = x.Steps
+	if t.device != nil {
+		t.device.store(t.Adam)
+	}
 }
 
 // Reset clears AdamW's moments.
@@ -59,6 +65,9 @@ func (t *Optimizer) Reset() {
 		clear(t.Adam.V[i])
 	}
 	t.Adam.Step = 0
+	if t.device != nil {
+		t.device.store(t.Adam)
+	}
 }
 
 // kinds names the parts of a state in a file; without params, the moments alone.
@@ -146,8 +155,10 @@ func (t *Optimizer) Load(path string) (Counters, error) {
 		return Counters{}, err
 	}
 	defer f.Close()
-	if err := t.State().Read(f, "", false); err != nil {
+	x := t.State()
+	if err := x.Read(f, "", false); err != nil {
 		return Counters{}, err
 	}
+	t.SetState(x)
 	return t.ReadMetadata(f)
 }

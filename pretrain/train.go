@@ -66,6 +66,7 @@ func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 	}
 	t := lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
 		WeightDecay: o.WeightDecay, MaxNorm: 1})
+	defer t.Free()
 	held := c.heldRows(o.Context)
 	var rows []lm.Row
 	var st Stats

@@ -91,6 +91,20 @@ func (s *Scope) Mul(a, b Tensor) Tensor {
 	return s.own("Mul", out, a, b)
 }
 
+// Div is element by element, with broadcasting.
+func (s *Scope) Div(a, b Tensor) Tensor {
+	var out C.tensor
+	C.atg_div(&out, a.c, b.c)
+	return s.own("Div", out, a, b)
+}
+
+// Sqrt is the square root of every element.
+func (s *Scope) Sqrt(a Tensor) Tensor {
+	var out C.tensor
+	C.atg_sqrt(&out, a.c)
+	return s.own("Sqrt", out, a)
+}
+
 // AddScalar adds k to every element.
 func (s *Scope) AddScalar(a Tensor, k float64) Tensor {
 	var out C.tensor

@@ -148,6 +148,7 @@ func (w *World) writeModel(dir string, tok *tokenizer.Tokenizer, texts []string,
 		return err
 	}
 	t := lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
+	defer t.Free()
 	for range steps {
 		rows := make([]lm.Row, 8)
 		for i := range rows {

@@ -59,6 +59,18 @@ type Method struct {
 // New makes the method.
 func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.Policy{Env: e}}, nil }
 
+// Close implements trainer.Method.
+func (m *Method) Close() {
+	m.free()
+	m.Policy.Close()
+}
+
+func (m *Method) free() {
+	if m.learner != nil {
+		m.learner.opt.Free()
+	}
+}
+
 // updates is the number of updates of a round.
 func (m *Method) updates() int {
 	g := m.Config.GRPO
@@ -90,6 +102,7 @@ func (m *Method) Restore(round int) error {
 		return err
 	}
 	m.Model.Recompute = m.Config.DPO.GradientCheckpointing
+	m.free()
 	m.learner = &learner{model: m.Model, adapter: m.Adapter,
 		opt: lm.NewOptimizer(params, preference.Optimizer(m.Config.DPO)),
 		options: options{loss: Loss{Epsilon: g.Epsilon, EpsilonHigh: cmp.Or(g.EpsilonHigh, g.Epsilon), Beta: g.Beta},

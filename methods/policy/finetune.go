@@ -48,6 +48,7 @@ func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []l
 	}
 	p.Model.Recompute = d.GradientCheckpointing
 	optimizer := lm.NewOptimizer(params, preference.Optimizer(d))
+	defer optimizer.Free()
 	each := (len(examples) + f.Batch - 1) / f.Batch
 	mean := 0.0
 	var order []int

@@ -68,6 +68,14 @@ type Method struct {
 // New makes the method.
 func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.Policy{Env: e}}, nil }
 
+// Close implements trainer.Method.
+func (m *Method) Close() {
+	if m.dpo != nil {
+		m.dpo.Free()
+	}
+	m.Policy.Close()
+}
+
 // Restore implements trainer.Method.
 func (m *Method) Restore(round int) error {
 	if err := m.Policy.Restore(round); err != nil {

@@ -39,6 +39,9 @@ func (m *Method) restoreDPO(round int) error {
 	if m.Config.DPO.CarrySchedule {
 		steps *= m.Config.Trainer.Rounds
 	}
+	if m.dpo != nil {
+		m.dpo.Free()
+	}
 	var err error
 	if m.dpo, err = preference.NewDPO(m.Config, m.Model, m.Adapter, steps); err != nil {
 		return err
