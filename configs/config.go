@@ -80,9 +80,10 @@ type Synthetic struct {
 	// weights with which their mean embedding comes near the clients', and Kept is the least effective share of texts that
 	// these weights leave. It needs scoring.release "once". Default 1, which takes each text once.
 	Kept float64 `yaml:"kept"`
-	// Mix says how many rows are public texts: "fixed", public_texts of them; or "matched", as many as the weights ask for
-	// that bring the mean embedding of both kinds together near the clients', beginning with the fixed shares. Kept is then
-	// the least effective share of both kinds together. Default "fixed".
+	// Mix says which rows are the set: "fixed", those named above; or "validated", the best of these, of the written ones
+	// alone and of public_selection.rows public texts alone, by the accuracy of a small model (section downstream) on the
+	// validation clients, who are not protected. It takes three trainings of the small model. Far public text dilutes what
+	// the model writes, and near public text is better than that. Default "fixed".
 	Mix string `yaml:"mix"`
 	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text, so
 	// 1 takes twice the time and gives slightly more variety.

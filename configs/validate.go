@@ -28,7 +28,7 @@ var (
 	quotes      = []string{"public", "relevant", "scored"}
 	examples    = []string{"public", "relevant", "scored"}
 	weightTypes = []string{"float32", "compute"}
-	mixes       = []string{"fixed", "matched"}
+	mixes       = []string{"fixed", "validated"}
 	longTexts   = []string{"drop", "cut"}
 	separators  = []string{"empty_line", "line_end"}
 	endings     = []string{"stopped", "always"}
@@ -161,10 +161,6 @@ func (c Config) check(v *validator) error {
 	v.oneOf("synthetic.examples", c.Synthetic.Examples, examples)
 	v.above("synthetic.kept", c.Synthetic.Kept, 0, 1)
 	v.oneOf("synthetic.mix", c.Synthetic.Mix, mixes)
-	if s := c.Synthetic; s.Mix == "matched" && (s.PublicTexts == 0 || s.Kept == 1) {
-		v.add("synthetic.mix", "is \"matched\", which needs synthetic.public_texts above 0 and synthetic.kept below 1; they are "+
-			"%d and %v", s.PublicTexts, s.Kept)
-	}
 	v.count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)

@@ -67,13 +67,9 @@ type Suite struct {
 // Run fine-tunes on every source and, with ReferencePrivate, on the private training text. It returns the results in
 // the order ε = 0, the sources, ε = ∞.
 func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
-	tok, err := tokenizer.Load(u.ModelDir)
+	tok, separator, err := u.tokenizer()
 	if err != nil {
-		return nil, fmt.Errorf("downstream: %w", err)
-	}
-	separator, ok := tok.EOS()
-	if !ok {
-		return nil, fmt.Errorf("downstream: the tokenizer of %s has no end-of-text token", u.ModelDir)
+		return nil, err
 	}
 	validation := NewSet(tok, separator, u.Population.Split(clients.Validation), u.Options.Length)
 	test := NewSet(tok, separator, u.Population.Split(clients.Test), u.Options.Length)
@@ -108,17 +104,65 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 	return results, u.compare(results)
 }
 
+// Validate fine-tunes on every source and returns the best measurement of each on the validation clients. Test clients and
+// the train clients' texts are not read.
+func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) {
+	tok, separator, err := u.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	validation := NewSet(tok, separator, u.Population.Split(clients.Validation), u.Options.Length)
+	best := make([]Point, len(sources))
+	err = tensor.Parallel(len(sources), func(i int, s *tensor.Scope) error {
+		m, err := u.model(tok)
+		if err != nil {
+			return err
+		}
+		defer m.Free()
+		best[i], _, err = FineTune(ctx, s, m, Encode(tok, separator, sources[i].Texts, u.Options.Length), validation.Rows,
+			u.Options)
+		if err != nil {
+			return fmt.Errorf("downstream: %s: %w", sources[i].Name, err)
+		}
+		return nil
+	})
+	return best, err
+}
+
+// tokenizer loads the small model's tokenizer, with the token that separates texts.
+func (u Suite) tokenizer() (*tokenizer.Tokenizer, int32, error) {
+	tok, err := tokenizer.Load(u.ModelDir)
+	if err != nil {
+		return nil, 0, fmt.Errorf("downstream: %w", err)
+	}
+	separator, ok := tok.EOS()
+	if !ok {
+		return nil, 0, fmt.Errorf("downstream: the tokenizer of %s has no end-of-text token", u.ModelDir)
+	}
+	return tok, separator, nil
+}
+
+// model loads the small model.
+func (u Suite) model(tok *tokenizer.Tokenizer) (*lm.Model, error) {
+	m, err := lm.Load(u.ModelDir, lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute})
+	if err != nil {
+		return nil, err
+	}
+	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
+		m.Free()
+		return nil, fmt.Errorf("downstream: %s: %w", u.ModelDir, err)
+	}
+	return m, nil
+}
+
 func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, tok *tokenizer.Tokenizer, separator int32,
 	validation, test Set) (Result, error) {
 	r := Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
-	m, err := lm.Load(u.ModelDir, lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute})
+	m, err := u.model(tok)
 	if err != nil {
 		return r, err
 	}
 	defer m.Free()
-	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
-		return r, fmt.Errorf("downstream: %s: %w", u.ModelDir, err)
-	}
 	if src.Key != Public {
 		o := u.Options
 		if u.Measured != nil {

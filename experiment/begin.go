@@ -59,6 +59,9 @@ func (s *Session) describe(inputs Inputs, o Options) error {
 	if !methods.Of(*c).Selects {
 		used.DPO.Best = configs.Default().DPO.Best
 	}
+	if !methods.Of(*c).Mixes || c.Synthetic.PublicTexts == 0 {
+		used.Synthetic.Mix = configs.Default().Synthetic.Mix
+	}
 	validation := guarantee.ValidationUse(used, len(s.Population.Split(clients.Validation)))
 	c.Provenance[guarantee.ValidationKey] = string(validation)
 	for key, value := range map[string]string{"title": o.Title, "command": o.Command} {

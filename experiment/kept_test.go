@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,26 +80,6 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	}
 	if len(different) < 15 || len(different) == 60 {
 		t.Errorf("%d different texts of 60 were kept", len(different))
-	}
-
-	// Mixed with public texts by weight, the product has as many rows, of both kinds, and its event says how many of each.
-	mixed := c
-	mixed.Synthetic.Mix = "matched"
-	var shares target.Mixed
-	dir := t.TempDir()
-	o = Options{Config: mixed, Dir: dir, Events: trainer.Events{Log: func(event string, _ int, v any) {
-		if event == "mixed" {
-			shares = v.(target.Mixed)
-		}
-	}}}
-	if err := train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	product, err = rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-	public, own := parts(product)
-	if err != nil || len(product) != 70 || math.Abs(float64(len(own))-70*shares.Written) > 3 || len(public) == 0 ||
-		!(shares.Weighted < shares.Distance) {
-		t.Errorf("%d public and %d written texts, %+v (%v)", len(public), len(own), shares, err)
 	}
 
 	sameInterrupted(t, c, want, trainer.Stage{Name: "generate", Round: 3}, trainer.Stage{Name: "synthesize after round 3"})

@@ -231,7 +231,14 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 	if err != nil {
 		return nil, err
 	}
-	return trainer.New(trainer.Options{Dir: s.Dir, Rounds: d.RoundsOf(c), Nearest: c.Trainer.Select == "distance", Method: m}), nil
+	o := trainer.Options{Dir: s.Dir, Rounds: d.RoundsOf(c), Nearest: c.Trainer.Select == "distance", Method: m}
+	if c.Synthetic.Mix == "validated" && d.Mixes && c.Synthetic.PublicTexts > 0 {
+		if reference == nil {
+			return nil, mistake("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Population.Name)
+		}
+		o.Choose = s.chooseMix
+	}
+	return trainer.New(o), nil
 }
 
 // Close releases everything.

@@ -150,7 +150,7 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 	notes := map[string]string{
 		"public": "the small model before fine-tuning", KeyUntuned: d.Untuned,
 		KeyUntunedWeighted: "the release's weights without training",
-		KeyWritten:         "without its public texts", KeySelected: "without its model's texts",
+		KeyWritten:         "without public texts", KeySelected: "without the model's texts",
 		KeyInDomain: "public files of the same trees; in practice nobody has such text",
 		"private":   "no privacy: the upper bound"}
 	if all := e.Result(KeyPublicAll); all != nil {

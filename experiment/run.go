@@ -132,7 +132,14 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	if err != nil {
 		return nil, fmt.Errorf("the synthetic set: %w", err)
 	}
-	keys := slices.DeleteFunc(s.keys(product), func(key string) bool {
+	mixes, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Mixes)) // which has both parts, whatever was chosen
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		mixes = product
+	case err != nil:
+		return nil, err
+	}
+	keys := slices.DeleteFunc(s.keys(mixes), func(key string) bool {
 		return o.Sources != nil && !slices.Contains(o.Sources, key)
 	})
 	path := filepath.Join(s.Dir, EvalFile)
@@ -147,7 +154,7 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	}
 	var sources []downstream.Source
 	for _, key := range keys {
-		src, err := s.source(ctx, key, product)
+		src, err := s.source(ctx, key, product, mixes)
 		if err != nil {
 			return nil, err
 		}
@@ -173,8 +180,7 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 // the others are compared with, "" for none.
 func evaluate(ctx context.Context, c configs.Config, population *clients.Population, main string,
 	sources []downstream.Source, o EvalOptions) (*Evaluation, error) {
-	d := c.Downstream
-	dir, err := assembly.ModelDir(d.Model, models.Device)
+	suite, err := newSuite(c, population)
 	if err != nil {
 		return nil, err
 	}
@@ -188,22 +194,19 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 			return nil, mistake("%w", err)
 		}
 	}
-	suite := downstream.Suite{ModelDir: dir, Population: population, Draws: d.Bootstrap, Cache: o.Cache, CacheKey: key,
-		Main: main, ReferencePrivate: c.Eval.ReferencePrivate, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
-			Length: d.Length, LearningRate: d.LearningRate, WeightDecay: d.WeightDecay, Warmup: d.WarmupSteps,
-			EvalEvery: d.EvalEvery,
-			Seed:      rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)},
-		End: o.Progress.End,
-		Begin: func(key, name string, texts int) {
-			if o.Progress.Begin != nil {
-				o.Progress.Begin(name, texts)
-			}
-		},
-		Measured: func(key string, p downstream.Point) {
-			if o.Progress.Measured != nil {
-				o.Progress.Measured(names[key], p)
-			}
-		}}
+	suite.Draws, suite.Cache, suite.CacheKey = c.Downstream.Bootstrap, o.Cache, key
+	suite.Main, suite.ReferencePrivate = main, c.Eval.ReferencePrivate
+	suite.End = o.Progress.End
+	suite.Begin = func(key, name string, texts int) {
+		if o.Progress.Begin != nil {
+			o.Progress.Begin(name, texts)
+		}
+	}
+	suite.Measured = func(key string, p downstream.Point) {
+		if o.Progress.Measured != nil {
+			o.Progress.Measured(names[key], p)
+		}
+	}
 	if o.Progress.Planned != nil {
 		models := len(sources)
 		if c.Eval.ReferencePrivate {
@@ -218,11 +221,20 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluation{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Steps: d.Steps}
+	e := &Evaluation{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Steps: c.Downstream.Steps}
 	if e.HasReference() {
 		e.OutsideEpsilon = guarantee.Reference
 	}
 	return e, nil
+}
+
+// newSuite prepares the training of the configuration's small model.
+func newSuite(c configs.Config, population *clients.Population) (downstream.Suite, error) {
+	d := c.Downstream
+	dir, err := assembly.ModelDir(d.Model, models.Device)
+	return downstream.Suite{ModelDir: dir, Population: population, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
+		Length: d.Length, LearningRate: d.LearningRate, WeightDecay: d.WeightDecay, Warmup: d.WarmupSteps,
+		EvalEvery: d.EvalEvery, Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}}, err
 }
 
 // ReadEvaluation reads a run's eval.json.

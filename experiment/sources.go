@@ -25,8 +25,9 @@ const (
 	KeyWritten  = "written"
 )
 
-// keys are those of the table's rows between ε = 0 and ε = ∞.
-func (s *Session) keys(product []sampling.Row) []string {
+// keys are those of the table's rows between ε = 0 and ε = ∞. mixes has the public and written texts that the product was
+// chosen from.
+func (s *Session) keys(mixes []sampling.Row) []string {
 	d := methods.Of(s.Config)
 	keys := []string{KeyUntuned}
 	asked, _ := d.Query(s.Config)
@@ -34,7 +35,7 @@ func (s *Session) keys(product []sampling.Row) []string {
 		keys = append(keys, KeyUntunedWeighted)
 	}
 	keys = append(keys, d.Name)
-	if public, written := parts(product); len(public) > 0 && len(written) > 0 {
+	if public, written := parts(mixes); len(public) > 0 && len(written) > 0 {
 		keys = append(keys, KeyWritten, KeySelected)
 	}
 	keys = append(keys, KeyPublicAll)
@@ -45,9 +46,9 @@ func (s *Session) keys(product []sampling.Row) []string {
 }
 
 // source is a row's training text.
-func (s *Session) source(ctx context.Context, key string, product []sampling.Row) (downstream.Source, error) {
+func (s *Session) source(ctx context.Context, key string, product, mixes []sampling.Row) (downstream.Source, error) {
 	d := methods.Of(s.Config)
-	public, written := parts(product)
+	public, written := parts(mixes)
 	src := downstream.Source{Key: key}
 	switch key {
 	case KeyUntuned, KeyUntunedWeighted:
@@ -66,9 +67,9 @@ func (s *Session) source(ctx context.Context, key string, product []sampling.Row
 	case d.Name:
 		src.Name, src.Texts = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon), sampling.Texts(product)
 	case KeyWritten:
-		src.Name, src.Texts = "the part of it that the model wrote", sampling.Texts(written)
+		src.Name, src.Texts = "what the tuned model wrote", sampling.Texts(written)
 	case KeySelected:
-		src.Name, src.Texts = "the part of it that is public text", sampling.Texts(public)
+		src.Name, src.Texts = "its weighted public text", sampling.Texts(public)
 	case KeyPublicAll:
 		name, err := s.allPublic()
 		if err != nil {

@@ -22,6 +22,7 @@ const (
 	NotUsed    Use = "none"
 	Evaluation Use = "evaluation" // measurements that nothing of the product depends on
 	Selection  Use = "selection"  // the adapters, and so the product, depend on them (dpo.best=fid)
+	Mixing     Use = "mixing"     // whether the product has public texts, written ones or both (synthetic.mix=validated)
 )
 
 // ValidationUse is the use of validation clients in a run with this configuration.
@@ -29,6 +30,8 @@ func ValidationUse(c configs.Config, validationClients int) Use {
 	switch {
 	case c.DPO.Best == "fid":
 		return Selection
+	case c.Synthetic.Mix == "validated":
+		return Mixing
 	case validationClients > 0:
 		return Evaluation
 	}

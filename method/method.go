@@ -51,6 +51,8 @@ type Description struct {
 	Noise func(c configs.Config, needed float64) (float64, error)
 	// Selects says that the method follows dpo.best, by which the product may depend on validation clients.
 	Selects bool
+	// Mixes says that the product can have public and written texts, of which synthetic.mix chooses.
+	Mixes bool
 	// Check returns the user's mistake if the configuration needs data that are missing; nil checks nothing.
 	Check func(c configs.Config, hasReference bool) error
 	// New makes the method.

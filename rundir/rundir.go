@@ -27,6 +27,7 @@ const (
 	Latest    = "LATEST"
 	Rounds    = "rounds"
 	Synthetic = "synthetic.parquet"
+	Mixes     = "mixes.parquet"   // what the product was chosen from (synthetic.mix)
 	Untuned   = "untuned.parquet" // the untuned model's text, a comparator
 	Eval      = "eval.json"
 	Report    = "report.html"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"popri/internal/atomicfile"
+	"popri/internal/rows"
 	"popri/query"
 	"popri/release"
 	"popri/rundir"
@@ -41,8 +42,10 @@ type Options struct {
 	Nearest bool // the product is that of the state that [Nearest] chooses, not of the last one
 	Method  Method
 	Clients release.Collector
-	Spent   func() (float64, error) // ε spent so far, from the ledger
-	Events  Events
+	// Choose, if not nil, returns the rows that the method's product becomes.
+	Choose func(context.Context, Stage, []sampling.Row) ([]sampling.Row, error)
+	Spent  func() (float64, error) // ε spent so far, from the ledger
+	Events Events
 }
 
 // Trainer runs the rounds of one run.
@@ -184,8 +187,18 @@ func (t *Trainer) Product(ctx context.Context) error {
 		if err := t.Method.Restore(state); err != nil {
 			return err
 		}
-		_, err := t.Method.Product(ctx, s, file)
-		return err
+		if t.Choose == nil {
+			_, err := t.Method.Product(ctx, s, file)
+			return err
+		}
+		product, err := t.Method.Product(ctx, s, filepath.Join(t.Dir, rundir.Mixes))
+		if err != nil {
+			return err
+		}
+		if product, err = t.Choose(ctx, s, product); err != nil {
+			return err
+		}
+		return rows.Write(file, product)
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 var Description = policy.Describe(method.Description{
 	Name:   "grpo",
 	Title:  "GRPO",
+	Mixes:  true,
 	New:    New,
 	Series: figures,
 })

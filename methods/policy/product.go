@@ -28,13 +28,6 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 	if err != nil {
 		return nil, err
 	}
-	if c.Mix == "matched" {
-		all, err := p.mix(s, written)
-		if err != nil {
-			return nil, err
-		}
-		return all, rows.Write(file, all)
-	}
 	if c.Kept < 1 {
 		if written, err = p.keep(s, written); err != nil {
 			return nil, err
@@ -54,7 +47,10 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 // keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the
 // clients'.
 func (p *Policy) keep(s trainer.Stage, written []sampling.Row) ([]sampling.Row, error) {
-	t, err := p.again()
+	if err := p.embedPublic(); err != nil {
+		return nil, err
+	}
+	t, err := target.Again(p.Env, p.pool)
 	if err != nil {
 		return nil, err
 	}
@@ -65,34 +61,6 @@ func (p *Policy) keep(s trainer.Stage, written []sampling.Row) ([]sampling.Row, 
 	}
 	s.Log("kept", kept)
 	return out, nil
-}
-
-// mix draws the rows from the selected public texts and the written ones together.
-func (p *Policy) mix(s trainer.Stage, written []sampling.Row) ([]sampling.Row, error) {
-	t, err := p.again()
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := p.relevant()
-	if err != nil {
-		return nil, err
-	}
-	c := p.Config.Synthetic
-	n := c.Texts + c.PublicTexts
-	out, mixed, err := t.Mix(p.Encoder, chosen, written, float64(c.Texts)/float64(n), c.Kept, n, p.Config.Seed)
-	if err != nil {
-		return nil, err
-	}
-	s.Log("mixed", mixed)
-	return out, nil
-}
-
-// again is the release of round 1 and its reading.
-func (p *Policy) again() (*target.Target, error) {
-	if err := p.embedPublic(); err != nil {
-		return nil, err
-	}
-	return target.Again(p.Env, p.pool)
 }
 
 // write writes the model's part of the synthetic set to file.

@@ -89,16 +89,15 @@ func Notes(c configs.Config) []string {
 		note("Before the first round, the adapters were trained for %d steps on the public texts that are most relevant to the "+
 			"clients.", c.Warmup.Steps)
 	}
-	switch k := c.Synthetic.Kept; {
-	case c.Synthetic.Mix == "matched":
-		note("Rows of the synthetic set were drawn from public texts and written texts together, by weights that bring their "+
-			"mean embedding near the clients'. They leave an effective share of at least %.3g. Which public texts these are "+
-			"depends on the clients, within ε.", k)
-	case k < 1:
+	if k := c.Synthetic.Kept; k < 1 {
 		note("Rows of the synthetic set were drawn from the written texts by weights that bring their mean embedding near the "+
 			"clients'. They leave an effective share of at least %.3g.", k)
 	}
-	if n := c.Synthetic.PublicTexts; n > 0 && c.Synthetic.Mix == "fixed" {
+	switch n := c.Synthetic.PublicTexts; {
+	case n > 0 && c.Synthetic.Mix == "validated":
+		note("The synthetic set is weighted public text, written text, or both, whichever taught the small model most about the " +
+			"validation clients. Which public texts these are depends on the clients, within ε.")
+	case n > 0:
 		note("%d texts of the synthetic set are public texts. Which texts these are depends on the clients, within ε.", n)
 	}
 	return append(notes, traffic(c))

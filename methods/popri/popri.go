@@ -27,6 +27,7 @@ var Description = policy.Describe(method.Description{
 	Name:    "popri",
 	Title:   "POPri",
 	Selects: true,
+	Mixes:   true,
 	Check: func(c configs.Config, hasReference bool) error {
 		return preference.CheckMeasures(c.DPO, c.DPO.EvalShare > 0, hasReference)
 	},

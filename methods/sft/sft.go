@@ -25,6 +25,7 @@ const chosenFile = "chosen.parquet"
 var Description = policy.Describe(method.Description{
 	Name:   "private_evolution_sft",
 	Title:  "PE+SFT",
+	Mixes:  true,
 	New:    New,
 	Series: figures,
 })
