@@ -40,16 +40,20 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 		return nil, err
 	}
 	m.Recompute = d.GradientCheckpointing
-	micro := d.MicroPairs
-	switch {
-	case micro == 0 && d.MicroTokens > 0: // the tokens alone decide
-		micro = d.BatchPairs
-	case micro == 0:
-		micro = min(d.BatchPairs, 8)
-	}
 	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(d, steps),
-		BatchPairs: d.BatchPairs, MicroPairs: micro, MicroTokens: d.MicroTokens,
+		BatchPairs: d.BatchPairs, MicroPairs: MicroPairs(d), MicroTokens: d.MicroTokens,
 		Optimizer: Optimizer(d)})
+}
+
+// MicroPairs is the number of pairs of a pass.
+func MicroPairs(d configs.DPO) int {
+	switch {
+	case d.MicroPairs == 0 && d.MicroTokens > 0: // the tokens alone decide
+		return d.BatchPairs
+	case d.MicroPairs == 0:
+		return min(d.BatchPairs, 8)
+	}
+	return d.MicroPairs
 }
 
 // Optimizer are AdamW's settings of the configuration's dpo section.

@@ -34,14 +34,31 @@ type finding struct {
 }
 
 func (a *app) doctor() *cobra.Command {
-	return &cobra.Command{
-		Use:   "doctor",
+	var flags configFlags
+	var model string
+	cmd := &cobra.Command{
+		Use:   "doctor [--model DIR [--preset NAME] [--set a.b=c]…]",
 		Short: "Check what this machine has and what is missing",
 		Long: `Checks libtorch, GPUs, threads, bfloat16, memory, and the embedded default's data and weights, and says how to fix what is
-missing. The exit code is 1 if the demo would not run.`,
-		Example: "  popri doctor\n  popri doctor --json",
+missing. The exit code is 1 if the demo would not run.
+
+With --model, says instead how much memory a run with this generator needs in its stages, from the files' headers and the
+configuration, and which settings would need less.`,
+		Example: "  popri doctor\n  popri doctor --json\n  popri doctor --model llama-8b --preset paper-congress",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if model != "" {
+				c, err := flags.load()
+				if err != nil {
+					return err
+				}
+				c.Model.Path = model
+				plan, err := planMemory(c)
+				if err != nil {
+					return fmt.Errorf("doctor: %w", err)
+				}
+				return a.emit(plan, plan.print)
+			}
 			findings := []finding{findLibtorch(), findDevice(), findThreads(), findBFloat16(), findMemory(), findSource(),
 				findWeights("generator weights", models.Generator), findWeights("small model's weights", models.Device)}
 			for _, s := range modelcache.Sources {
@@ -71,6 +88,9 @@ missing. The exit code is 1 if the demo would not run.`,
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&model, "model", "", "model to plan the memory for, as in model.path; reads no weights")
+	flags.add(cmd)
+	return cmd
 }
 
 // findLibtorch multiplies two matrices to verify that the library is loaded and works.

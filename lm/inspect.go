@@ -1,0 +1,43 @@
+package lm
+
+import (
+	"strings"
+)
+
+// Shape is what a checkpoint's headers say of its size.
+type Shape struct {
+	Config     Config
+	Parameters int64 // a tied head counts once
+	// Projections are the inputs and outputs of the projections in blocks, by name without ".weight".
+	Projections map[string][2]int64
+}
+
+// Inspect reads the shape of the model in a Hugging Face directory, without its weights.
+func Inspect(dir string) (Shape, error) {
+	config, err := readConfig(dir)
+	if err != nil {
+		return Shape{}, err
+	}
+	c, err := openFolder(dir, config)
+	if err != nil {
+		return Shape{}, err
+	}
+	defer c.close()
+	s := Shape{Config: config, Projections: map[string][2]int64{}}
+	for name, t := range c.tensors {
+		n := int64(1)
+		for _, side := range t.Shape {
+			n *= side
+		}
+		s.Parameters += n
+		module, isWeight := strings.CutSuffix(name, ".weight")
+		if !isWeight || len(t.Shape) != 2 || !strings.Contains(name, ".h.") && !strings.Contains(name, ".layers.") {
+			continue
+		}
+		s.Projections[module] = [2]int64{t.Shape[1], t.Shape[0]}
+		if config.Type == "gpt2" { // stored [in, out]
+			s.Projections[module] = [2]int64{t.Shape[0], t.Shape[1]}
+		}
+	}
+	return s, nil
+}
