@@ -60,6 +60,15 @@ func TestNoGPU(t *testing.T) {
 			t.Errorf("%v: a folder was made", args)
 		}
 	}
+	for want, args := range map[string][]string{"no-such": {"doctor", "--model", "no-such"}, "dpo.bta": {"doctor", "--model", "embedded", "--set", "dpo.bta=1"}} {
+		if code, _, errs := popri(t, args...); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit code %d, %s", args, code, errs)
+		}
+	}
+	if code, stdout, errs := popri(t, "--device", "cpu", "doctor", "--model", "embedded", "--set", "model.weights=compute"); code != 0 ||
+		!strings.Contains(stdout, "5,853,184 parameters") || !strings.Contains(stdout, "→ dpo.gradient_checkpointing=true") {
+		t.Errorf("a memory plan: exit code %d, %s%s", code, stdout, errs)
+	}
 	if code, stdout, errs := popri(t, "--device", "cpu", "doctor"); code == exitUsage || !strings.Contains(stdout, "device") {
 		t.Errorf("doctor on the CPU: exit code %d, %q, %q", code, stdout, errs)
 	}
