@@ -20,6 +20,8 @@ type TaskOptions struct {
 	Clock jobs.Clock // zero is [jobs.Standard]
 	// Waiting is told if another task does the cell now.
 	Waiting func(holder string)
+	// Warn is told if the plan was made by another version of the program.
+	Warn    func(text string)
 	Threads int // if not zero, replaces the cell's, which changes no result
 }
 
@@ -32,6 +34,9 @@ func RunTask(ctx context.Context, o TaskOptions) error {
 	}
 	if err != nil {
 		return err
+	}
+	if version := ProgramVersion(); version != p.Program && o.Warn != nil {
+		o.Warn(fmt.Sprintf("the ablation was planned by version %s, and this is version %s: results may differ", p.Program, version))
 	}
 	state := JobsDir(o.Dir)
 	fail := func(err error) error {

@@ -102,7 +102,7 @@ func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
 		}
 		a.say("cell %d: %s%s", i, c.Name, state)
 	}
-	return experiment.RunTask(cmd.Context(), experiment.TaskOptions{AblateOptions: options, Cell: number, Threads: a.threads,
+	return experiment.RunTask(cmd.Context(), experiment.TaskOptions{AblateOptions: options, Cell: number, Threads: a.threads, Warn: a.warn,
 		Waiting: func(holder string) { a.say("cell %d: another task does it: %s", number, holder) }})
 }
 
