@@ -169,8 +169,8 @@ func (a *app) cost(dir string, cells []experiment.Cell) ([]ledger.Composed, erro
 	if err != nil {
 		return nil, fmt.Errorf("ablate: %w", err)
 	}
-	a.say("Every run asks the same clients and spends its own budget. Whoever publishes all runs, or chooses among them by their " +
-		"results, spends the sum. As planned:")
+	a.say("Each run spends its own budget. Whoever publishes all of them, or chooses among them by their results, spends what they " +
+		"spend together. As planned:")
 	for _, c := range cost {
 		a.say("%s.", c.Words("runs"))
 	}
