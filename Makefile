@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz attack race leak clean
+.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz attack race leak engines-jobs clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
@@ -23,7 +23,7 @@ NATIVE := popri/assembly popri/benchmark popri/cmd/popri popri/downstream popri/
 	popri/trainer
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: ## libtorch and its bindings, once for all checkouts of a user (seconds when they are there)
 	@go run ./internal/setup
@@ -84,6 +84,9 @@ race: setup ## every test under the race detector
 
 leak: setup ## allocate tensors for a minute: nothing may be left
 	POPRI_LEAK=1m go test -count=1 -v -run '^TestManyAllocations' ./tensor
+
+engines-jobs: setup ## Ray and Slurm on this machine (Slurm: Debian, as root), and the tests of grids as their jobs
+	scripts/engines_jobs.sh
 
 clean: ## build/ and Go's test cache; what setup made stays
 	rm -rf build

@@ -1,7 +1,9 @@
 package assembly
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -57,19 +59,55 @@ func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fault.User(err)
 	}
-	var before []ledger.Entry
-	if old := continued(c); old != "" {
-		// The old ledger accepts no more charges once it is continued, so its remaining budget must suffice.
-		record, err := ledger.Inspect(old)
-		if errors.Is(err, fs.ErrNotExist) {
-			return 0, fault.Userf("privacy.continues: %w", err)
-		}
-		if err != nil {
-			return 0, err
-		}
-		before = record.Entries
+	before, err := spentBefore(c)
+	if err != nil {
+		return 0, err
 	}
 	return Calibrate(c, b, before)
+}
+
+// spentBefore are the charges of the ledger that a new run continues. It accepts no more charges once it is continued, so its
+// remaining budget must suffice.
+func spentBefore(c configs.Config) ([]ledger.Entry, error) {
+	old := continued(c)
+	if old == "" {
+		return nil, nil
+	}
+	record, err := ledger.Inspect(old)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Userf("privacy.continues: %w", err)
+	}
+	return record.Entries, err
+}
+
+// Expect returns the ledger that a new run will have if it makes all its releases, each of which differs from those of runs
+// with other names.
+func Expect(c configs.Config, b ledger.Budget, name string) (ledger.Record, error) {
+	sigma, err := Plan(c, b)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	r := ledger.Record{Budget: b}
+	if r.Entries, err = spentBefore(c); err != nil {
+		return r, err
+	}
+	each := planned(c, b)
+	each.Sigma = sigma
+	for i := range methods.Of(c).ReleasesOf(c) {
+		each.Round = i + 1
+		each.ReleaseHash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %d", name, i)))
+		r.Entries = append(r.Entries, each)
+	}
+	return r, nil
+}
+
+// planned is the charge of a release as the configuration plans it, without noise.
+func planned(c configs.Config, b ledger.Budget) ledger.Entry {
+	e := ledger.Entry{Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
+	if e.Sampling == ledger.Poisson {
+		e.SamplingRate = float64(c.Fed.ClientsPerRound) / float64(b.Clients)
+	}
+	return e
 }
 
 // OpenLedger opens the ledger of the run in dir and checks that it has the same budget, or makes the ledger. Only a run
@@ -138,10 +176,7 @@ func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float6
 
 // needed is the least noise multiplier with which all rounds fit the remaining budget.
 func needed(c configs.Config, b ledger.Budget, before []ledger.Entry) (float64, error) {
-	each := ledger.Entry{Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
-	if each.Sampling == ledger.Poisson {
-		each.SamplingRate = float64(c.Fed.ClientsPerRound) / float64(b.Clients)
-	}
+	each := planned(c, b)
 	plan := accountant.Plan{Before: ledger.Events(b, before), Each: each.Event(b)}
 	plan.Each.Count = methods.Of(c).ReleasesOf(c)
 	a := ledger.Accountant(b, append(before, each))

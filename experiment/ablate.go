@@ -52,10 +52,8 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, mistake("the ablation's folder cannot be made: %w", err)
 	}
-	for _, c := range cells { // before hours are spent on the first
-		if err := c.matches(filepath.Join(o.Dir, c.Name)); err != nil {
-			return nil, err
-		}
+	if err := Unused(o.Dir, cells); err != nil { // before hours are spent on the first
+		return nil, err
 	}
 	results := make([]*Evaluation, len(cells))
 	for i, c := range cells {
@@ -90,6 +88,16 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 	return a, a.writeReport(o.Dir)
 }
 
+// Unused returns an error if a cell's folder in dir holds a run with other settings.
+func Unused(dir string, cells []Cell) error {
+	for _, c := range cells {
+		if err := c.matches(filepath.Join(dir, c.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // matches refuses a folder that holds a run with other settings than the cell's.
 func (c Cell) matches(dir string) error {
 	if !Exists(dir) {
@@ -99,28 +107,53 @@ func (c Cell) matches(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range configs.Keys() {
-		have, _ := found.Get(k.Name)
-		want, _ := c.Config.Get(k.Name)
-		if k.Name != "model.threads" && fmt.Sprint(have) != fmt.Sprint(want) {
-			return mistake("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, k.Name, have, want)
-		}
+	if key, have, want := c.differs(*found); key != "" {
+		return mistake("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have, want)
 	}
 	return nil
 }
 
+// differs returns the first key, "" for none, whose value in found is not the cell's. Threads change no result.
+func (c Cell) differs(found configs.Config) (key string, have, want any) {
+	for _, k := range configs.Keys() {
+		have, _ = found.Get(k.Name)
+		want, _ = c.Config.Get(k.Name)
+		if k.Name != "model.threads" && fmt.Sprint(have) != fmt.Sprint(want) {
+			return k.Name, have, want
+		}
+	}
+	return "", nil, nil
+}
+
+// result reads the evaluation of the cell, nil if it is not there or not complete.
+func (c Cell) result(dir string) (*Evaluation, error) {
+	e, err := ReadEvaluation(filepath.Join(dir, c.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil || e.Result(methods.Of(c.Config).Name) == nil || e.HasReference() != c.Config.Eval.ReferencePrivate {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Finished reports whether the cell's run in the ablation's folder is evaluated.
+func (c Cell) Finished(dir string) (bool, error) {
+	e, err := c.result(dir)
+	return e != nil, err
+}
+
 func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, error) {
 	dir := filepath.Join(o.Dir, c.Name)
-	e, err := ReadEvaluation(dir)
-	done := err == nil && e.Result(methods.Of(c.Config).Name) != nil && e.HasReference() == c.Config.Eval.ReferencePrivate
-	if o.Begin != nil {
-		o.Begin(i, n, c, done)
-	}
-	if done {
-		return e, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	e, err := c.result(o.Dir)
+	if err != nil {
 		return nil, err
+	}
+	if o.Begin != nil {
+		o.Begin(i, n, c, e != nil)
+	}
+	if e != nil {
+		return e, nil
 	}
 	s, err := Open(ctx, Options{Config: c.Config, Dir: dir, Resume: Exists(dir), Listen: o.Listen})
 	if err != nil {

@@ -45,7 +45,8 @@ func ParseAxis(text string) (Axis, error) {
 
 // Change is what one row of an ablation sets: keys and values that are used together.
 type Change struct {
-	Keys, Values []string
+	Keys   []string `json:"keys"`
+	Values []string `json:"values"`
 }
 
 // ParseChange reads "dpo.loss=ipo dpo.beta=0.01": assignments with spaces between them. A value may hold spaces if no
@@ -90,6 +91,45 @@ func (c Change) apply(to configs.Config) (changed configs.Config, base bool, err
 		base = base && fmt.Sprint(was) == fmt.Sprint(is)
 	}
 	return changed, base, nil
+}
+
+// Varied is what an ablation varies: a grid of axes, or changes of which each row has one.
+type Varied struct {
+	Axes    []Axis   `json:"axes,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+	Seeds   int      `json:"seeds"`
+}
+
+// ParseVaried reads the values of --over, or those of --instead.
+func ParseVaried(over, instead []string, seeds int) (v Varied, err error) {
+	if len(over) > 0 && len(instead) > 0 {
+		return v, mistake("--over and --instead: one ablation takes one of them")
+	}
+	v.Seeds = seeds
+	for _, text := range over {
+		axis, err := ParseAxis(text)
+		if err != nil {
+			return v, err
+		}
+		v.Axes = append(v.Axes, axis)
+	}
+	for _, text := range instead {
+		c, err := ParseChange(text)
+		if err != nil {
+			return v, err
+		}
+		v.Changes = append(v.Changes, c)
+	}
+	return v, nil
+}
+
+// Cells are the runs, and the columns of the table that tell them apart.
+func (v Varied) Cells(base configs.Config) ([]Axis, []Cell, error) {
+	if len(v.Changes) > 0 {
+		return OneAtATime(base, v.Changes, v.Seeds)
+	}
+	cells, err := Grid(base, v.Axes, v.Seeds)
+	return v.Axes, cells, err
 }
 
 // Cell is one run of an ablation.

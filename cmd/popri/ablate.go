@@ -13,120 +13,180 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
+	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/experiment"
-	"popri/internal/fault"
 )
 
+// ablateFlags are the flags of the verb ablate.
+type ablateFlags struct {
+	configFlags
+	over    []string
+	instead []string
+	seeds   int
+	out     string
+	resume  bool
+	cell    string
+	jobs    jobFlags
+}
+
 func (a *app) ablate() *cobra.Command {
-	var flags configFlags
-	var over, instead []string
-	var seeds int
-	var out string
+	var flags ablateFlags
 	cmd := &cobra.Command{
-		Use:   "ablate --over KEY=V1,V2,… [--over …] | --instead KEY=VALUE [--instead …] [--seeds N] [--out DIR]",
+		Use:   "ablate --over KEY=V1,V2,… [--over …] | --instead KEY=VALUE [--instead …] [--seeds N] [--out DIR] [--on slurm|ray|kubernetes]",
 		Short: "Compare settings over a grid of runs",
 		Long: `Does a run for every combination of values (--over), or of the configuration as it is and of each change alone
 (--instead), and for every seed. Trains the small model on each run's text, and prints means and standard deviations over
-the seeds. The folder also gets a page with the plot, and ablation.json. All configurations
-are checked before the first run starts.
+the seeds. The folder also gets a page with the plot, and ablation.json. All configurations are checked before the first
+run starts.
 
 Repeating the command resumes an interrupted ablation or extends a finished one; finished runs are read back. Every run
-spends its own privacy budget on the same clients.`,
+spends its own privacy budget on the same clients: what all of them spend together is printed before the first one starts.
+
+--on does the runs as jobs of a cluster whose machines share the folder: an array of Slurm, a job of Ray for each run, or
+an Indexed Job of Kubernetes. The command follows them until all are done, submits lost ones again, and gathers the results as
+without --on. Ctrl-C leaves the jobs alone, and --resume follows them again. --job fills in the engine's template;
+--print-template prints it, for --template to read an edited one. docs/jobs.md has more.`,
 		Example: "  popri ablate --preset demo --over dpo.rejected_rank=2,5,8,10 --seeds 3 --out runs/rank\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json\n" +
-			"  popri ablate --preset demo --instead generate.quote=public --instead 'dpo.loss=ipo dpo.beta=0.01' --out runs/without",
+			"  popri ablate --preset demo --instead generate.quote=public --instead 'dpo.loss=ipo dpo.beta=0.01' --out runs/without\n" +
+			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on slurm --job partition=cpu --job time=4:00:00\n" +
+			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on kubernetes --dry-run\n" +
+			"  popri ablate --resume --out runs/beta",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			base, err := flags.load()
-			if err != nil {
-				return err
+			if err := flags.check(cmd); err != nil {
+				return usage(fmt.Errorf("ablate: %w", err))
 			}
-			if a.threads > 0 {
-				base.Model.Threads = a.threads
+			switch {
+			case flags.cell != "":
+				return a.ablateCell(cmd, flags)
+			case flags.jobs.printTemplate:
+				return a.printTemplate(flags.jobs)
 			}
-			base.Model.Device = cmp.Or(a.device, base.Model.Device)
-			if base, err = a.prepared(cmd, base); err != nil {
-				return fmt.Errorf("ablate: %w", err)
-			}
-			axes, cells, err := planned(base, over, instead, seeds)
-			if err != nil {
-				return err
-			}
-			result, err := experiment.Ablate(cmd.Context(), axes, cells,
-				experiment.AblateOptions{Dir: out, Listen: a.events,
-					Begin: func(i, n int, c experiment.Cell, done bool) {
-						state := ""
-						if done {
-							state = " (done before)"
-						}
-						a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
-					},
-					Progress: func(c experiment.Cell) experiment.EvalProgress {
-						return a.evalProgress(c.Config.Downstream.Steps)
-					}})
-			if errors.Is(err, context.Canceled) {
-				a.say("interrupted; the same command goes on")
-			}
-			if err != nil {
-				return err
-			}
-			page, err := filepath.Abs(filepath.Join(out, experiment.ReportFile))
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.emit(struct {
-					*experiment.Ablation
-					Report string `json:"report"`
-				}{result, page}, nil)
-			}
-			if err := ablationTable(a.out, result); err != nil {
-				return err
-			}
-			fmt.Fprintln(a.out)
-			printComposed(a.out, result.Composed)
-			fmt.Fprintf(a.out, "\nreport:  %s\n", page)
-			return nil
+			return a.ablateAll(cmd, flags)
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringArrayVar(&over, "over", nil,
+	cmd.Flags().StringArrayVar(&flags.over, "over", nil,
 		"a key and its values: dpo.rejected_rank=2,5,8; may be repeated for a grid")
-	cmd.Flags().StringArrayVar(&instead, "instead", nil,
+	cmd.Flags().StringArrayVar(&flags.instead, "instead", nil,
 		"keys and values of one row: 'dpo.loss=ipo dpo.beta=0.01'; repeated, each row has one of the changes")
-	cmd.Flags().IntVar(&seeds, "seeds", 1, "runs of each combination, with successive seeds")
-	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "ablation"),
+	cmd.Flags().IntVar(&flags.seeds, "seeds", 1, "runs of each combination, with successive seeds")
+	cmd.Flags().StringVar(&flags.out, "out", filepath.Join("runs", "ablation"),
 		"folder of the ablation; each run is a folder in it")
+	cmd.Flags().BoolVar(&flags.resume, "resume", false, "go on with the ablation that --on planned in --out")
+	cmd.Flags().StringVar(&flags.cell, "cell", "",
+		"do one planned run of the ablation in --out, by its number; of a list, the one that $"+indexVariable+" counts")
+	flags.jobs.add(cmd)
 	return cmd
 }
 
-// planned are the axes and the runs of an ablation's flags.
-func planned(base configs.Config, over, instead []string, seeds int) ([]experiment.Axis, []experiment.Cell, error) {
-	if len(instead) > 0 {
-		if len(over) > 0 {
-			return nil, nil, fault.Userf("ablate: --over and --instead: one ablation takes one of them")
-		}
-		var changes []experiment.Change
-		for _, text := range instead {
-			c, err := experiment.ParseChange(text)
-			if err != nil {
-				return nil, nil, err
-			}
-			changes = append(changes, c)
-		}
-		return experiment.OneAtATime(base, changes, seeds)
+// ablateAll does the whole ablation, here or on a cluster.
+func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
+	base, varied, err := a.varied(cmd, &flags)
+	if err != nil {
+		return err
 	}
-	var axes []experiment.Axis
-	for _, text := range over {
-		axis, err := experiment.ParseAxis(text)
+	axes, cells, err := varied.Cells(base)
+	if err != nil {
+		return err
+	}
+	cost, err := a.cost(flags.out, cells)
+	if err != nil {
+		return err
+	}
+	if flags.jobs.on != "" {
+		finished, err := a.ablateOn(cmd, flags, base, varied, cells, cost)
+		if err != nil || !finished {
+			return err
+		}
+	}
+	result, err := experiment.Ablate(cmd.Context(), axes, cells, a.ablateOptions(flags.out))
+	if errors.Is(err, context.Canceled) {
+		a.say("interrupted; the same command goes on")
+	}
+	if err != nil {
+		return err
+	}
+	page, err := filepath.Abs(filepath.Join(flags.out, experiment.ReportFile))
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.emit(struct {
+			*experiment.Ablation
+			Report string `json:"report"`
+		}{result, page}, nil)
+	}
+	if err := ablationTable(a.out, result); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out)
+	printComposed(a.out, result.Composed)
+	fmt.Fprintf(a.out, "\nreport:  %s\n", page)
+	return nil
+}
+
+// varied reads what is varied, from the flags or from the plan that --resume goes on with.
+func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Config, v experiment.Varied, err error) {
+	if flags.resume {
+		return a.resumed(flags)
+	}
+	if base, err = flags.load(); err != nil {
+		return base, v, err
+	}
+	if a.threads > 0 {
+		base.Model.Threads = a.threads
+	}
+	base.Model.Device = cmp.Or(a.device, base.Model.Device)
+	if base, err = a.prepared(cmd, base); err != nil {
+		return base, v, fmt.Errorf("ablate: %w", err)
+	}
+	v, err = experiment.ParseVaried(flags.over, flags.instead, flags.seeds)
+	return base, v, err
+}
+
+// cost prints what all cells together will spend, unless all are done. It checks their folders and budgets.
+func (a *app) cost(dir string, cells []experiment.Cell) ([]ledger.Composed, error) {
+	if err := experiment.Unused(dir, cells); err != nil {
+		return nil, err
+	}
+	all := true
+	for _, c := range cells {
+		done, err := c.Finished(dir)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		axes = append(axes, axis)
+		all = all && done
 	}
-	cells, err := experiment.Grid(base, axes, seeds)
-	return axes, cells, err
+	if all {
+		return nil, nil
+	}
+	cost, err := experiment.PlannedCost(cells)
+	if err != nil {
+		return nil, fmt.Errorf("ablate: %w", err)
+	}
+	a.say("Each run spends its own budget. Whoever publishes all of them, or chooses among them by their results, spends what they " +
+		"spend together. As planned:")
+	for _, c := range cost {
+		a.say("%s.", c.Words("runs"))
+	}
+	return cost, nil
+}
+
+func (a *app) ablateOptions(dir string) experiment.AblateOptions {
+	return experiment.AblateOptions{Dir: dir, Listen: a.events,
+		Begin: func(i, n int, c experiment.Cell, done bool) {
+			state := ""
+			if done {
+				state = " (done before)"
+			}
+			a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
+		},
+		Progress: func(c experiment.Cell) experiment.EvalProgress {
+			return a.evalProgress(c.Config.Downstream.Steps)
+		}}
 }
 
 // ablationTable prints a row for each combination of values; the base configuration's is marked.

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/experiment"
+	"popri/internal/cachedir"
+	"popri/internal/datakey"
+	"popri/jobs"
+)
+
+// jobFlags say how a grid runs on a cluster.
+type jobFlags struct {
+	on, template                  string
+	values                        []string
+	parallel, attempts            int
+	every                         time.Duration
+	dryRun, detach, printTemplate bool
+}
+
+// indexVariable is set by Kubernetes in the pods of an Indexed Job.
+const indexVariable = "JOB_COMPLETION_INDEX"
+
+func (j *jobFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&j.on, "on", "", "do the runs as jobs: "+strings.Join(jobs.Names(), ", "))
+	f.StringArrayVar(&j.values, "job", nil, "with --on: a value of the template, such as memory=8G; may be repeated")
+	f.StringVar(&j.template, "template", "", "with --on: a file in place of the engine's template")
+	f.BoolVar(&j.printTemplate, "print-template", false, "with --on: print the engine's template and end")
+	f.BoolVar(&j.dryRun, "dry-run", false, "with --on: write what would be submitted and end")
+	f.BoolVar(&j.detach, "detach", false, "with --on: submit and end; --resume gathers the results")
+	f.IntVar(&j.parallel, "parallel", 0, "with --on: runs at a time (0: as many as the engine allows)")
+	f.IntVar(&j.attempts, "attempts", 3, "with --on: how often a lost run is submitted, the first time included")
+	f.DurationVar(&j.every, "every", 10*time.Second, "with --on: time between two looks at the jobs")
+}
+
+// check returns an error if flags do not go together.
+func (f *ablateFlags) check(cmd *cobra.Command) error {
+	changed := func(names ...string) string {
+		for _, name := range names {
+			if cmd.Flags().Changed(name) {
+				return name
+			}
+		}
+		return ""
+	}
+	grid := []string{"config", "preset", "set", "over", "instead", "seeds"}
+	engine := []string{"job", "template", "print-template", "dry-run", "detach", "parallel"}
+	if f.cell != "" {
+		if other := changed(slices.Concat(grid, engine, []string{"on", "resume", "attempts", "every"})...); other != "" {
+			return fmt.Errorf("--cell takes everything from the plan in --out; do not combine it with --%s", other)
+		}
+	}
+	if f.resume {
+		if other := changed(grid...); other != "" {
+			return fmt.Errorf("--resume takes the grid from the plan in --out; do not combine it with --%s", other)
+		}
+	}
+	if other := changed(engine...); other != "" && f.jobs.on == "" && !(f.resume && other == "detach") {
+		return fmt.Errorf("--%s needs --on", other)
+	}
+	if f.jobs.attempts < 1 || f.jobs.parallel < 0 || f.jobs.every <= 0 {
+		return fmt.Errorf("--attempts is %d, --parallel %d and --every %s; want 1 or more, 0 or more, and more than 0",
+			f.jobs.attempts, f.jobs.parallel, f.jobs.every)
+	}
+	return nil
+}
+
+func (a *app) printTemplate(f jobFlags) error {
+	text, err := jobs.Template(f.on)
+	if err == nil {
+		_, err = io.WriteString(a.out, text)
+	}
+	return err
+}
+
+// ablateCell does one run of a plan, as the task of a job.
+func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
+	number, err := cellNumber(flags.cell, os.Getenv(indexVariable))
+	if err != nil {
+		return usage(fmt.Errorf("ablate: %w", err))
+	}
+	options := a.ablateOptions(flags.out)
+	options.Begin = func(i, n int, c experiment.Cell, done bool) {
+		state := ""
+		if done {
+			state = " (done before)"
+		}
+		a.say("cell %d: %s%s", i, c.Name, state)
+	}
+	return experiment.RunTask(cmd.Context(), experiment.TaskOptions{AblateOptions: options, Cell: number, Threads: a.threads, Warn: a.warn,
+		Waiting: func(holder string) { a.say("cell %d: another task does it: %s", number, holder) }})
+}
+
+// cellNumber reads --cell: a number, or a list of which index counts one from 0.
+func cellNumber(text, index string) (int, error) {
+	list := strings.Split(text, ",")
+	at := 0
+	if index != "" || len(list) > 1 {
+		var err error
+		if at, err = strconv.Atoi(index); err != nil || at < 0 || at >= len(list) {
+			return 0, fmt.Errorf("--cell lists %d cells, and $%s is %q, want 0 to %d", len(list), indexVariable, index, len(list)-1)
+		}
+	}
+	number, err := strconv.Atoi(list[at])
+	if err != nil || number < 0 {
+		return 0, fmt.Errorf("--cell is %q, want the number of a cell, from 0, or several between commas", text)
+	}
+	return number, nil
+}
+
+// resumed reads the planned grid and, unless --on names one, the engine of the last submission.
+func (a *app) resumed(flags *ablateFlags) (base configs.Config, v experiment.Varied, err error) {
+	plan, err := experiment.ReadPlan(flags.out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return base, v, usage(fmt.Errorf("ablate: %s has no plan of jobs to resume; an ablation without --on goes on by "+
+			"repeating its command", flags.out))
+	}
+	if err != nil {
+		return base, v, err
+	}
+	if flags.jobs.on == "" {
+		if _, flags.jobs.on, err = jobs.Saved(experiment.JobsDir(flags.out)); err != nil {
+			return base, v, err
+		}
+	}
+	return plan.Last()
+}
+
+// submitted is the output of ablate --on with --json, where it ends before the runs do.
+type submitted struct {
+	Engine   string            `json:"engine"`
+	Files    string            `json:"files,omitempty"` // what --dry-run wrote
+	Open     int               `json:"open"`            // runs that are not done
+	Cells    int               `json:"cells"`
+	Composed []ledger.Composed `json:"composed"` // as planned
+	Cancel   []string          `json:"cancel"`   // commands that end the jobs
+}
+
+// ablateOn submits the cells that are not done and follows them. finished tells that all are done.
+func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Config, varied experiment.Varied,
+	cells []experiment.Cell, cost []ledger.Composed) (finished bool, err error) {
+	engine, err := jobs.New(flags.jobs.on)
+	if err != nil {
+		return false, err
+	}
+	plan, numbers, err := experiment.WritePlan(flags.out, base, varied, cells)
+	if err != nil {
+		return false, err
+	}
+	array, err := a.array(flags, plan)
+	if err != nil {
+		return false, err
+	}
+	byNumber := map[int]experiment.Cell{}
+	for i, number := range numbers {
+		byNumber[number] = cells[i]
+	}
+	f := &jobs.Follower{Array: array, Engine: engine, Tasks: numbers, Attempts: flags.jobs.attempts, Every: flags.jobs.every,
+		Done: func(task int) (bool, error) { return byNumber[task].Finished(flags.out) },
+		Tell: func(task int, state string) { a.say("cell %d  %s: %s", task, byNumber[task].Name, state) },
+		Say:  func(text string) { a.say("%s", text) }}
+	result := submitted{Engine: engine.Name(), Cells: len(cells), Composed: cost}
+	if flags.jobs.dryRun {
+		return false, a.dryRun(f, result)
+	}
+	if err := array.Save(engine.Name()); err != nil {
+		return false, err
+	}
+	if err := f.Open(); err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if !flags.jobs.detach {
+		err := f.Follow(cmd.Context())
+		if errors.Is(err, context.Canceled) {
+			a.say("the jobs go on; follow them again with: popri ablate --resume --out %s\nor end them with: %s", flags.out,
+				strings.Join(f.Cancels(), "; "))
+		}
+		return err == nil, err
+	}
+	if result.Open, err = f.Look(cmd.Context()); err != nil || result.Open == 0 {
+		return err == nil, err
+	}
+	result.Cancel = nonNil(f.Cancels())
+	return false, a.emit(result, func(w io.Writer) {
+		fmt.Fprintf(w, "open\t%d of %d cells\nfollow\tpopri ablate --resume --out %s\n", result.Open, result.Cells, flags.out)
+		for _, c := range result.Cancel {
+			fmt.Fprintf(w, "end\t%s\n", c)
+		}
+	})
+}
+
+// dryRun writes the files for all cells that are not done.
+func (a *app) dryRun(f *jobs.Follower, result submitted) error {
+	var open []int
+	for _, task := range f.Tasks {
+		done, err := f.Done(task)
+		if err != nil {
+			return err
+		}
+		if !done {
+			open = append(open, task)
+		}
+	}
+	result.Open, result.Cancel = len(open), []string{}
+	if len(open) > 0 {
+		s, err := f.Array.Write(f.Engine, open)
+		if err != nil {
+			return err
+		}
+		result.Files = s.File
+	}
+	return a.emit(result, func(w io.Writer) {
+		fmt.Fprintf(w, "not submitted\t%s\nopen\t%d of %d cells\n", result.Files, result.Open, result.Cells)
+	})
+}
+
+// array describes the tasks. With --resume, what is not given again is as it was submitted.
+func (a *app) array(flags ablateFlags, plan *experiment.Plan) (jobs.Array, error) {
+	folder, err := filepath.Abs(flags.out)
+	if err != nil {
+		return jobs.Array{}, err
+	}
+	state := experiment.JobsDir(folder)
+	saved, engine, err := jobs.Saved(state)
+	if err != nil {
+		return saved, err
+	}
+	n := jobs.Array{Name: "popri-" + plan.ID, State: state, Parallel: flags.jobs.parallel, Values: map[string]string{},
+		Arguments: []string{"ablate", "--out", folder, "--cell"}}
+	if flags.resume && engine == flags.jobs.on {
+		n = saved
+	}
+	if n.Program, err = os.Executable(); err != nil {
+		return n, err
+	}
+	if n.WorkDir == "" {
+		if n.WorkDir, err = os.Getwd(); err != nil {
+			return n, err
+		}
+	}
+	if flags.jobs.template != "" {
+		text, err := os.ReadFile(flags.jobs.template)
+		if err != nil {
+			return n, usage(fmt.Errorf("--template: %w", err))
+		}
+		n.Template = string(text)
+	}
+	for _, text := range flags.jobs.values {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return n, usage(fmt.Errorf("--job %s: want a name and its value, such as memory=8G", text))
+		}
+		n.Values[key] = value
+	}
+	n.Environment, err = taskEnvironment()
+	return n, err
+}
+
+// taskEnvironment is what tasks need to find on their machines as here: the key for tags of private data and the cache,
+// and what decides how models compute. Settings are in the plan.
+func taskEnvironment() (map[string]string, error) {
+	key, err := datakey.Path()
+	if err == nil {
+		key, err = filepath.Abs(key)
+	}
+	if err != nil {
+		return nil, usage(err)
+	}
+	cache, err := cachedir.Dir()
+	if err != nil {
+		return nil, usage(err)
+	}
+	vars := map[string]string{datakey.Variable: key, cachedir.Variable: cache}
+	for _, name := range []string{"POPRI_KERNELS", "POPRI_AMX", "POPRI_DEVICE", "LD_LIBRARY_PATH"} {
+		if value := os.Getenv(name); value != "" {
+			vars[name] = value
+		}
+	}
+	return vars, nil
+}

@@ -1,0 +1,50 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Failure is how the last attempt at a task ended, if it ended with an error.
+type Failure struct {
+	Error string `json:"error"`
+	// Final says that another attempt would end in the same way: a mistake of the user's, or a budget that is spent.
+	Final bool      `json:"final"`
+	Host  string    `json:"host"`
+	Time  time.Time `json:"time"`
+}
+
+func failurePath(state string, task int) string {
+	return filepath.Join(state, "failed", fmt.Sprintf("%04d.json", task))
+}
+
+// Fail records how a task failed, in the array's folder of state; a nil error removes what an earlier attempt recorded.
+func Fail(state string, task int, err error, final bool) error {
+	path := failurePath(state, task)
+	if err == nil {
+		err = os.Remove(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	return writeJSON(path, Failure{err.Error(), final, host, time.Now().UTC().Truncate(time.Second)})
+}
+
+// ReadFailure returns how a task failed, or nil.
+func ReadFailure(state string, task int) (*Failure, error) {
+	var f Failure
+	there, err := readJSON(failurePath(state, task), &f)
+	if !there {
+		return nil, err
+	}
+	return &f, nil
+}

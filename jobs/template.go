@@ -1,0 +1,115 @@
+package jobs
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"popri/internal/fault"
+)
+
+//go:embed templates
+var templates embed.FS
+
+var templateFiles = map[string]string{"slurm": "slurm.sbatch", "ray": "ray.json", "kubernetes": "kubernetes.yaml"}
+
+// Template returns an engine's own template, for people to edit.
+func Template(engine string) (string, error) {
+	name, ok := templateFiles[engine]
+	if !ok {
+		return "", fault.Userf("--on is %q, want one of %s", engine, strings.Join(Names(), ", "))
+	}
+	b, err := templates.ReadFile("templates/" + name)
+	return string(b), err
+}
+
+// fields are what a template can use besides the array's own.
+type fields struct {
+	Array
+	ID    string // of the submission
+	Tasks []int  // of the submission
+	Task  int    // the one that a file of Ray's is for
+}
+
+// List is the tasks between commas.
+func (f fields) List() string {
+	var list []string
+	for _, t := range f.Tasks {
+		list = append(list, strconv.Itoa(t))
+	}
+	return strings.Join(list, ",")
+}
+
+// render fills in the array's template, or the engine's own. A value that the template does not ask for is an error: it
+// would have no effect.
+func (a Array) render(engine string, f fields) ([]byte, error) {
+	text := a.Template
+	if text == "" {
+		var err error
+		if text, err = Template(engine); err != nil {
+			return nil, err
+		}
+	}
+	asked := map[string]bool{}
+	value := func(key, standard string) string {
+		asked[key] = true
+		if v, ok := a.Values[key]; ok {
+			return v
+		}
+		return standard
+	}
+	t, err := template.New(engine).Option("missingkey=error").Funcs(template.FuncMap{
+		"value": value,
+		// The program and its arguments for a task, but for the task's number, which comes last.
+		"command": func(program string) []string {
+			return append([]string{value("program", program)}, a.Arguments...)
+		},
+		"shell": shellQuote,
+		"json": func(v any) (string, error) {
+			var b bytes.Buffer
+			encoder := json.NewEncoder(&b)
+			encoder.SetEscapeHTML(false)
+			err := encoder.Encode(v)
+			return strings.TrimSpace(b.String()), err
+		},
+	}).Parse(text)
+	if err != nil {
+		return nil, fault.Userf("the template for %s: %w", engine, err)
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, f); err != nil {
+		return nil, fault.Userf("the template for %s: %w", engine, err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(a.Values)) {
+		if !asked[key] {
+			return nil, fault.Userf("--job %s=%s: the template for %s asks for no such value; it asks for %s", key, a.Values[key], engine,
+				strings.Join(slices.Sorted(maps.Keys(asked)), ", "))
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// shellQuote writes words for a POSIX shell. It takes a text or a list.
+func shellQuote(v any) string {
+	words, ok := v.([]string)
+	if text, single := v.(string); !ok && single {
+		words = []string{text}
+	}
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = w
+		if w == "" || strings.ContainsFunc(w, unsafeInShell) {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+func unsafeInShell(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("@%_+=:,./-", r))
+}
