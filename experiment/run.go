@@ -69,13 +69,19 @@ func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) 
 	}
 	err = s.trainer.Stage("synthesize untuned", 0, func(stage trainer.Stage) error {
 		compute := s.generator.Model.Compute
-		model, err := s.generator.Model.Copy(lm.Options{Weights: compute, Compute: compute}, nil)
-		if err != nil {
-			return err
+		var writes sampling.Sampler
+		if s.engine != nil {
+			writes = s.engine.Sampler(s.generator.Model, nil, "")
+		} else {
+			model, err := s.generator.Model.Copy(lm.Options{Weights: compute, Compute: compute}, nil)
+			if err != nil {
+				return err
+			}
+			defer model.Free()
+			writes = model
 		}
-		defer model.Free()
 		writer := sampling.Writer{Config: s.Config.Generate}
-		text, err = writer.Set(ctx, model, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file, stage.Progress)
+		text, err = writer.Set(ctx, writes, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file, stage.Progress)
 		return err
 	})
 	return text, err

@@ -12,6 +12,7 @@ import (
 	"popri/lm"
 	"popri/metrics"
 	"popri/sampling"
+	"popri/sampling/vllm"
 	"popri/series"
 	"popri/tokenizer"
 	"popri/trainer"
@@ -22,10 +23,12 @@ type Env struct {
 	Dir       string // the run's folder
 	Config    configs.Config
 	Model     *lm.Model // the generator: float32 weights; its Compute decides the arithmetic
+	ModelDir  string    // its folder
 	Tokenizer *tokenizer.Tokenizer
 	Public    datasets.Public
 	Prompter  *sampling.Prompter // makes prompts of the public texts
 	Writer    sampling.Writer
+	Engine    *vllm.Server // draws the samples of the model and its adapters; nil is this program
 	Encoder   embedding.Encoder
 	Ceiling   []string          // the train clients' texts, for privacy.unsafe_ceiling alone; else nil
 	Reference *metrics.Gaussian // of validation text, to measure the samples' Fréchet distance to; nil leaves it out

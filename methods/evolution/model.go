@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"popri/lm"
 	"popri/method"
 	"popri/sampling"
 )
@@ -30,12 +29,11 @@ func (m model) Write(ctx context.Context, requests []Request, seed uint64) ([]st
 		}
 		batch.Prompts = append(batch.Prompts, prompt)
 	}
-	weights := m.env.Model.Compute
-	generator, err := m.env.Model.Copy(lm.Options{Weights: weights, Compute: weights, Sampling: true}, nil)
+	generator, release, err := m.env.Sampler(nil)
 	if err != nil {
 		return nil, err
 	}
-	defer generator.Free()
+	defer release()
 	rows, err := writer.Sample(ctx, generator, batch, sampling.PartsOf(m.file), m.file, m.progress)
 	if err != nil {
 		return nil, err

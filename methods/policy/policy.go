@@ -17,7 +17,6 @@ import (
 	"popri/embedding"
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/lm"
 	"popri/lora"
 	"popri/method"
 	"popri/methods/target"
@@ -101,11 +100,6 @@ func (p *Policy) Close() {
 	}
 }
 
-// Merged returns the model with its adapters merged, for sampling. The caller frees it.
-func (p *Policy) Merged() (*lm.Model, error) {
-	return p.Adapter.Merge(p.Model, lm.Options{Weights: p.Model.Compute, Compute: p.Model.Compute, Sampling: true})
-}
-
 // WithScores does what the rounds of all methods begin with: it writes candidates and asks for their scores. A stage of the
 // given name turns the answer into scores and gives both to use.
 func (p *Policy) WithScores(ctx context.Context, r *trainer.Round, stage string,
@@ -176,11 +170,11 @@ func (p *Policy) prompts(round int) ([]sampling.Prompt, error) {
 // sample writes the samples of a round to file, in parts that survive a kill.
 func (p *Policy) sample(ctx context.Context, s trainer.Stage, round int, prompts []sampling.Prompt, parts,
 	file string) ([]sampling.Row, error) {
-	model, err := p.Merged()
+	model, release, err := p.Sampler(p.Adapter)
 	if err != nil {
 		return nil, err
 	}
-	defer model.Free()
+	defer release()
 	g, n := p.Config.Generate, strconv.Itoa(round)
 	return p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: g.Samples,
 		Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,

@@ -95,15 +95,15 @@ func (p *Policy) write(ctx context.Context, s trainer.Stage, file string) ([]sam
 		return nil, err
 	}
 	if p.round == 0 && p.Config.Warmup.Steps > 0 { // the adapters with which round 1 began to write
-		if err := p.load(filepath.Join(rundir.Round(p.Dir, 1), warmupDir)); err != nil {
+		if err := p.Adapter.Read(filepath.Join(rundir.Round(p.Dir, 1), warmupDir), p.Model); err != nil {
 			return nil, err
 		}
 	}
-	model, err := p.Merged()
+	model, release, err := p.Sampler(p.Adapter)
 	if err != nil {
 		return nil, err
 	}
-	defer model.Free()
+	defer release()
 	return p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, fmt.Sprintf("after round %d", p.round),
 		file, s.Progress)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -14,6 +15,7 @@ import (
 	"popri/methods/policy"
 	"popri/metrics"
 	"popri/preference"
+	"popri/preference/trl"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/tensor"
@@ -85,7 +87,7 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 		stage.Progress(done, total)
 	}
 	f.OnEval = func(e dpo.Evaluation) { r.Log("dpo_eval", e) }
-	o, err := f.Run(ctx)
+	o, err := m.fit(ctx, r, f)
 	if err != nil {
 		return err
 	}
@@ -96,6 +98,27 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 		}
 	}
 	return rows.WriteLines(filepath.Join(r.Dir, preference.StepsFile), o.Steps)
+}
+
+// fit trains here or by the engine that dpo.engine names.
+func (m *Method) fit(ctx context.Context, r *trainer.Round, f *dpo.Fit) (*dpo.Outcome, error) {
+	if m.Config.DPO.Engine != configs.TRL {
+		return f.Run(ctx)
+	}
+	job := trl.Job{Config: m.Config, Fit: f, Model: m.ModelDir, Dir: filepath.Join(r.Dir, trlDir)}
+	o, result, err := job.Run(ctx)
+	if err == nil {
+		r.Log("dpo_engine", result)
+	}
+	return o, err
+}
+
+// Tidy implements trainer.Method: it removes what a training elsewhere was given and left.
+func (m *Method) Tidy(round int) error {
+	if err := os.RemoveAll(filepath.Join(rundir.Round(m.Dir, round), trlDir)); err != nil {
+		return err
+	}
+	return m.Policy.Tidy(round)
 }
 
 // referenceEvent describes the reference log-probabilities in the log.
@@ -156,11 +179,11 @@ func (m *Method) judge(ctx context.Context, r *trainer.Round) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	model, err := m.Merged()
+	model, release, err := m.Sampler(m.Adapter)
 	if err != nil {
 		return 0, err
 	}
-	defer model.Free()
+	defer release()
 	drawn, err := m.Writer.Draw(ctx, model, sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: perPrompt,
 		Temperature: g.Temperature,
 		TopP:        g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(seed, append(stream, "generate")...)})
