@@ -53,6 +53,9 @@ func (s *Session) inputs() (Inputs, error) {
 	for _, k := range configs.Keys() {
 		if !slices.Contains(passing, k.Name) {
 			v, _ := s.Config.Get(k.Name)
+			if k.Name == "generate.engine" && s.Config.Generate.Server() != "" {
+				v = "vllm" // wherever the server is
+			}
 			in.Settings[k.Name] = fmt.Sprint(v)
 		}
 	}

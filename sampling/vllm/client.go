@@ -73,7 +73,8 @@ func (c *client) do(ctx context.Context, method, path string, body, out any) err
 			return fmt.Errorf("vllm: %w", err)
 		}
 	}
-	begun, pause := time.Now(), c.pause
+	var failing time.Time // since
+	pause := c.pause
 	for {
 		answer, err := c.once(ctx, method, path, content)
 		if err == nil {
@@ -92,7 +93,10 @@ func (c *client) do(ctx context.Context, method, path string, body, out any) err
 		if isRefusal && !passing(r.status) {
 			return err
 		}
-		if time.Since(begun) > c.patience {
+		if failing.IsZero() {
+			failing = time.Now()
+		}
+		if time.Since(failing) > c.patience {
 			return fmt.Errorf("vllm: no answer for %v: %w", c.patience, err)
 		}
 		select {
