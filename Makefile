@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz attack race leak engines-jobs clean
+.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz attack race leak engines engines-jobs clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
@@ -19,7 +19,7 @@ TESTFLAGS ?=
 NATIVE := popri/assembly popri/benchmark popri/cmd/popri popri/downstream popri/dpo popri/embedding/bert \
 	popri/experiment popri/internal/allocator popri/internal/golden/goldentensor \
 	popri/internal/testworld popri/lm popri/lora popri/method popri/methods popri/methods/% \
-	popri/preference popri/pretrain popri/sampling popri/tensor popri/textgen \
+	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/tensor popri/textgen \
 	popri/trainer
 
 help: ## this list
@@ -81,6 +81,10 @@ attack: setup ## the attacks that docs/security.md lists: on what is shared, the
 
 race: setup ## every test under the race detector
 	go test -race $(TESTFLAGS) $(PACKAGES)
+
+engines: setup ## TRL and vLLM's CPU build, once (14 GB), and the tests that need them
+	python3 scripts/engines.py
+	go test -count=1 -v -timeout 60m -run '^(TestTrainsInTRL|TestSamplesOnVLLM)$$' ./experiment
 
 leak: setup ## allocate tensors for a minute: nothing may be left
 	POPRI_LEAK=1m go test -count=1 -v -run '^TestManyAllocations' ./tensor

@@ -65,6 +65,7 @@ func ModelOptions(c configs.Model) lm.Options {
 type Generator struct {
 	Model     *lm.Model
 	Tokenizer *tokenizer.Tokenizer
+	Dir       string
 }
 
 // LoadGenerator reads the model that model.path names. The caller frees it.
@@ -85,7 +86,7 @@ func LoadGenerator(c configs.Config) (Generator, error) {
 		m.Free()
 		return Generator{}, fault.Userf("%s: %w", dir, err)
 	}
-	return Generator{m, tok}, nil
+	return Generator{m, tok, dir}, nil
 }
 
 // FreeEncoder releases the encoder's memory that the garbage collector does not manage.

@@ -16,6 +16,16 @@ type LoRA struct {
 
 // DPO says how the model learns from pairs.
 type DPO struct {
+	// Engine is what trains: "local", this program; or "trl", TRL's DPOTrainer in a process of its own, which an accelerate
+	// launcher spreads over GPUs with FSDP or DeepSpeed. popri gives TRL the pairs' tokens, their order, the reference
+	// log-probabilities and the learning rates, and compares the loss under the adapter that comes back. TRL has the losses
+	// sigmoid, sigmoid_norm, robust, hinge, ipo and sft, keeps no moments between rounds (CarryOptimizer false) and measures
+	// after the last step only. An interrupted round trains anew; no equal bytes are promised. Default "local".
+	Engine string `yaml:"engine"`
+	// EngineCommand starts Python for Engine "trl"; the script and its folder follow. [], the default, is the Python
+	// of make engines, else python3. [accelerate, launch, --config_file, fsdp.yaml]
+	// trains on several GPUs.
+	EngineCommand []string `yaml:"engine_command"`
 	// Loss is the preference loss, under TRL's names where it has one: "sigmoid" (DPO), "sigmoid_norm" (on averages over
 	// tokens), "cdpo" and "robust" (for flipped labels), "hinge", "ipo" (averaged over tokens, as in TRL), "ipo_sum", or
 	// "sft", which trains on the chosen samples alone. Default "sigmoid".

@@ -25,6 +25,12 @@ type Model struct {
 
 // Generate says how samples are drawn in each round.
 type Generate struct {
+	// Engine is what draws samples: "local", this program; or "vllm:URL", a vLLM server that holds the model of model.path,
+	// such as vllm:https://host:8000. The server is started with --enable-lora, a --max-lora-rank of lora.rank or more and
+	// VLLM_ALLOW_RUNTIME_LORA_UPDATING=True, and reads the run's folder under the same path; VLLM_API_KEY in the environment
+	// is its key. Each round's adapter is loaded under a new name and must show its effect on the first prompts. Samples are
+	// stored, so a finished stage needs no server; no equal samples are promised. Default "local".
+	Engine string `yaml:"engine"`
 	// Prompts is K, the number of prompts of a round. Default 200. Fewer leave more noise in the scores, because the noise
 	// that the projection leaves grows as 1/√(K·J); more cost time in proportion.
 	Prompts int `yaml:"prompts"`

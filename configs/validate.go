@@ -18,6 +18,8 @@ var (
 	collections = []string{"in_process", Shards}
 	losses      = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "sft"}
 	smoothed    = []string{"cdpo", "robust"}
+	trainers    = []string{Local, TRL}
+	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "sft"}
 	references  = []string{"base", "round_start"}
 	pairings    = []string{"rank", "all", "random", "worst", "margin"}
 	bests       = []string{"last", "pairs", "fid"}
@@ -55,6 +57,9 @@ var Encoders = []string{"latent", "hashing"}
 // Fetched is the value of scoring.encoder for the one that the set-up fetches.
 const Fetched = "minilm"
 
+// TRL is the value of dpo.engine for TRL's DPOTrainer.
+const TRL = "trl"
+
 // Upper bounds far beyond any use, so that products of two stay within 64 bits.
 const (
 	maxCount     = 1 << 30
@@ -84,6 +89,7 @@ func (c Config) check(v *validator) error {
 	v.oneOf("model.device", c.Model.Device, devices)
 	v.count("model.threads", c.Model.Threads, 0, 1024)
 
+	v.engine(c)
 	v.count("generate.prompts", c.Generate.Prompts, 1, maxCount)
 	v.count("generate.samples", c.Generate.Samples, 2, 1<<16)
 	v.count("generate.examples", c.Generate.Examples, 0, 1000)
@@ -262,6 +268,10 @@ func (v *validator) preference(c Config) {
 		}
 	}
 	v.above("dpo.adam_eps", d.AdamEps, 0, 1)
+	v.oneOf("dpo.engine", d.Engine, trainers)
+	if d.Engine == TRL {
+		v.trl(c)
+	}
 }
 
 // once checks the settings that depend on how often clients are asked.

@@ -38,7 +38,7 @@ type Inputs struct {
 // passing are the keys that may change when a run is resumed: they change no result, they are paths whose content is
 // compared, or (model.dtype) their effect on the machine is compared.
 var passing = []string{"model.threads", "model.device", "model.dtype", "model.path", "data.private", "data.public",
-	"generate.batch_tokens", "scoring.encoder", "downstream.model", "privacy.continues", "eval.reference_private"}
+	"generate.batch_tokens", "dpo.engine_command", "scoring.encoder", "downstream.model", "privacy.continues", "eval.reference_private"}
 
 // The keys of Content that are no files.
 const (
@@ -53,6 +53,9 @@ func (s *Session) inputs() (Inputs, error) {
 	for _, k := range configs.Keys() {
 		if !slices.Contains(passing, k.Name) {
 			v, _ := s.Config.Get(k.Name)
+			if k.Name == "generate.engine" && s.Config.Generate.Server() != "" {
+				v = "vllm" // wherever the server is
+			}
 			in.Settings[k.Name] = fmt.Sprint(v)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"popri/query"
 	"popri/rundir"
 	"popri/sampling"
+	"popri/sampling/vllm"
 	"popri/series"
 	"popri/tensor"
 	"popri/trainer"
@@ -62,6 +63,7 @@ type Session struct {
 	ledger    *ledger.Ledger
 	budget    ledger.Budget
 	generator assembly.Generator
+	engine    *vllm.Server // draws samples; nil is this program
 	trainer   *trainer.Trainer
 	prompter  *sampling.Prompter
 	timings   *timings
@@ -224,8 +226,9 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 	if c.Privacy.UnsafeCeiling {
 		ceiling = clients.Texts(s.Population.Split(clients.Train))
 	}
-	m, err := d.New(method.Env{Ceiling: ceiling, Dir: s.Dir, Config: c,
-		Model: s.generator.Model, Tokenizer: s.generator.Tokenizer,
+	s.engine = s.server()
+	m, err := d.New(method.Env{Ceiling: ceiling, Engine: s.engine, Dir: s.Dir, Config: c,
+		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
 		Public: s.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
 		Reference: reference})
 	if err != nil {

@@ -110,6 +110,9 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if c.DPO.Engine != "local" {
+		return nil, mistake("dpo.engine is %q, must be \"local\" here: TRL trains on such pairs without popri", c.DPO.Engine)
+	}
 	if o.EvalPairs != "" && c.DPO.EvalShare > 0 {
 		return nil, mistake("held-out pairs are given, so dpo.eval_share must be 0, but is %v", c.DPO.EvalShare)
 	}

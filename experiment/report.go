@@ -57,6 +57,7 @@ func Report(dir string) (report.Report, error) {
 		state = chosen.Round
 		r.Notes = append(r.Notes, nearest(chosen))
 	}
+	r.Notes = append(r.Notes, engineNotes(*c)...)
 	for _, m := range rounds {
 		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished})
 	}

@@ -67,14 +67,12 @@ func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) 
 		return rows.Read[sampling.Row](file)
 	}
 	err = s.trainer.Stage("synthesize untuned", 0, func(stage trainer.Stage) error {
-		model, free, err := method.Env{Config: s.Config, Model: s.generator.Model}.Untuned()
-		if err != nil {
-			return err
-		}
-		defer free()
 		writer := sampling.Writer{Config: s.Config.Generate}
-		text, err = writer.Set(ctx, model, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file, stage.Progress)
-		return err
+		env := method.Env{Dir: s.Dir, Config: s.Config, Model: s.generator.Model, Engine: s.engine}
+		return env.WithSampler(nil, func(model sampling.Sampler) (err error) {
+			text, err = writer.Set(ctx, model, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file, stage.Progress)
+			return err
+		})
 	})
 	return text, err
 }

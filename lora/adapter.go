@@ -118,6 +118,38 @@ func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
 	return params, err
 }
 
+// Read sets the matrices to those of an adapter of the same shape in PEFT's format, which is m's. They stay the same
+// tensors, because an optimizer may hold them.
+func (a *Adapter) Read(dir string, m *lm.Model) error {
+	stored, err := Load(dir, m)
+	if err != nil {
+		return err
+	}
+	defer stored.Free()
+	from, err := stored.Trainable()
+	if err != nil {
+		return err
+	}
+	to, err := a.Trainable()
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(a.Names(), stored.Names()) {
+		return fmt.Errorf("lora: %s adapts %d projections, not the %d of the adapter that it replaces, or others", dir,
+			len(stored.Modules), len(a.Modules))
+	}
+	for name, p := range a.Modules {
+		if q := stored.Modules[name]; p.Rank != q.Rank || p.Scale != q.Scale {
+			return fmt.Errorf("lora: %s: %s has rank %d and scale %g, the adapter that it replaces %d and %g", dir, name, q.Rank,
+				q.Scale, p.Rank, p.Scale)
+		}
+	}
+	for i := range to {
+		to[i].Store(from[i].Host())
+	}
+	return nil
+}
+
 // Merge returns a copy of m whose weights are W + s·B·A, for sampling at the speed of the plain model.
 func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
 	if err := a.fits(m); err != nil {

@@ -137,6 +137,53 @@ func TestExport(t *testing.T) {
 }
 
 // Patterns are tried in their order, as PEFT does, and count for the end of a name after a dot.
+// An adapter takes the values of a stored one of the same shape, in the same tensors, and refuses any other.
+func TestRead(t *testing.T) {
+	models, _ := kinds()
+	m, err := lm.New(models["llama"], lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, rand.New(rand.NewPCG(1, 1)).NormFloat64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	c := Config{Rank: 4, Alpha: 8}
+	dir := t.TempDir()
+	want := filled(t, m, c)
+	if err := want.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := New(m, c, rand.New(rand.NewPCG(9, 9)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Free()
+	params, err := got.Trainable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Read(dir, m); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := want.Trainable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range params {
+		if !slices.Equal(p.Host(), stored[i].Host()) {
+			t.Errorf("tensor %d is not what was read", i)
+		}
+	}
+	for _, other := range []Config{{Rank: 2, Alpha: 8}, {Rank: 4, Alpha: 9}, {Rank: 4, Alpha: 8, Targets: []string{"q_proj"}}} {
+		a, err := New(m, other, rand.New(rand.NewPCG(9, 9)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Read(dir, m); err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%+v reads an adapter of %+v: %v", other, c, err)
+		}
+		a.Free()
+	}
+}
+
 func TestPatterns(t *testing.T) {
 	var c Config
 	c.Rank, c.Alpha = 4, 8

@@ -12,6 +12,7 @@ import (
 	"popri/lm"
 	"popri/metrics"
 	"popri/sampling"
+	"popri/sampling/vllm"
 	"popri/series"
 	"popri/tokenizer"
 	"popri/trainer"
@@ -22,10 +23,12 @@ type Env struct {
 	Dir       string // the run's folder
 	Config    configs.Config
 	Model     *lm.Model // the generator: float32 weights; its Compute decides the arithmetic
+	ModelDir  string    // its folder
 	Tokenizer *tokenizer.Tokenizer
 	Public    datasets.Public
 	Prompter  *sampling.Prompter // makes prompts of the public texts
 	Writer    sampling.Writer
+	Engine    *vllm.Server // draws the samples of the model and its adapters; nil is this program
 	Encoder   embedding.Encoder
 	Ceiling   []string          // the train clients' texts, for privacy.unsafe_ceiling alone; else nil
 	Reference *metrics.Gaussian // of validation text, to measure the samples' Fréchet distance to; nil leaves it out
@@ -88,19 +91,6 @@ func (d Description) ReleasesOf(c configs.Config) int {
 // NeedsTextsOf reports whether clients answer by each text's embedding under a configuration.
 func (d Description) NeedsTextsOf(c configs.Config) bool {
 	return d.NeedsTexts != nil && d.NeedsTexts(c)
-}
-
-// Untuned returns the generator for sampling: a copy in the type of its arithmetic, or the generator itself where
-// model.weights is "compute". free releases it.
-func (e Env) Untuned() (m *lm.Model, free func(), err error) {
-	if e.Config.Model.Weights == "compute" {
-		return e.Model, func() {}, nil
-	}
-	m, err = e.Model.Copy(lm.Options{Weights: e.Model.Compute, Compute: e.Model.Compute, Sampling: true}, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	return m, m.Free, nil
 }
 
 // Distance is the Fréchet distance of samples to the reference; nil without one.

@@ -253,6 +253,14 @@ func (p *Prompter) stopTokens() []int32 {
 	return nil
 }
 
+// Stops are the texts that end a sample, for samplers that look for texts.
+func (p *Prompter) Stops() []string {
+	if p.marker == "" {
+		return nil // stop tokens end it
+	}
+	return []string{p.marker}
+}
+
 // stop reports whether the tokens hold a whole text and the beginning of the next one.
 func (p *Prompter) stop() func(ids []int32) bool {
 	if p.marker == "" {

@@ -31,14 +31,14 @@ type Batch struct {
 	Label       string // name of the model, for the stored rows
 }
 
-// Writer draws samples from a model as the configuration's generate section says.
+// Writer draws samples as the configuration's generate section says.
 type Writer struct {
 	Config configs.Generate
 }
 
 // Sample draws the samples of a batch part by part into the folder parts, and joins the parts in final. Existing parts,
 // or an existing final, are read instead. The same seed gives the same samples, however often the process was killed.
-func (w Writer) Sample(ctx context.Context, m *lm.Model, b Batch, parts, final string,
+func (w Writer) Sample(ctx context.Context, m Sampler, b Batch, parts, final string,
 	progress func(done, total int)) ([]Row, error) {
 	if _, err := os.Stat(final); err == nil {
 		if err := os.RemoveAll(parts); err != nil { // a kill after final was written leaves them
@@ -75,7 +75,7 @@ func (w Writer) Sample(ctx context.Context, m *lm.Model, b Batch, parts, final s
 }
 
 // Draw draws the samples of a batch and stores nothing on disk.
-func (w Writer) Draw(ctx context.Context, m *lm.Model, b Batch) ([]Row, error) {
+func (w Writer) Draw(ctx context.Context, m Sampler, b Batch) ([]Row, error) {
 	var all []Row
 	err := b.each(func(from, to int) error {
 		part, err := w.draw(ctx, m, b, from, to, nil)
@@ -98,7 +98,7 @@ func (b Batch) each(do func(from, to int) error) error {
 }
 
 // draw draws the samples of the prompts from index from to before index to.
-func (w Writer) draw(ctx context.Context, m *lm.Model, b Batch, from, to int,
+func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
 	progress func(done, total int)) ([]Row, error) {
 	ids := make([][]int32, to-from)
 	for i := range ids {
@@ -123,15 +123,20 @@ func (w Writer) draw(ctx context.Context, m *lm.Model, b Batch, from, to int,
 	return drawn, nil
 }
 
-// cacheBytes converts generate.batch_tokens into the memory of the keys and values of that many tokens.
-func (w Writer) cacheBytes(m *lm.Model) int64 {
+// cacheBytes converts generate.batch_tokens into the memory of the keys and values of that many tokens. A sampler elsewhere
+// has a memory of its own.
+func (w Writer) cacheBytes(s Sampler) int64 {
+	m, ok := s.(*lm.Model)
+	if !ok {
+		return 0
+	}
 	perToken := m.Config.Layers * 2 * m.Config.KVHeads * m.Config.HeadDim() * m.Compute.Size()
 	return int64(w.Config.BatchTokens) * int64(perToken)
 }
 
 // Set writes a synthetic set as the configuration's synthetic section says: prompts of the prompter, and the model's
 // answers, to file. The seed is the run's.
-func (w Writer) Set(ctx context.Context, m *lm.Model, p *Prompter, c configs.Synthetic, seed uint64,
+func (w Writer) Set(ctx context.Context, m Sampler, p *Prompter, c configs.Synthetic, seed uint64,
 	label, file string, progress func(done, total int)) ([]Row, error) {
 	each := max(1, c.Samples)
 	prompts, err := p.Draw(rng.New(seed, "synthetic", "prompts"), (c.Texts+each-1)/each)

@@ -22,7 +22,8 @@ var (
 	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "assembly", "experiment", "cmd/popri"}
 	// learns must not reach private text: not even through a package that imports the private half. What the clients
 	// answer comes to them as values, by package release.
-	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "textgen", "tokenizer", "release", "query", "scoring", "shard"}
+	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "textgen", "tokenizer", "release", "query", "scoring", "shard",
+		"preference/trl", "sampling/vllm"}
 )
 
 // imports maps each package folder, "" for the root, to what its files (without tests) import.

@@ -29,12 +29,11 @@ func (m model) Write(ctx context.Context, requests []Request, seed uint64) ([]st
 		}
 		batch.Prompts = append(batch.Prompts, prompt)
 	}
-	generator, free, err := m.env.Untuned()
-	if err != nil {
-		return nil, err
-	}
-	defer free()
-	rows, err := writer.Sample(ctx, generator, batch, sampling.PartsOf(m.file), m.file, m.progress)
+	var rows []sampling.Row
+	err := m.env.WithSampler(nil, func(generator sampling.Sampler) (err error) {
+		rows, err = writer.Sample(ctx, generator, batch, sampling.PartsOf(m.file), m.file, m.progress)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -73,28 +73,6 @@ func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []l
 	return mean, nil
 }
 
-// load sets the adapters to those in a folder. The adapters stay the same tensors, because the method's optimizer holds
-// them.
-func (p *Policy) load(dir string) error {
-	stored, err := lora.Load(dir, p.Model)
-	if err != nil {
-		return err
-	}
-	defer stored.Free()
-	from, err := stored.Trainable()
-	if err != nil {
-		return err
-	}
-	to, err := p.Adapter.Trainable()
-	if err != nil {
-		return err
-	}
-	for i := range to {
-		to[i].Store(from[i].Host())
-	}
-	return nil
-}
-
 // warmUp trains the adapters on the selected public texts, each behind a prompt that quotes others, before the first
 // candidates are written. For privacy.unsafe_ceiling, the texts are the clients' own.
 func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Stage) error {
@@ -105,7 +83,7 @@ func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Sta
 			return err
 		}
 		r.Figures.Set("warmup_loss", losses[0].Loss)
-		return p.load(dir)
+		return p.Adapter.Read(dir, p.Model)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

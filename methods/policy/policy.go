@@ -17,7 +17,6 @@ import (
 	"popri/embedding"
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/lm"
 	"popri/lora"
 	"popri/method"
 	"popri/methods/target"
@@ -101,25 +100,6 @@ func (p *Policy) Close() {
 	}
 }
 
-// WithMerged calls use with the model whose adapters are merged, for sampling: a copy, or with model.weights "compute" the
-// model itself, which is as before afterwards.
-func (p *Policy) WithMerged(use func(*lm.Model) error) error {
-	if p.Config.Model.Weights == "compute" {
-		undo, err := p.Adapter.MergeInPlace(p.Model)
-		if err != nil {
-			return err
-		}
-		return errors.Join(use(p.Model), undo())
-	}
-	merged, err := p.Adapter.Merge(p.Model,
-		lm.Options{Weights: p.Model.Compute, Compute: p.Model.Compute, Sampling: true})
-	if err != nil {
-		return err
-	}
-	defer merged.Free()
-	return use(merged)
-}
-
 // WithScores does what the rounds of all methods begin with: it writes candidates and asks for their scores. A stage of the
 // given name turns the answer into scores and gives both to use.
 func (p *Policy) WithScores(ctx context.Context, r *trainer.Round, stage string,
@@ -191,7 +171,7 @@ func (p *Policy) prompts(round int) ([]sampling.Prompt, error) {
 func (p *Policy) sample(ctx context.Context, s trainer.Stage, round int, prompts []sampling.Prompt, parts,
 	file string) (written []sampling.Row, err error) {
 	g, n := p.Config.Generate, strconv.Itoa(round)
-	err = p.WithMerged(func(model *lm.Model) error {
+	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
 		written, err = p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: g.Samples,
 			Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
 			Seed: rng.Seed(p.Config.Seed, "round", n, "generate"), Label: "before round " + n}, parts, file, s.Progress)

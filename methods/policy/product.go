@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"popri/internal/rows"
-	"popri/lm"
 	"popri/methods/target"
 	"popri/rundir"
 	"popri/sampling"
@@ -74,11 +73,11 @@ func (p *Policy) write(ctx context.Context, s trainer.Stage, file string) (writt
 		return nil, err
 	}
 	if p.round == 0 && p.Config.Warmup.Steps > 0 { // the adapters with which round 1 began to write
-		if err := p.load(filepath.Join(rundir.Round(p.Dir, 1), warmupDir)); err != nil {
+		if err := p.Adapter.Read(filepath.Join(rundir.Round(p.Dir, 1), warmupDir), p.Model); err != nil {
 			return nil, err
 		}
 	}
-	err = p.WithMerged(func(model *lm.Model) error {
+	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
 		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed,
 			fmt.Sprintf("after round %d", p.round), file, s.Progress)
 		return err

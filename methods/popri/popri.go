@@ -20,6 +20,7 @@ import (
 const (
 	pairsFile     = "pairs.parquet"
 	referenceFile = "reference.safetensors" // log-probabilities of the round's pairs under the reference
+	trlDir        = "trl"                   // what TRL is given and leaves, until the round is done
 )
 
 // Description describes POPri.

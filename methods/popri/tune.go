@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -11,10 +12,10 @@ import (
 	"popri/dpo"
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/lm"
 	"popri/methods/policy"
 	"popri/metrics"
 	"popri/preference"
+	"popri/preference/trl"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/tensor"
@@ -89,7 +90,7 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 		stage.Progress(done, total)
 	}
 	f.OnEval = func(e dpo.Evaluation) { r.Log("dpo_eval", e) }
-	o, err := f.Run(ctx)
+	o, err := m.fit(ctx, r, f)
 	if err != nil {
 		return err
 	}
@@ -100,6 +101,27 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 		}
 	}
 	return rows.WriteLines(filepath.Join(r.Dir, preference.StepsFile), o.Steps)
+}
+
+// fit trains here or by the engine that dpo.engine names.
+func (m *Method) fit(ctx context.Context, r *trainer.Round, f *dpo.Fit) (*dpo.Outcome, error) {
+	if m.Config.DPO.Engine != configs.TRL {
+		return f.Run(ctx)
+	}
+	job := trl.Job{Config: m.Config, Fit: f, Model: m.ModelDir, Dir: filepath.Join(r.Dir, trlDir)}
+	o, result, err := job.Run(ctx)
+	if err == nil {
+		r.Log("dpo_engine", result)
+	}
+	return o, err
+}
+
+// Tidy implements trainer.Method: it removes what a training elsewhere was given and left.
+func (m *Method) Tidy(round int) error {
+	if err := os.RemoveAll(filepath.Join(rundir.Round(m.Dir, round), trlDir)); err != nil {
+		return err
+	}
+	return m.Policy.Tidy(round)
 }
 
 // referenceEvent describes the reference log-probabilities in the log.
@@ -161,7 +183,7 @@ func (m *Method) judge(ctx context.Context, r *trainer.Round) (float64, error) {
 		return 0, err
 	}
 	var drawn []sampling.Row
-	err = m.WithMerged(func(model *lm.Model) error {
+	err = m.WithSampler(m.Adapter, func(model sampling.Sampler) error {
 		drawn, err = m.Writer.Draw(ctx, model, sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: perPrompt,
 			Temperature: g.Temperature,
 			TopP:        g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(seed, append(stream, "generate")...)})

@@ -1,0 +1,47 @@
+package configs
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEngines(t *testing.T) {
+	for _, k := range []struct {
+		set  string // assignments, separated by spaces
+		want string // in the error; "" for none
+	}{
+		{"generate.engine=vllm:https://host:8000", ""},
+		{"generate.engine=vllm:http://127.0.0.1:8000/v", ""},
+		{"generate.engine=vllm", "generate.engine"},
+		{"generate.engine=", "generate.engine"},
+		{"generate.engine=https://host", "generate.engine"},
+		{"generate.engine=vllm:host:8000", "generate.engine"},
+		{"generate.engine=vllm:ftp://host", "generate.engine"},
+		{"generate.engine=vllm:https://user:word@host", "generate.engine"},
+		{"generate.engine=vllm:https://host/?a=b", "generate.engine"},
+		{"generate.engine=vllm:https://host privacy.unsafe_ceiling=true warmup.steps=3", "private text"},
+		{"dpo.engine=trl dpo.carry_optimizer=false", ""},
+		{"dpo.engine=trl dpo.carry_optimizer=false dpo.engine_command=accelerate,launch", ""},
+		{"dpo.engine=trl", "dpo.carry_optimizer"},
+		{"dpo.engine=accelerate", "dpo.engine"},
+		{"dpo.engine=trl dpo.carry_optimizer=false dpo.loss=ipo_sum", "dpo.loss"},
+		{"dpo.engine=trl dpo.carry_optimizer=false dpo.loss=cdpo", "dpo.loss"},
+		{"dpo.engine=trl dpo.carry_optimizer=false dpo.best=pairs", "dpo.best"},
+		{"dpo.engine=trl dpo.carry_optimizer=false dpo.eval_steps=3", "dpo.eval_steps"},
+		{"dpo.engine=trl dpo.carry_optimizer=false dpo.patience=3", "dpo.patience"},
+		{"dpo.engine=trl dpo.carry_optimizer=false dpo.micro_tokens=3", "dpo.micro_tokens"},
+		{"dpo.engine=trl dpo.carry_optimizer=false dpo.non_finite=skip", "dpo.non_finite"},
+		{"dpo.engine=trl dpo.carry_optimizer=false privacy.unsafe_ceiling=true warmup.steps=3", "private text"},
+	} {
+		c, err := Load(LoadOptions{Set: strings.Fields(k.set)})
+		if (err == nil) != (k.want == "") || err != nil && !strings.Contains(err.Error(), k.want) {
+			t.Errorf("%s: %v, want %q", k.set, err, k.want)
+		}
+		if c != nil && c.Generate.Engine != Local && "vllm:"+c.Generate.Server() != c.Generate.Engine {
+			t.Errorf("%s: the server is %s", k.set, c.Generate.Server())
+		}
+	}
+	if url := Default().Generate.Server(); url != "" {
+		t.Errorf("the default has the server %s", url)
+	}
+}
