@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz attack race leak engines engines-jobs clean
+.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz attack race leak engines engines-models engines-jobs clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
@@ -82,7 +82,9 @@ attack: setup ## the attacks that docs/security.md lists: on what is shared, the
 race: setup ## every test under the race detector
 	go test -race $(TESTFLAGS) $(PACKAGES)
 
-engines: setup ## TRL and vLLM's CPU build, once (14 GB), and the tests that need them
+engines: engines-models engines-jobs ## all of TRL, vLLM, Ray and Slurm, and the tests that need them
+
+engines-models: setup ## TRL and vLLM's CPU build, once (14 GB), and the tests that need them
 	python3 scripts/engines.py
 	go test -count=1 -v -timeout 60m -run '^(TestTrainsInTRL|TestSamplesOnVLLM)$$' ./experiment
 

@@ -21,7 +21,7 @@ trap finish EXIT
 install() {
 	if [ ! -x "$ENGINES/ray/bin/ray" ]; then
 		python3 -m venv "$ENGINES/ray"
-		"$ENGINES/ray/bin/pip" install --quiet 'ray[default]'
+		"$ENGINES/ray/bin/pip" install --quiet 'ray[default]==2.60.0'
 	fi
 	if ! command -v slurmctld slurmd munged > /dev/null; then
 		apt-get install --yes --no-install-recommends slurmctld slurmd slurm-client munge
