@@ -13,8 +13,8 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/internal/engines/enginestest"
+	"popri/internal/golden/goldentensor"
 	"popri/rundir"
-	"popri/safetensors"
 )
 
 // inTRL has TRL train on pairs of two epochs, the last update of each incomplete, with held-out pairs.
@@ -90,7 +90,8 @@ func TestTrainsInTRL(t *testing.T) {
 		if rundir.Has(rundir.Round(dir, round), "trl") {
 			t.Errorf("round %d still has what TRL was given", round)
 		}
-		nearAdapter(t, rundir.Round(dir, round), rundir.Round(here, round))
+		file := filepath.Join("adapter", "adapter_model.safetensors")
+		goldentensor.NearFiles(t, filepath.Join(rundir.Round(dir, round), file), filepath.Join(rundir.Round(here, round), file), 2e-5)
 	}
 	t.Logf("the largest difference of a loss is %.1e", largest)
 	events, err := os.ReadFile(filepath.Join(dir, rundir.Synthetic))
@@ -100,36 +101,5 @@ func TestTrainsInTRL(t *testing.T) {
 	page, err := Report(dir)
 	if err != nil || !strings.Contains(strings.Join(page.Notes, "\n"), "TRL") {
 		t.Errorf("the report does not say that TRL trained: %q (%v)", page.Notes, err)
-	}
-}
-
-// nearAdapter compares the adapters of two rounds.
-func nearAdapter(t *testing.T, got, want string) {
-	t.Helper()
-	file := filepath.Join("adapter", "adapter_model.safetensors")
-	g, err := safetensors.Open(filepath.Join(got, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
-	w, err := safetensors.Open(filepath.Join(want, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	for _, name := range w.Names() {
-		a, _ := g.Tensor(name)
-		b, _ := w.Tensor(name)
-		x, err1 := a.Float32s()
-		y, err2 := b.Float32s()
-		if err1 != nil || err2 != nil || len(x) != len(y) {
-			t.Fatalf("%s: %v, %v, %d and %d values", name, err1, err2, len(x), len(y))
-		}
-		for i := range x {
-			if d := math.Abs(float64(x[i] - y[i])); !(d <= 2e-5) {
-				t.Errorf("%s: entry %d is %g, want %g", name, i, x[i], y[i])
-				break
-			}
-		}
 	}
 }

@@ -124,9 +124,12 @@ func (c Composed) Words(what string) string {
 	if c.Unknown != "" {
 		return fmt.Sprintf("%s cannot be composed: %s", who, c.Unknown)
 	}
-	text := fmt.Sprintf("%s on the same private data, together: ε = %s at δ = %g, the largest of theirs (%d "+
-		"releases, each counted once; %s)",
-		who, accountant.RoundUp(c.Epsilon, 4), c.Delta, c.Charges, c.Accountant)
+	releases := fmt.Sprintf("%d releases, each counted once", c.Charges)
+	if c.Charges == 1 {
+		releases = "1 release"
+	}
+	text := fmt.Sprintf("%s on the same private data, together: ε = %s at δ = %g, the largest of theirs (%s; %s)",
+		who, accountant.RoundUp(c.Epsilon, 4), c.Delta, releases, c.Accountant)
 	if c.Group > 1 {
 		text += fmt.Sprintf(", for up to %d clients together", c.Group)
 	}
