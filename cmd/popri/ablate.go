@@ -49,7 +49,7 @@ without --on. Ctrl-C leaves the jobs alone, and --resume follows them again. --j
 --print-template prints it, for --template to read an edited one. docs/jobs.md has more.`,
 		Example: "  popri ablate --preset demo --over dpo.rejected_rank=2,5,8,10 --seeds 3 --out runs/rank\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json\n" +
-			"  popri ablate --preset demo --instead generate.quote=public --instead 'dpo.loss=ipo dpo.beta=0.01' --out runs/without\n" +
+			"  popri ablate --preset demo --instead generate.quote=public --instead dpo.sft_weight=1 --out runs/without\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on slurm --job partition=cpu --job time=4:00:00\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on kubernetes --dry-run\n" +
 			"  popri ablate --resume --out runs/beta",
