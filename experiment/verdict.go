@@ -22,20 +22,20 @@ func (e *Evaluation) Verdict() string {
 	if best == nil {
 		return ""
 	}
-	name := "the next best, " + best.Name
-	difference := fmt.Sprintf("%+.2f points of accuracy against %s", 100**best.Behind, name)
+	difference := fmt.Sprintf("%+.2f points of accuracy", 100**best.Behind)
 	if best.BehindCI == nil {
-		return "The product has " + difference + "; without a bootstrap (downstream.bootstrap), nothing says whether that is chance."
+		return fmt.Sprintf("The product has %s against the next best text, %s; without a bootstrap (downstream.bootstrap), nothing "+
+			"says whether that is chance.", difference, best.Name)
 	}
 	low, high := 100*best.BehindCI[0], 100*best.BehindCI[1]
-	words := "The product wins: "
-	chance := "so the choice of test clients does not explain it"
+	words, chance := "The product wins against the next best text, "+best.Name, "so the choice of test clients does not explain it"
 	switch {
 	case high < 0:
-		words = "The product loses: "
+		words = "The product loses against the best text, " + best.Name
 	case low <= 0:
-		words, chance = "The product and the next best are not told apart: ", "so it could be the choice of test clients"
+		words = "The product and the next best text, " + best.Name + ", are not told apart"
+		chance = "so it could be the choice of test clients"
 	}
-	return fmt.Sprintf("%s%s (95 %% interval over %d test clients %+.2f to %+.2f), %s. Another run's noise and samples are "+
-		"not in this interval; other seeds show them.", words, difference, e.Clients, low, high, chance)
+	return fmt.Sprintf("%s: %s (95 %% interval over %d test clients %+.2f to %+.2f), %s. Another run's noise and samples are not "+
+		"in this interval; other seeds show them.", words, difference, e.Clients, low, high, chance)
 }

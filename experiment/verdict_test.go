@@ -23,11 +23,11 @@ func TestVerdict(t *testing.T) {
 		{nil, ""},
 		{[]downstream.Result{row(downstream.Public, .05), row(downstream.Private, -.05)}, ""},
 		{[]downstream.Result{row("a", .03, .02, .04), row("b", .011, .0052, .0171), row(downstream.Private, -.05, -.06, -.04)},
-			"The product wins: +1.10 points of accuracy against the next best, text b (95 % interval over 40 test clients " +
+			"The product wins against the next best text, text b: +1.10 points of accuracy (95 % interval over 40 test clients " +
 				"+0.52 to +1.71), so the choice of test clients does not explain it."},
-		{[]downstream.Result{row("a", .001, -.002, .004)}, "not told apart: +0.10 points"},
-		{[]downstream.Result{row("a", -.01, -.02, -.004), row("b", .1, .09, .11)}, "The product loses: -1.00 points of accuracy " +
-			"against the next best, text a"},
+		{[]downstream.Result{row("a", .001, -.002, .004)}, "The product and the next best text, text a, are not told apart: +0.10 points"},
+		{[]downstream.Result{row("a", -.01, -.02, -.004), row("b", .1, .09, .11)}, "The product loses against the best text, " +
+			"text a: -1.00 points of accuracy"},
 		{[]downstream.Result{row("a", .01)}, "without a bootstrap"},
 	} {
 		e := Evaluation{Results: c.rows, Clients: 40}

@@ -126,7 +126,7 @@ func TestFullReport(t *testing.T) {
 	page := render(t, full())
 	checkPage(t, page)
 	for _, want := range []string{"All releases together", "protects one client",
-		"Go documentation, ε = 7", "complete", "21 November 2026", "22.15\u202f%", "Memory at most, GiB", "3.00</td>", "0.88</td>", "4.20</td>", "21.92 – 22.39", "48 – 59", "151.40", "ε = 0", "ε = ∞",
+		"Go documentation, ε = 7", "complete", "21 November 2026", "22.15\u202f%", "Memory, GiB", "3.00</td>", "0.88</td>", "4.20</td>", "21.92 – 22.39", "48 – 59", "151.40", "ε = 0", "ε = ∞",
 		"walkStmt lowers", "up to eight successive comments of one source file", "δ = 10⁻⁴", "998", "dpo.rejected_rank", "22.03\u202f%",
 		"8\u202fmin 50\u202fs", "changed", "default 0.1", "2.1.2", "var(--s1)", "Preference accuracy", "budget", "ε = 6.98",
 	} {
