@@ -22,7 +22,7 @@ type Optimizer struct {
 	Adam    *tensor.AdamW
 	MaxNorm float64
 
-	device *deviceAdam // where models compute on a GPU; Adam's moments are then those of the last [Optimizer.State]
+	device *deviceAdam // with a GPU ([tensor.OnDevice]); Adam's moments are then those of the last [Optimizer.State]
 }
 
 // NewOptimizer makes an optimizer for params. The caller frees it.
@@ -33,7 +33,7 @@ func NewOptimizer(params []tensor.Tensor, o OptimizerOptions) *Optimizer {
 	}
 	adam := tensor.NewAdamW(o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, sizes)
 	t := &Optimizer{Params: params, Adam: adam, MaxNorm: o.MaxNorm}
-	if tensor.DefaultDevice() != tensor.CPU {
+	if tensor.OnDevice() {
 		t.device = newDeviceAdam(params)
 	}
 	return t

@@ -127,6 +127,10 @@ func CuDNN() bool { return C.atc_cudnn_is_available() != 0 }
 // at is the device of t.
 func (t Tensor) at() Device { return Device(C.at_device(t.c)) }
 
+// OnDevice reports whether what a GPU would compute is computed by libtorch's operations where the tensors are: with a GPU,
+// and with POPRI_KERNELS=off.
+func OnDevice() bool { return portable || DefaultDevice() != CPU }
+
 // portable says that the kernels of this package must not be used.
 var portable = os.Getenv("POPRI_KERNELS") == "off"
 
