@@ -2,10 +2,10 @@ package assembly
 
 import (
 	"slices"
-	"strings"
 
 	"popri/configs"
 	"popri/lm"
+	"popri/lora"
 	"popri/preference"
 	"popri/tensor"
 )
@@ -38,15 +38,16 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 	if c.Model.Weights != "compute" || tensor.MatrixUnit() { // the matrix unit reads a layout of its own
 		plan = append(plan, Need{PlanGenerate, "merged copy", used * shape.Parameters})
 	}
-	lora := int64(0)
+	adapters := int64(0)
 	for name, p := range shape.Projections {
-		if targeted(c.LoRA.Targets, name) {
-			lora += int64(c.LoRA.Rank) * (p[0] + p[1])
+		named := func(target string) bool { return lora.Targets(target, name) }
+		if len(c.LoRA.Targets) == 0 || slices.ContainsFunc(c.LoRA.Targets, named) {
+			adapters += int64(c.LoRA.Rank) * (p[0] + p[1])
 		}
 	}
 	plan = append(plan,
 		Need{PlanTrain, "weights", kept * shape.Parameters},
-		Need{PlanTrain, "adapters, gradients and AdamW's moments (float32)", 16 * lora},
+		Need{PlanTrain, "adapters, gradients and AdamW's moments (float32)", 16 * adapters},
 		Need{PlanTrain, "activations of the pairs computed at once (estimate)", activations(c, m, used)})
 	if kept != used {
 		plan = append(plan, Need{PlanTrain, "weights converted to the type of the arithmetic (estimate)", used * shape.Parameters})
@@ -71,13 +72,6 @@ func activations(c configs.Config, m lm.Config, used int64) int64 {
 		kept = tokens * (block + layers*int64(m.Hidden)*used)
 	}
 	return pairs * (kept + 12*int64(m.Vocab)*min(completions, tokens))
-}
-
-// targeted reports whether the projection of this name gets an adapter.
-func targeted(targets []string, name string) bool {
-	return len(targets) == 0 || slices.ContainsFunc(targets, func(t string) bool {
-		return t == "all-linear" || name == t || strings.HasSuffix(name, "."+t)
-	})
 }
 
 // Most is the largest memory of a stage of the plan, with its stage.

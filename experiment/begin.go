@@ -59,7 +59,7 @@ func (s *Session) describe(inputs Inputs, o Options) error {
 	if !methods.Of(*c).Selects {
 		used.DPO.Best = configs.Default().DPO.Best
 	}
-	if !methods.Of(*c).Mixes || c.Synthetic.PublicTexts == 0 {
+	if !methods.Of(*c).ChoosesMix(*c) {
 		used.Synthetic.Mix = configs.Default().Synthetic.Mix
 	}
 	validation := guarantee.ValidationUse(used, len(s.Population.Split(clients.Validation)))

@@ -235,7 +235,7 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 		return nil, err
 	}
 	o := trainer.Options{Dir: s.Dir, Rounds: d.RoundsOf(c), Nearest: c.Trainer.Select == "distance", Method: m}
-	if c.Synthetic.Mix == "validated" && d.Mixes && c.Synthetic.PublicTexts > 0 {
+	if d.ChoosesMix(c) {
 		if reference == nil {
 			return nil, mistake("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Population.Name)
 		}

@@ -123,6 +123,11 @@ func (c *Config) check() error {
 	return nil
 }
 
+// Targets reports whether a target module names the projection: its name or the end of it, or all of them by "all-linear".
+func Targets(target, projection string) bool {
+	return target == "all-linear" || projection == target || strings.HasSuffix(projection, "."+target)
+}
+
 // match returns the names of the projections that the configuration targets. A target that matches none is an error.
 func (c Config) match(m *lm.Model) ([]string, error) {
 	var names, all []string
@@ -140,7 +145,7 @@ func (c Config) match(m *lm.Model) ([]string, error) {
 		}
 		hit := len(c.Targets) == 0
 		for _, t := range c.Targets {
-			if t == "all-linear" || name == t || strings.HasSuffix(name, "."+t) {
+			if Targets(t, name) {
 				used[t], hit = true, true
 			}
 		}

@@ -88,6 +88,11 @@ func (d Description) ReleasesOf(c configs.Config) int {
 	return d.RoundsOf(c)
 }
 
+// ChoosesMix reports whether validation clients choose the product's mix under a configuration.
+func (d Description) ChoosesMix(c configs.Config) bool {
+	return d.Mixes && c.Synthetic.Mix == "validated" && c.Synthetic.PublicTexts > 0
+}
+
 // NeedsTextsOf reports whether clients answer by each text's embedding under a configuration.
 func (d Description) NeedsTextsOf(c configs.Config) bool {
 	return d.NeedsTexts != nil && d.NeedsTexts(c)
