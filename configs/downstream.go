@@ -1,5 +1,7 @@
 package configs
 
+import "fmt"
+
 // Downstream says how the synthetic set is evaluated: a small model is trained on it and tested on the private test
 // clients.
 type Downstream struct {
@@ -7,21 +9,53 @@ type Downstream struct {
 	// that prompts quote and kept in the user's cache folder; or a Hugging Face folder. It was trained on public text and is
 	// the ε = 0 point. Default "embedded"; "" is refused.
 	Model string `yaml:"model"`
-	// Steps is the number of fine-tuning steps. Default 500, the same for every training set that is compared.
+	// Steps is the number of updates. Default 500, the same for every training set that is compared; unused with epochs.
 	Steps int `yaml:"steps"`
-	// Batch is the number of texts of a step. Default 32.
+	// Epochs is the number of passes over the training texts, in place of steps: larger sets then take more updates.
+	// Default 0: steps counts.
+	Epochs int `yaml:"epochs"`
+	// Batch is the number of texts of an update. Default 32.
 	Batch int `yaml:"batch"`
+	// MicroTexts is the number of texts in one forward and backward pass. Default 0: all of a batch, and the models of a
+	// table are trained side by side, one a thread, which suits models of a few million parameters. With a number, the
+	// passes of an update are computed side by side and the models one after another, which needs the memory of one; 16
+	// suits DistilGPT2. Another number rounds differently.
+	MicroTexts int `yaml:"micro_texts"`
+	// GradientCheckpointing keeps only the inputs of the blocks in a training pass: less memory, a third more work.
+	// Default false.
+	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
 	// Length is the number of tokens to which texts are cut in training and test. Default 64.
 	Length int `yaml:"length"`
+	// Rows is the form of a training or test row: "line", the end-of-text token, the text and a line's end, which is how the
+	// small models that come with the program were trained; or "document", the tokenizer's begin-of-text token, the text
+	// and the end-of-text token, as the POPri paper's DistilGPT2 is trained. Every token after the first one counts.
+	// Default "line".
+	Rows string `yaml:"rows"`
 	// LearningRate is AdamW's peak learning rate. Default 5e-4.
 	LearningRate float64 `yaml:"learning_rate"`
+	// LearningRates are further peaks: each is tried for each training set, and the validation clients choose. Default []:
+	// learning_rate alone.
+	LearningRates []float64 `yaml:"learning_rates"`
+	// Schedule is the course of the learning rate after the warm-up: constant, linear or cosine (both to 0). Default
+	// "cosine".
+	Schedule string `yaml:"schedule"`
 	// WeightDecay is AdamW's decoupled weight decay. Default 0.01.
 	WeightDecay float64 `yaml:"weight_decay"`
 	// WarmupSteps is the number of first steps over which the learning rate rises from 0. Default 30.
 	WarmupSteps int `yaml:"warmup_steps"`
-	// EvalEvery is the number of steps between two measurements of the validation loss, which chooses the best step.
-	// Default 100.
+	// MaxGradNorm is the gradient's L2 norm above which it is scaled down. Default 1; 0 does not clip.
+	MaxGradNorm float64 `yaml:"max_grad_norm"`
+	// Dropout is the share of activations that a training pass sets to 0, in the places of GPT-2. Default 0, because few
+	// passes over the texts do not overfit; the POPri paper's DistilGPT2 has 0.1.
+	Dropout float64 `yaml:"dropout"`
+	// EvalEvery is the number of updates between two measurements on the validation clients, which choose the best step.
+	// Default 100. 0, with epochs, measures after each epoch.
 	EvalEvery int `yaml:"eval_every"`
+	// Best is the figure of the validation clients that chooses the step: loss or accuracy. Default "loss", which varies
+	// less.
+	Best string `yaml:"best"`
+	// Patience is the number of measurements without a better one after which a training ends. Default 0: all steps.
+	Patience int `yaml:"patience"`
 	// Bootstrap is the number of resamples of the test clients for the confidence intervals. Default 1000. Below 100 their
 	// ends vary much from seed to seed; 0 leaves the intervals out.
 	Bootstrap int `yaml:"bootstrap"`
@@ -35,4 +69,31 @@ type Eval struct {
 	// the data.private of the same layer: a later layer (file, variable, --set) that names other private data withdraws
 	// it, unless that layer declares it again.
 	ReferencePrivate bool `yaml:"reference_private"`
+}
+
+func (v *validator) downstream(d Downstream) {
+	v.text("downstream.model", d.Model, `"embedded", "trained" or a model folder`)
+	v.count("downstream.steps", d.Steps, 1, maxCount)
+	v.count("downstream.epochs", d.Epochs, 0, maxCount)
+	v.count("downstream.batch", d.Batch, 1, maxCount)
+	v.count("downstream.micro_texts", d.MicroTexts, 0, maxCount)
+	v.count("downstream.length", d.Length, 2, maxTokens)
+	v.oneOf("downstream.rows", d.Rows, []string{"line", "document"})
+	v.above("downstream.learning_rate", d.LearningRate, 0, 10)
+	for i, rate := range d.LearningRates {
+		v.above(fmt.Sprintf("downstream.learning_rates[%d]", i), rate, 0, 10)
+	}
+	v.oneOf("downstream.schedule", d.Schedule, []string{"constant", "linear", "cosine"})
+	v.between("downstream.weight_decay", d.WeightDecay, 0, 10)
+	v.count("downstream.warmup_steps", d.WarmupSteps, 0, maxCount)
+	v.between("downstream.max_grad_norm", d.MaxGradNorm, 0, 1e6)
+	v.between("downstream.dropout", d.Dropout, 0, 0.9)
+	least := 1
+	if d.Epochs > 0 {
+		least = 0
+	}
+	v.count("downstream.eval_every", d.EvalEvery, least, maxCount)
+	v.oneOf("downstream.best", d.Best, []string{"loss", "accuracy"})
+	v.count("downstream.patience", d.Patience, 0, maxCount)
+	v.count("downstream.bootstrap", d.Bootstrap, 0, 1<<20)
 }

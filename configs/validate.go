@@ -172,15 +172,7 @@ func (c Config) check(v *validator) error {
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
 	v.count("synthetic.max_new_tokens", c.Synthetic.MaxNewTokens, 1, maxTokens)
 
-	v.text("downstream.model", c.Downstream.Model, `"embedded", "trained" or a model folder`)
-	v.count("downstream.steps", c.Downstream.Steps, 1, maxCount)
-	v.count("downstream.batch", c.Downstream.Batch, 1, maxCount)
-	v.count("downstream.length", c.Downstream.Length, 2, maxTokens)
-	v.above("downstream.learning_rate", c.Downstream.LearningRate, 0, 10)
-	v.between("downstream.weight_decay", c.Downstream.WeightDecay, 0, 10)
-	v.count("downstream.warmup_steps", c.Downstream.WarmupSteps, 0, maxCount)
-	v.count("downstream.eval_every", c.Downstream.EvalEvery, 1, maxCount)
-	v.count("downstream.bootstrap", c.Downstream.Bootstrap, 0, 1<<20)
+	v.downstream(c.Downstream)
 
 	v.evolution(c.PrivateEvolution)
 

@@ -17,17 +17,18 @@ import (
 
 // kept is a fine-tuning in the cache: the parts that do not depend on the other sources of a suite.
 type kept struct {
-	BestStep int     `json:"best_step"`
-	Curve    []Point `json:"curve,omitempty"`
-	Scores   []Score `json:"scores"`
+	BestStep     int     `json:"best_step"`
+	LearningRate float64 `json:"learning_rate,omitempty"`
+	Curve        []Point `json:"curve,omitempty"`
+	Scores       []Score `json:"scores"`
 }
 
 // cached returns the result of an earlier suite with the same model, texts, population and options, or does the
-// fine-tuning and keeps its result. The file's name is an HMAC, under the secret CacheKey, of everything that the
+// fine-tuning and keeps its result. work gets the beginning of the paths of its state, "" without a cache. The file's name is an HMAC, under the secret CacheKey, of everything that the
 // result depends on except the program itself: a plain hash would let others test guesses about private text.
-func (u Suite) cached(src Source, work func() (Result, error)) (Result, error) {
+func (u Suite) cached(src Source, work func(state string) (Result, error)) (Result, error) {
 	if u.Cache == "" {
-		return work()
+		return work("")
 	}
 	if len(u.CacheKey) == 0 {
 		return Result{}, errors.New("a cache of fine-tunings needs a secret key")
@@ -44,19 +45,19 @@ func (u Suite) cached(src Source, work func() (Result, error)) (Result, error) {
 			return Result{}, fmt.Errorf("%s: %w (remove the file to have it made again)", path, err)
 		}
 		return Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts), BestStep: k.BestStep, Curve: k.Curve,
-			scores: k.Scores}, nil
+			LearningRate: k.LearningRate, scores: k.Scores}, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return Result{}, err
 	}
-	r, err := work()
+	r, err := work(filepath.Join(u.Cache, key))
 	if err != nil {
 		return r, err
 	}
 	if err := os.MkdirAll(u.Cache, 0o755); err != nil {
 		return r, err
 	}
-	if b, err = json.Marshal(kept{r.BestStep, r.Curve, r.scores}); err != nil {
+	if b, err = json.Marshal(kept{r.BestStep, r.LearningRate, r.Curve, r.scores}); err != nil {
 		return r, err
 	}
 	return r, atomicfile.WriteBytes(path, append(b, '\n'))
@@ -84,7 +85,7 @@ func (u Suite) cacheKey(src Source) (string, error) {
 		}
 	}
 	o := u.Options
-	o.Progress = nil
+	o.Progress, o.Stepped = nil, nil
 	fmt.Fprintf(h, "\n%+v\n%s\n%v\n", o, u.Population.Tag(u.CacheKey), src.Key == Public)
 	for _, t := range src.Texts {
 		fmt.Fprintf(h, "%d %s\n", len(t), t)

@@ -149,13 +149,25 @@ func world(t *testing.T) (*testworld.World, *tokenizer.Tokenizer, int32) {
 
 func TestEncode(t *testing.T) {
 	_, tok, eos := world(t)
-	rows := Encode(tok, eos, []string{"the cat sees the hat.", "a"}, 6)
+	e := Encoder{Tokenizer: tok, Rows: Line, Begin: 7, End: eos, Length: 6}
+	rows := e.Encode([]string{"the cat sees the hat.", "a"})
 	if len(rows) != 2 || len(rows[0].Tokens) != 6 || rows[0].Tokens[0] != eos || rows[0].Labels != nil {
 		t.Errorf("%+v", rows)
 	}
 	if got := tok.Decode(rows[1].Tokens[1:], false); rows[1].Tokens[0] != eos || got != "a\n" {
 		t.Errorf("the short text is %q", got)
 	}
+	e.Rows = Document
+	rows = e.Encode([]string{"the cat sees the hat.", "a"})
+	if short := rows[1].Tokens; len(rows[0].Tokens) != 6 || rows[0].Tokens[0] != 7 ||
+		!reflect.DeepEqual(short, append(append([]int32{7}, tok.Encode("a")...), eos)) {
+		t.Errorf("as documents: %+v", rows)
+	}
+}
+
+func options(steps int) Options {
+	return Options{Steps: steps, Batch: 8, Length: 40, Rows: Line, LearningRates: []float64{5e-3}, Schedule: "cosine", Warmup: 2,
+		MaxNorm: 1, EvalEvery: 4, Best: "loss", Seed: 1, Compute: tensor.Float32}
 }
 
 // tune fine-tunes a fresh device model and returns its weights as well.
@@ -168,7 +180,7 @@ func tune(t *testing.T, w *testworld.World, rows, validation []lm.Row, o Options
 	defer m.Free()
 	err = tensor.Run(func(s *tensor.Scope) error {
 		var err error
-		if best, curve, err = FineTune(t.Context(), s, m, rows, validation, o); err != nil {
+		if best, curve, err = FineTune(t.Context(), s, m, rows, validation, 5e-3, o, ""); err != nil {
 			return err
 		}
 		loss, _, err = m.Evaluate(s, validation, evalTokens)
@@ -187,9 +199,9 @@ func TestFineTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := Encode(tok, eos, clients.Texts(p.Split(clients.Train)), 40)
-	validation := Encode(tok, eos, clients.Texts(p.Split(clients.Validation)), 40)
-	o := Options{Steps: 14, Batch: 8, Length: 40, LearningRate: 5e-3, Warmup: 2, EvalEvery: 4, Seed: 1, Compute: tensor.Float32}
+	e := Encoder{Tokenizer: tok, Rows: Line, End: eos, Length: 40}
+	rows, validation := e.Encode(clients.Texts(p.Split(clients.Train))), e.Encode(clients.Texts(p.Split(clients.Validation)))
+	o := options(14)
 
 	// Text of the clients' kind lowers the loss, and the model that is left is the best of the curve.
 	var told []Point
@@ -240,7 +252,7 @@ func TestFineTune(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := tensor.Run(func(s *tensor.Scope) error { _, _, err := FineTune(ctx, s, start, rows, validation, o); return err }); !errors.Is(err, context.Canceled) {
+	if err := tensor.Run(func(s *tensor.Scope) error { _, _, err := FineTune(ctx, s, start, rows, validation, 5e-3, o, ""); return err }); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	bad := o
@@ -250,7 +262,7 @@ func TestFineTune(t *testing.T) {
 		o                Options
 	}{{nil, validation, o}, {rows, nil, o}, {rows, validation, bad}} {
 		if err := tensor.Run(func(s *tensor.Scope) error {
-			_, _, err := FineTune(t.Context(), s, start, c.rows, c.validation, c.o)
+			_, _, err := FineTune(t.Context(), s, start, c.rows, c.validation, 5e-3, c.o, "")
 			return err
 		}); err == nil {
 			t.Errorf("%d rows, %d to validate, %+v: no error", len(c.rows), len(c.validation), c.o)
@@ -269,7 +281,7 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	sources := []Source{{"public_all", "public text", datasets.Strings(public)}, {"own", "train text again", clients.Texts(p.Split(clients.Train))}}
-	u := Suite{ModelDir: w.Device, Population: p, Draws: 100, ReferencePrivate: true, Options: Options{Steps: 12, Batch: 8, Length: 40, LearningRate: 5e-3, Warmup: 2, EvalEvery: 4, Seed: 1, Compute: tensor.Float32}}
+	u := Suite{ModelDir: w.Device, Population: p, Draws: 100, ReferencePrivate: true, Options: options(12)}
 	run := func(u Suite) []Result {
 		t.Helper()
 		r, err := u.Run(t.Context(), sources)
@@ -340,11 +352,11 @@ func TestSuite(t *testing.T) {
 	if first := run(u); !reflect.DeepEqual(first, plain) || kept() != 3 {
 		t.Errorf("%d files; the cache changes results:\n%+v\n%+v", kept(), first, plain)
 	}
-	u.Measured = func(key string, p Point) { t.Errorf("%s was trained again (step %d)", key, p.Step) }
+	u.Options.Progress = func(p Point) { t.Errorf("a model was trained again (step %d)", p.Step) }
 	if again := run(u); !reflect.DeepEqual(again, plain) {
 		t.Errorf("read back:\n%+v\n%+v", again, plain)
 	}
-	u.Measured = nil
+	u.Options.Progress = nil
 	before, _ := filepath.Glob(filepath.Join(u.Cache, "*.json"))
 	u.CacheKey = []byte("another")
 	run(u)

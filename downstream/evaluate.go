@@ -9,13 +9,14 @@ import (
 	"popri/internal/rng"
 	"popri/lm"
 	"popri/tensor"
-	"popri/tokenizer"
 )
 
 // Score is the evaluation of one client.
 type Score struct {
 	Tokens  int     `json:"tokens"`
 	Correct int     `json:"correct"` // tokens that are the model's likeliest
+	Top3    int     `json:"top3"`    // and that are among its three
+	Top5    int     `json:"top5"`    // and five likeliest ones
 	Loss    float64 `json:"loss"`    // summed, nats
 }
 
@@ -26,11 +27,11 @@ type Set struct {
 	n      int
 }
 
-// NewSet tokenises the clients' texts as [Encode] does.
-func NewSet(tok *tokenizer.Tokenizer, separator int32, list []clients.Client, length int) Set {
+// NewSet prepares the clients' texts.
+func NewSet(e Encoder, list []clients.Client) Set {
 	set := Set{n: len(list)}
 	for i, c := range list {
-		rows := Encode(tok, separator, c.Texts, length)
+		rows := e.Encode(c.Texts)
 		set.Rows = append(set.Rows, rows...)
 		for range rows {
 			set.client = append(set.client, i)
@@ -50,6 +51,8 @@ func Evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
 		c := &scores[set.client[i]]
 		c.Tokens += r.Tokens
 		c.Correct += r.Correct
+		c.Top3 += r.Top3
+		c.Top5 += r.Top5
 		c.Loss += r.Loss
 	}
 	return scores, nil
@@ -60,12 +63,21 @@ type Interval [2]float64
 
 // Accuracy is the share of all tokens that are predicted exactly.
 func Accuracy(scores []Score) float64 {
-	correct, tokens := 0, 0
+	return share(scores, func(c Score) int { return c.Correct })
+}
+
+// Top3 is the share of all tokens that are among the model's three likeliest ones, Top5 among its five.
+func Top3(scores []Score) float64 { return share(scores, func(c Score) int { return c.Top3 }) }
+
+func Top5(scores []Score) float64 { return share(scores, func(c Score) int { return c.Top5 }) }
+
+func share(scores []Score, of func(Score) int) float64 {
+	counted, tokens := 0, 0
 	for _, c := range scores {
-		correct += c.Correct
+		counted += of(c)
 		tokens += c.Tokens
 	}
-	return float64(correct) / float64(tokens)
+	return float64(counted) / float64(tokens)
 }
 
 // Perplexity is exp of the mean loss over all tokens.

@@ -2,32 +2,15 @@ package downstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"popri/internal/rng"
 	"popri/lm"
-	"popri/optim"
 	"popri/tensor"
 	"popri/tokenizer"
 )
-
-// Options are the settings of a fine-tuning.
-type Options struct {
-	Steps        int
-	Batch        int     // texts in a step
-	Length       int     // tokens to which texts are cut
-	LearningRate float64 // peak of a cosine to zero
-	WeightDecay  float64
-	Warmup       int // steps
-	EvalEvery    int // steps between measurements on the validation clients
-	Seed         uint64
-	Compute      tensor.DType
-	// Progress, if not nil, is called with every measurement.
-	Progress func(Point)
-}
 
 // Point is one measurement during a fine-tuning.
 type Point struct {
@@ -36,18 +19,26 @@ type Point struct {
 	Accuracy float64 `json:"accuracy"` // on the validation clients
 }
 
-// Encode turns texts into rows: the separator, the text and a line's end, cut to length tokens. The models were trained
-// on rows of this form.
-func Encode(tok *tokenizer.Tokenizer, separator int32, texts []string, length int) []lm.Row {
-	end := tok.Encode("\n")
+// Encoder turns texts into rows of one of the [RowForms].
+type Encoder struct {
+	Tokenizer *tokenizer.Tokenizer
+	Rows      string // Line: separator, text and a line's end, as the shipped models were trained; Document: begin, text, end
+	Begin     int32  // of Document
+	End       int32  // of Document, and the separator of Line
+	Length    int    // tokens to which rows are cut
+}
+
+// Encode returns a row for each text.
+func (e Encoder) Encode(texts []string) []lm.Row {
+	first, last := e.Begin, []int32{e.End}
+	if e.Rows == Line {
+		first, last = e.End, e.Tokenizer.Encode("\n")
+	}
 	rows := make([]lm.Row, 0, len(texts))
 	for _, t := range texts {
-		ids := append([]int32{separator}, tok.Encode(t)...)
-		ids = append(ids, end...)
-		if len(ids) > length {
-			ids = ids[:length]
-		}
-		rows = append(rows, lm.Row{Tokens: ids})
+		ids := append([]int32{first}, e.Tokenizer.Encode(t)...)
+		ids = append(ids, last...)
+		rows = append(rows, lm.Row{Tokens: ids[:min(len(ids), e.Length)]})
 	}
 	return rows
 }
@@ -55,80 +46,142 @@ func Encode(tok *tokenizer.Tokenizer, separator int32, texts []string, length in
 // Batches of evaluation hold this many padded tokens.
 const evalTokens = 8192
 
+// training is a fine-tuning under way.
+type training struct {
+	plan
+	model     *lm.Model
+	optimizer *lm.Optimizer
+	params    []tensor.Tensor
+	rows      []lm.Row
+	step      int
+	best      Point
+	curve     []Point
+	kept      [][]float32 // weights of the best measurement
+	order     []int       // of the epoch
+	epoch     int         // that order belongs to; -1 at first
+}
+
 // FineTune trains m, whose weights are float32, on rows in random order, epoch after epoch, and leaves the weights of
-// the step with the least validation loss in it.
-func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validation []lm.Row,
-	o Options) (best Point, curve []Point, err error) {
+// the best measurement on the validation rows in it. A training with the same arguments that was ended goes on where the
+// checkpoint's file says; "" keeps none. Of o.LearningRates, rate is used.
+func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validation []lm.Row, rate float64, o Options,
+	checkpoint string) (best Point, curve []Point, err error) {
 	if len(rows) == 0 || len(validation) == 0 {
 		return best, nil, fmt.Errorf("downstream: %d texts to train on, %d to validate", len(rows), len(validation))
 	}
-	if o.Steps < 1 || o.Batch < 1 || o.EvalEvery < 1 {
-		return best, nil, errors.New("downstream: steps, batch and eval_every must be positive")
-	}
-	schedule := optim.Schedule{Kind: "cosine", Peak: o.LearningRate, Warmup: min(o.Warmup, o.Steps-1), Total: o.Steps}
-	if err := schedule.Check(); err != nil {
+	p, err := o.plan(len(rows), rate)
+	if err != nil {
 		return best, nil, err
 	}
-	m.Compute = o.Compute
+	m.Compute, m.Recompute = o.Compute, o.Recompute
 	params, err := m.Trainable()
 	if err != nil {
 		return best, nil, err
 	}
-	t := lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8,
-		WeightDecay: o.WeightDecay, MaxNorm: 1})
-	defer t.Free()
-	var kept [][]float32
-	run := func() error {
-		measure := func(step int) error {
-			loss, accuracy, err := m.Evaluate(s, validation, evalTokens)
-			if err != nil {
-				return err
-			}
-			p := Point{step, loss, accuracy}
-			curve = append(curve, p)
-			if len(curve) == 1 || loss < best.Loss {
-				best = p
-				kept = kept[:0]
-				for _, x := range params {
-					kept = append(kept, slices.Clone(x.Host()))
-				}
-			}
-			if o.Progress != nil {
-				o.Progress(p)
-			}
-			return nil
-		}
-		if err := measure(0); err != nil {
+	t := &training{plan: p, model: m, params: params, rows: rows, epoch: -1,
+		optimizer: lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8,
+			WeightDecay: o.WeightDecay, MaxNorm: o.MaxNorm, Dropout: o.Dropout, Seed: o.Seed})}
+	defer t.optimizer.Free()
+	saved, err := t.resume(checkpoint)
+	if err != nil {
+		return best, nil, err
+	}
+	if err := t.run(ctx, s, validation, saved); err != nil {
+		return best, nil, err
+	}
+	for i, x := range params {
+		x.Store(t.kept[i])
+	}
+	saved.remove()
+	return t.best, t.curve, nil
+}
+
+func (t *training) run(ctx context.Context, s *tensor.Scope, validation []lm.Row, saved *checkpoint) error {
+	if len(t.curve) == 0 {
+		if err := t.measure(s, validation); err != nil {
 			return err
 		}
-		var order []int
-		epoch := 0
-		for step := range o.Steps {
-			if err := ctx.Err(); err != nil {
+	}
+	for t.step < t.steps && !t.stopped() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := t.update(s, t.batch()); err != nil {
+			return fmt.Errorf("downstream: step %d: %w", t.step+1, err)
+		}
+		t.step++
+		if t.Stepped != nil {
+			t.Stepped()
+		}
+		if t.step%t.every == 0 || t.step == t.steps {
+			if err := t.measure(s, validation); err != nil {
 				return err
 			}
-			batch := make([]lm.Row, 0, o.Batch)
-			for len(batch) < o.Batch {
-				if len(order) == 0 {
-					order = rng.New(o.Seed, "downstream", "epoch", strconv.Itoa(epoch)).Perm(len(rows))
-					epoch++
-				}
-				batch = append(batch, rows[order[0]])
-				order = order[1:]
-			}
-			if _, _, err := t.Step(s, m, nil, batch, schedule.At(step)); err != nil {
-				return fmt.Errorf("downstream: step %d: %w", step+1, err)
-			}
-			if (step+1)%o.EvalEvery == 0 || step+1 == o.Steps {
-				if err := measure(step + 1); err != nil {
-					return err
-				}
+			if err := saved.write(t); err != nil {
+				return err
 			}
 		}
-		for i, x := range params {
-			x.Store(kept[i])
-		}
-		return nil
 	}
-	return best, curve, run()
+	return nil
+}
+
+// stopped reports whether patience has run out.
+func (t *training) stopped() bool {
+	since := 0
+	for _, p := range t.curve {
+		if since++; p.Step == t.best.Step {
+			since = 0
+		}
+	}
+	return t.Patience > 0 && since >= t.Patience
+}
+
+// batch returns the rows of the next update. Each epoch has an order of its own.
+func (t *training) batch() []lm.Row {
+	from, n := t.step*t.Batch, t.Batch
+	if t.Epochs > 0 {
+		from = t.step/t.perEpoch*t.plan.rows + t.step%t.perEpoch*t.Batch
+		n = min(n, t.plan.rows-from%t.plan.rows)
+	}
+	batch := make([]lm.Row, n)
+	for i := range batch {
+		epoch, at := (from+i)/t.plan.rows, (from+i)%t.plan.rows
+		if epoch != t.epoch {
+			t.order, t.epoch = rng.New(t.Seed, "downstream", "epoch", strconv.Itoa(epoch)).Perm(t.plan.rows), epoch
+		}
+		batch[i] = t.rows[t.order[at]]
+	}
+	return batch
+}
+
+func (t *training) update(s *tensor.Scope, batch []lm.Row) (err error) {
+	rate := t.schedule.At(t.step)
+	if t.Micro == 0 {
+		_, _, err = t.optimizer.Step(s, t.model, nil, batch, rate)
+		return err
+	}
+	// Rows of one length in a pass need little padding.
+	slices.SortStableFunc(batch, func(a, b lm.Row) int { return len(a.Tokens) - len(b.Tokens) })
+	_, _, err = t.optimizer.StepParts(t.model, nil, batch, (len(batch)+t.Micro-1)/t.Micro, rate)
+	return err
+}
+
+func (t *training) measure(s *tensor.Scope, validation []lm.Row) error {
+	loss, accuracy, err := t.model.Evaluate(s, validation, evalTokens)
+	if err != nil {
+		return err
+	}
+	p := Point{t.step, loss, accuracy}
+	t.curve = append(t.curve, p)
+	if len(t.curve) == 1 || t.better(p, t.best) {
+		t.best = p
+		t.kept = slices.Grow(t.kept[:0], len(t.params))
+		for _, x := range t.params {
+			t.kept = append(t.kept, slices.Clone(x.Host()))
+		}
+	}
+	if t.Progress != nil {
+		t.Progress(p)
+	}
+	return nil
 }

@@ -2,8 +2,10 @@ package downstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"popri/datasets/clients"
 	"popri/lm"
@@ -30,9 +32,12 @@ type Result struct {
 	Name         string    `json:"name"`
 	Texts        int       `json:"texts"`
 	BestStep     int       `json:"best_step"`
+	LearningRate float64   `json:"learning_rate,omitempty"` // the chosen peak
 	Curve        []Point   `json:"curve,omitempty"`
 	Accuracy     float64   `json:"accuracy"`
 	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"` // intervals are nil where the bootstrap is left out
+	Top3         float64   `json:"top3_accuracy"`
+	Top5         float64   `json:"top5_accuracy"`
 	Perplexity   float64   `json:"perplexity"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
 	// GapClosed is nil without the ε = ∞ point, and if ε = 0 and ε = ∞ are equally good.
@@ -43,6 +48,22 @@ type Result struct {
 	Behind   *float64  `json:"behind,omitempty"`
 	BehindCI *Interval `json:"behind_ci,omitempty"`
 	scores   []Score
+}
+
+// counter counts the updates of all models.
+type counter struct {
+	sync.Mutex
+	done, planned int
+	tell          func(done, planned int) // or nil
+}
+
+func (c *counter) add(done, planned int) {
+	c.Lock()
+	defer c.Unlock()
+	c.done, c.planned = c.done+done, c.planned+planned
+	if c.tell != nil {
+		c.tell(c.done, c.planned)
+	}
 }
 
 // Suite evaluates sources against each other.
@@ -58,21 +79,23 @@ type Suite struct {
 	ReferencePrivate bool
 	Cache            string // folder in which fine-tunings that suites have in common are kept; "" does each anew
 	CacheKey         []byte // secret key of the names in Cache, which depend on private text; needed where Cache is set
-	// Begin, Measured and End, where not nil, report progress, from several goroutines: models are trained side by side.
+	// Begin and End, where not nil, report progress, from several goroutines: models are trained side by side. Progress
+	// tells how many updates of all models are done, and how many there will be in all: fewer than planned at first, if
+	// trainings end early or are in the cache.
 	Begin    func(key, name string, texts int)
-	Measured func(key string, p Point)
+	Progress func(done, planned int)
 	End      func(Result)
 }
 
 // Run fine-tunes on every source and, with ReferencePrivate, on the private training text. It returns the results in
 // the order ε = 0, the sources, ε = ∞.
 func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
-	tok, separator, err := u.tokenizer()
+	e, err := u.encoder()
 	if err != nil {
 		return nil, err
 	}
-	validation := NewSet(tok, separator, u.Population.Split(clients.Validation), u.Options.Length)
-	test := NewSet(tok, separator, u.Population.Split(clients.Test), u.Options.Length)
+	validation := NewSet(e, u.Population.Split(clients.Validation))
+	test := NewSet(e, u.Population.Split(clients.Test))
 	if validation.n == 0 || test.n == 0 {
 		return nil, fmt.Errorf("downstream: the population has %d validation and %d test clients, both are "+
 			"needed", validation.n, test.n)
@@ -82,17 +105,31 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 		train := clients.Texts(u.Population.Split(clients.Train))
 		all = append(all, Source{Private, "private training text (ε = ∞)", train})
 	}
+	c := counter{tell: u.Progress}
+	for _, src := range all[1:] {
+		c.planned += u.Options.updates(len(src.Texts))
+	}
 	results := make([]Result, len(all))
-	err = tensor.Parallel(len(all), func(i int, s *tensor.Scope) error {
+	err = u.each(len(all), func(i int, s *tensor.Scope) error {
 		src := all[i]
 		if u.Begin != nil {
 			u.Begin(src.Key, src.Name, len(src.Texts))
 		}
-		r, err := u.cached(src, func() (Result, error) { return u.one(ctx, s, src, tok, separator, validation, test) })
+		o, updates := u.Options, 0
+		o.Stepped = func() {
+			updates++
+			c.add(1, 0)
+		}
+		r, err := u.cached(src, func(state string) (Result, error) {
+			return u.one(ctx, s, src, e, validation, test, o, state)
+		})
 		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", src.Name, err)
 		}
 		results[i] = r
+		if planned := o.updates(len(src.Texts)); src.Key != Public && updates < planned {
+			c.add(0, updates-planned)
+		}
 		if u.End != nil {
 			u.End(r)
 		}
@@ -107,39 +144,52 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 // Validate fine-tunes on every source and returns the best measurement of each on the validation clients. Test clients and
 // the train clients' texts are not read.
 func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) {
-	tok, separator, err := u.tokenizer()
+	e, err := u.encoder()
 	if err != nil {
 		return nil, err
 	}
-	validation := NewSet(tok, separator, u.Population.Split(clients.Validation), u.Options.Length)
+	validation := NewSet(e, u.Population.Split(clients.Validation))
 	best := make([]Point, len(sources))
-	err = tensor.Parallel(len(sources), func(i int, s *tensor.Scope) error {
-		m, err := u.model(tok)
-		if err != nil {
-			return err
-		}
-		defer m.Free()
-		best[i], _, err = FineTune(ctx, s, m, Encode(tok, separator, sources[i].Texts, u.Options.Length), validation.Rows,
-			u.Options)
+	err = u.each(len(sources), func(i int, s *tensor.Scope) error {
+		m, t, err := u.train(ctx, s, e, e.Encode(sources[i].Texts), validation.Rows, u.Options, "")
 		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", sources[i].Name, err)
 		}
+		m.Free()
+		best[i] = t.best
 		return nil
 	})
 	return best, err
 }
 
-// tokenizer loads the small model's tokenizer, with the token that separates texts.
-func (u Suite) tokenizer() (*tokenizer.Tokenizer, int32, error) {
+// each does the tasks side by side, one a thread, or, where a training uses all threads, one after another.
+func (u Suite) each(n int, task func(i int, s *tensor.Scope) error) error {
+	if u.Options.Micro == 0 {
+		return tensor.Parallel(n, task)
+	}
+	for i := range n {
+		if err := tensor.Run(func(s *tensor.Scope) error { return task(i, s) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encoder loads the small model's tokenizer.
+func (u Suite) encoder() (Encoder, error) {
 	tok, err := tokenizer.Load(u.ModelDir)
 	if err != nil {
-		return nil, 0, fmt.Errorf("downstream: %w", err)
+		return Encoder{}, fmt.Errorf("downstream: %w", err)
 	}
-	separator, ok := tok.EOS()
+	end, ok := tok.EOS()
 	if !ok {
-		return nil, 0, fmt.Errorf("downstream: the tokenizer of %s has no end-of-text token", u.ModelDir)
+		return Encoder{}, fmt.Errorf("downstream: the tokenizer of %s has no end-of-text token", u.ModelDir)
 	}
-	return tok, separator, nil
+	begin, ok := tok.BOS()
+	if !ok { // GPT-2's end of text begins texts, too
+		begin = end
+	}
+	return Encoder{Tokenizer: tok, Rows: u.Options.Rows, Begin: begin, End: end, Length: u.Options.Length}, nil
 }
 
 // model loads the small model.
@@ -155,29 +205,70 @@ func (u Suite) model(tok *tokenizer.Tokenizer) (*lm.Model, error) {
 	return m, nil
 }
 
-func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, tok *tokenizer.Tokenizer, separator int32,
-	validation, test Set) (Result, error) {
-	r := Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
-	m, err := u.model(tok)
+// one trains a model on a source and tests it. The training's state is kept under the path that state begins; of the
+// clients' own texts, none is.
+func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, validation, test Set,
+	o Options, state string) (r Result, err error) {
+	r = Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
+	var m *lm.Model
+	if src.Key == Public {
+		m, err = u.model(e.Tokenizer)
+	} else {
+		if src.Key == Private {
+			state = ""
+		}
+		var t tuned
+		m, t, err = u.train(ctx, s, e, e.Encode(src.Texts), validation.Rows, o, state)
+		r.BestStep, r.Curve, r.LearningRate = t.best.Step, t.curve, t.rate
+	}
 	if err != nil {
 		return r, err
 	}
 	defer m.Free()
-	if src.Key != Public {
-		o := u.Options
-		if u.Measured != nil {
-			o.Progress = func(p Point) { u.Measured(src.Key, p) }
-		}
-		best, curve, err := FineTune(ctx, s, m, Encode(tok, separator, src.Texts, o.Length), validation.Rows, o)
+	r.scores, err = Evaluate(s, m, test)
+	return r, err
+}
+
+// tuned is the training with the best measurement on the validation clients.
+type tuned struct {
+	best  Point
+	curve []Point
+	rate  float64
+}
+
+// train fine-tunes a model with each learning rate and returns the best one, which the caller frees.
+func (u Suite) train(ctx context.Context, s *tensor.Scope, e Encoder, rows, validation []lm.Row, o Options,
+	state string) (best *lm.Model, t tuned, err error) {
+	for i, rate := range o.LearningRates {
+		m, err := u.model(e.Tokenizer)
 		if err != nil {
-			return r, err
+			return best, t, err
 		}
-		r.BestStep, r.Curve = best.Step, curve
+		path := state
+		if path != "" {
+			path = fmt.Sprintf("%s.%d.safetensors", state, i)
+		}
+		p, curve, err := FineTune(ctx, s, m, rows, validation, rate, o, path)
+		if err != nil {
+			m.Free()
+			if best != nil {
+				best.Free()
+			}
+			return nil, t, err
+		}
+		if best != nil && !o.better(p, t.best) {
+			m.Free()
+			continue
+		}
+		if best != nil {
+			best.Free()
+		}
+		best, t = m, tuned{p, curve, rate}
 	}
-	if r.scores, err = Evaluate(s, m, test); err != nil {
-		return r, err
+	if best == nil {
+		return nil, t, errors.New("downstream: no learning rate is given")
 	}
-	return r, nil
+	return best, t, nil
 }
 
 // compare computes the figures and their intervals.
@@ -199,6 +290,7 @@ func (u Suite) compare(results []Result) error {
 	for i := range results {
 		r := &results[i]
 		r.Accuracy, r.Perplexity = Accuracy(r.scores), Perplexity(r.scores)
+		r.Top3, r.Top5 = Top3(r.scores), Top5(r.scores)
 		var err error
 		if r.AccuracyCI, err = u.interval(one(Accuracy), r.scores); err != nil {
 			return err

@@ -174,8 +174,7 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 	r.Notes = append(r.Notes,
 		fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test "+
 			"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+
-			"and takes the same %d steps; the best step is chosen by the loss on the validation clients, in the same "+
-			"way for all.", e.Clients, e.Steps))
+			"and %s, in the same way for all.", e.Clients, e.Protocol))
 	if !e.HasReference() {
 		r.Notes = append(r.Notes, "The table has no row ε = ∞ and no share of the gap closed: both are exact "+
 			"functions of the train clients' texts. Where these are public or test data, "+

@@ -82,7 +82,8 @@ type Evaluation struct {
 	Results []downstream.Result `json:"results"`
 	Clients int                 `json:"test_clients"`
 	Seed    uint64              `json:"seed"`
-	Steps   int                 `json:"steps"`
+	// Protocol says, in a clause, how every model was trained.
+	Protocol string `json:"protocol"`
 	// PublicDistance says how far public text is from the clients; nil if only part of the table was asked for.
 	PublicDistance *PublicDistance `json:"public_distance,omitempty"`
 	// OutsideEpsilon says which figures the guarantee does not cover; "" if none depends on the train clients.
@@ -104,11 +105,10 @@ func (e *Evaluation) Result(key string) *downstream.Result {
 
 // EvalProgress receives the progress of an evaluation, from several goroutines; nil functions are not called.
 type EvalProgress struct {
-	Planned  func(models int) // called first: the models that are trained
-	Begin    func(name string, texts int)
-	Measured func(name string, p downstream.Point)
-	End      func(r downstream.Result)
-	Done     func() // all models are measured, or the evaluation failed
+	Begin   func(name string, texts int)
+	Updated func(done, planned int) // updates of all models, one call at a time; the plan shrinks where models end early
+	End     func(r downstream.Result)
+	Done    func() // all models are measured, or the evaluation failed
 }
 
 // EvalOptions say what an evaluation compares.
@@ -182,10 +182,6 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]string{downstream.Private: "private text"}
-	for _, src := range sources {
-		names[src.Key] = src.Name
-	}
 	var key []byte
 	if o.Cache != "" {
 		if key, err = datakey.Load(); err != nil {
@@ -194,23 +190,11 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	}
 	suite.Draws, suite.Cache, suite.CacheKey = c.Downstream.Bootstrap, o.Cache, key
 	suite.Main, suite.ReferencePrivate = main, c.Eval.ReferencePrivate
-	suite.End = o.Progress.End
+	suite.End, suite.Progress = o.Progress.End, o.Progress.Updated
 	suite.Begin = func(key, name string, texts int) {
 		if o.Progress.Begin != nil {
 			o.Progress.Begin(name, texts)
 		}
-	}
-	suite.Measured = func(key string, p downstream.Point) {
-		if o.Progress.Measured != nil {
-			o.Progress.Measured(names[key], p)
-		}
-	}
-	if o.Progress.Planned != nil {
-		models := len(sources)
-		if c.Eval.ReferencePrivate {
-			models++
-		}
-		o.Progress.Planned(models)
 	}
 	results, err := suite.Run(ctx, sources)
 	if o.Progress.Done != nil {
@@ -219,20 +203,37 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluation{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Steps: c.Downstream.Steps}
+	e := &Evaluation{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Protocol: protocol(c.Downstream)}
 	if e.HasReference() {
 		e.OutsideEpsilon = guarantee.Reference
 	}
 	return e, nil
 }
 
+// protocol says how a small model is trained, after "every model".
+func protocol(d configs.Downstream) string {
+	length := fmt.Sprintf("takes the same %d steps", d.Steps)
+	if d.Epochs > 0 {
+		length = fmt.Sprintf("takes %d passes over its texts", d.Epochs)
+	}
+	figure := map[string]string{"loss": "least loss", "accuracy": "highest accuracy"}[d.Best]
+	rate := ""
+	if len(d.LearningRates) > 0 {
+		rate = fmt.Sprintf(", with each of %d learning rates", len(d.LearningRates)+1)
+	}
+	return fmt.Sprintf("%s%s; the one with the %s on the validation clients is used", length, rate, figure)
+}
+
 // newSuite prepares the training of the configuration's small model.
 func newSuite(c configs.Config, population *clients.Population) (downstream.Suite, error) {
 	d := c.Downstream
 	dir, err := assembly.ModelDir(d.Model, models.Device)
-	return downstream.Suite{ModelDir: dir, Population: population, Options: downstream.Options{Steps: d.Steps, Batch: d.Batch,
-		Length: d.Length, LearningRate: d.LearningRate, WeightDecay: d.WeightDecay, Warmup: d.WarmupSteps,
-		EvalEvery: d.EvalEvery, Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}}, err
+	rates := append([]float64{d.LearningRate}, d.LearningRates...)
+	return downstream.Suite{ModelDir: dir, Population: population, Options: downstream.Options{Steps: d.Steps,
+		Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts, Recompute: d.GradientCheckpointing, Length: d.Length,
+		Rows: d.Rows, LearningRates: rates, Schedule: d.Schedule, Warmup: d.WarmupSteps, WeightDecay: d.WeightDecay,
+		MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best, Patience: d.Patience,
+		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}}, err
 }
 
 // ReadEvaluation reads a run's eval.json.
@@ -245,6 +246,9 @@ func ReadEvaluation(dir string) (*Evaluation, error) {
 	var e Evaluation
 	if err := json.Unmarshal(b, &e); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if e.Protocol == "" { // of an earlier version
+		e.Protocol = "takes the same number of steps; the one with the least loss on the validation clients is used"
 	}
 	return &e, nil
 }

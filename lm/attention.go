@@ -34,16 +34,17 @@ func (a *attention) split(s *tensor.Scope, qkv tensor.Tensor, r rotation) (q, k,
 	return s.Narrow(turned, 1, 0, a.heads), s.Narrow(turned, 1, a.heads, a.kvHeads), v
 }
 
-// attend returns the heads' outputs side by side [B, T, N·D]. mask is added to the scores. The query heads that share
-// keys are rows of one product with them.
-func (a *attention) attend(s *tensor.Scope, q, k, v, mask tensor.Tensor, scale float64) tensor.Tensor {
+// attend returns the heads' outputs side by side [B, T, N·D]. The query heads that share keys are rows of one product
+// with them.
+func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionInputs) tensor.Tensor {
 	shape := q.Shape()
 	b, t := shape[0], shape[2]
 	if a.heads > a.kvHeads {
 		q = s.Reshape(q, b, a.kvHeads, -1, a.dim)
 	}
-	scores := s.MatMul(s.MulScalar(q, scale), s.Transpose(k, 2, 3))
-	scores = s.Softmax(s.Add(s.View(scores, b, a.heads, t, t), mask), -1)
+	scores := s.MatMul(s.MulScalar(q, c.scale), s.Transpose(k, 2, 3))
+	scores = s.Softmax(s.Add(s.View(scores, b, a.heads, t, t), c.mask), -1)
+	scores = c.drop.apply(s, scores, dropWeights)
 	y := s.MatMul(s.View(scores, b, a.kvHeads, -1, t), v)
 	y = s.Transpose(s.View(y, b, a.heads, t, a.dim), 1, 2)
 	return s.Reshape(y, b, t, a.heads*a.dim)

@@ -89,6 +89,6 @@ func (m *Model) prefillAttention(s *tensor.Scope, caches []*tensor.DecodeCache, 
 		q, k, v := a.split(s, s.To(qkv, m.Compute), rotation{})
 		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixK, 3, 0, width), 2, 0, d), 0, at, s.Transpose(k, 2, 3))
 		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, v)
-		return a.attend(s, q, k, v, mask, m.scale())
+		return a.attend(s, q, k, v, attentionInputs{mask: mask, scale: m.scale()})
 	}
 }

@@ -30,6 +30,7 @@ func (m *Model) Evaluate(s *tensor.Scope, rows []Row, batchTokens int) (loss, ac
 type RowScore struct {
 	Loss            float64 // summed negative log-likelihood, nats
 	Tokens, Correct int
+	Top3, Top5      int // tokens among the three and the five likeliest ones
 }
 
 // EvaluateRows scores each row by itself.
@@ -51,8 +52,15 @@ func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, batchTokens int) ([]Ro
 				r := &out[from+sc.Row[i]]
 				r.Loss -= float64(lp)
 				r.Tokens++
-				if sc.Best[i] == sc.tokens[i] {
+				switch rank := sc.Rank[i]; {
+				case rank == 0:
 					r.Correct++
+					fallthrough
+				case rank < 3:
+					r.Top3++
+					fallthrough
+				case rank < 5:
+					r.Top5++
 				}
 			}
 		})

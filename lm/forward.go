@@ -12,6 +12,7 @@ type Input struct {
 	IDs       tensor.Tensor // int64 [B, T]
 	Positions tensor.Tensor // int64 [B, T]; none means 0…T-1
 	Mask      tensor.Tensor // bool [B, 1, T, T] or [1, 1, T, T], true where a row may look at a column; none means causal
+	drop      dropout
 }
 
 // hidden as a masked score. Minus infinity would turn rows of padding alone into NaN.
@@ -22,8 +23,8 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 	m.whole("Hidden")
 	x := m.embed(s, in)
 	c := m.attentionInputs(s, in)
-	for _, b := range m.blocks {
-		x = b.apply(s, x, c, adapter)
+	for i, b := range m.blocks {
+		x = b.apply(s, x, c.in(i), adapter)
 	}
 	return m.norm.apply(s, x)
 }
@@ -33,10 +34,17 @@ type attentionInputs struct {
 	rotation rotation
 	mask     tensor.Tensor // added to the scores
 	scale    float64       // of the scores
+	drop     dropout       // of the block
 }
 
 func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
-	return attentionInputs{m.rotation(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale()}
+	return attentionInputs{m.rotation(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale(), in.drop}
+}
+
+// in returns the inputs of one block.
+func (c attentionInputs) in(block int) attentionInputs {
+	c.drop = c.drop.in(block)
+	return c
 }
 
 // apply runs the block. Tensors that are not needed further are freed at the end: without gradients, all but the
@@ -45,10 +53,10 @@ func (b block) apply(s *tensor.Scope, x tensor.Tensor, c attentionInputs, adapte
 	return s.Nest(func() tensor.Tensor {
 		y := s.Nest(func() tensor.Tensor {
 			q, k, v := b.attn.split(s, b.attn.qkv.apply(s, b.attnNorm.apply(s, x), adapter), c.rotation)
-			return b.attn.attend(s, q, k, v, c.mask, c.scale)
+			return b.attn.attend(s, q, k, v, c)
 		})
-		x := s.Add(x, b.attn.out.apply(s, y, adapter))
-		return s.Add(x, b.mlp.apply(s, b.mlpNorm.apply(s, x), adapter))
+		x := s.Add(x, c.drop.apply(s, b.attn.out.apply(s, y, adapter), dropAttention))
+		return s.Add(x, c.drop.apply(s, b.mlp.apply(s, b.mlpNorm.apply(s, x), adapter), dropMLP))
 	})
 }
 
@@ -69,7 +77,7 @@ func (m *Model) embed(s *tensor.Scope, in Input) tensor.Tensor {
 			x = s.Add(x, s.Narrow(m.pos, 0, 0, t))
 		}
 	}
-	return s.To(x, m.Compute)
+	return in.drop.apply(s, s.To(x, m.Compute), dropEmbedding)
 }
 
 // scoreMask is added to the attention scores: 0 where a row may look, blocked elsewhere.

@@ -3,7 +3,10 @@ package lm
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"sync"
 
+	"popri/internal/rng"
 	"popri/tensor"
 )
 
@@ -13,6 +16,10 @@ type OptimizerOptions struct {
 	Epsilon      float64 // added to the root of the second moment, against division by 0
 	WeightDecay  float64 // decoupled: each update reduces a weight by learning rate · WeightDecay of itself; 0 for none
 	MaxNorm      float64 // gradients are clipped to this global L2 norm; 0 does not clip
+	// Dropout is the share of activations that Step and StepParts set to zero, where GPT-2 does; 0 for none. The masks
+	// follow from Seed and the number of the update.
+	Dropout float64
+	Seed    uint64
 }
 
 // Optimizer updates parameters by AdamW on the mean next-token loss (negative log-likelihood, nats), with the arithmetic
@@ -21,6 +28,8 @@ type Optimizer struct {
 	Params  []tensor.Tensor // float32 leaves, e.g. from [Model.Trainable]
 	Adam    *tensor.AdamW
 	MaxNorm float64
+	dropout float64
+	seed    uint64
 
 	device *deviceAdam // with a GPU ([tensor.OnDevice]); Adam's moments are then those of the last [Optimizer.State]
 }
@@ -32,7 +41,7 @@ func NewOptimizer(params []tensor.Tensor, o OptimizerOptions) *Optimizer {
 		sizes[i] = int(p.NumElements())
 	}
 	adam := tensor.NewAdamW(o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, sizes)
-	t := &Optimizer{Params: params, Adam: adam, MaxNorm: o.MaxNorm}
+	t := &Optimizer{Params: params, Adam: adam, MaxNorm: o.MaxNorm, dropout: o.Dropout, seed: o.Seed}
 	if tensor.OnDevice() {
 		t.device = newDeviceAdam(params)
 	}
@@ -93,7 +102,7 @@ func (t *Optimizer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
 	lr float64) (loss, norm float64, err error) {
 	s.Do(func() {
 		var grads []tensor.Tensor
-		loss, grads = t.gradients(s, m, adapter, rows, counted(rows))
+		loss, grads = t.gradients(s, m, adapter, rows, counted(rows), 0)
 		norm, err = t.Apply(grads, lr)
 	})
 	return loss, norm, finite(loss, err)
@@ -106,7 +115,7 @@ func (t *Optimizer) StepParts(m *Model, adapter Adapter, rows []Row, parts int,
 	total := counted(rows)
 	losses := make([]float64, parts)
 	norm, err = t.StepPasses(parts, lr, func(i int, s *tensor.Scope) (grads []tensor.Tensor, err error) {
-		losses[i], grads = t.gradients(s, m, adapter, rows[i*len(rows)/parts:(i+1)*len(rows)/parts], total)
+		losses[i], grads = t.gradients(s, m, adapter, rows[i*len(rows)/parts:(i+1)*len(rows)/parts], total, i)
 		return grads, nil
 	})
 	for _, l := range losses {
@@ -120,34 +129,56 @@ func (t *Optimizer) StepParts(m *Model, adapter Adapter, rows []Row, parts int,
 // the threads. An error of a pass, or a norm that is not finite, changes nothing.
 func (t *Optimizer) StepPasses(n int, lr float64,
 	pass func(i int, s *tensor.Scope) ([]tensor.Tensor, error)) (norm float64, err error) {
-	grads := make([][]tensor.Tensor, n)
-	defer func() {
-		for _, part := range grads {
-			for _, g := range part {
-				g.Free()
-			}
-		}
-	}()
+	sum := gradientSum{parts: make([][]tensor.Tensor, n)}
+	defer sum.free()
 	err = tensor.Parallel(n, func(i int, s *tensor.Scope) error {
 		part, err := pass(i, s)
-		for _, g := range part {
-			grads[i] = append(grads[i], s.Keep(g))
-		}
+		sum.add(s, i, part)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	err = tensor.Run(func(s *tensor.Scope) error {
-		for _, part := range grads[1:] {
-			for k := range part {
-				s.Add_(grads[0][k], part[k])
-			}
-		}
-		norm, err = t.Apply(grads[0], lr)
+		norm, err = t.Apply(sum.parts[0], lr)
 		return err
 	})
 	return norm, err
+}
+
+// gradientSum adds the gradients of passes up in the order of their numbers. A part is freed once it is added, so that
+// there are hardly more at a time than there are threads.
+type gradientSum struct {
+	sync.Mutex
+	parts [][]tensor.Tensor // the first one holds the sum of those before next
+	next  int
+}
+
+// add keeps the gradients of pass i and adds what can be added.
+func (g *gradientSum) add(s *tensor.Scope, i int, part []tensor.Tensor) {
+	g.Lock()
+	defer g.Unlock()
+	for _, x := range part {
+		g.parts[i] = append(g.parts[i], s.Keep(x))
+	}
+	for ; g.next < len(g.parts) && g.parts[g.next] != nil; g.next++ {
+		if g.next == 0 {
+			continue
+		}
+		for k, x := range g.parts[g.next] {
+			s.Add_(g.parts[0][k], x)
+			x.Free()
+		}
+		g.parts[g.next] = g.parts[g.next][:0]
+	}
+}
+
+func (g *gradientSum) free() {
+	for _, part := range g.parts {
+		for _, x := range part {
+			x.Free()
+		}
+	}
 }
 
 func finite(loss float64, err error) error {
@@ -159,9 +190,13 @@ func finite(loss float64, err error) error {
 
 // gradients returns the share of rows in the mean loss over total tokens, and its gradients.
 func (t *Optimizer) gradients(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
-	total int) (loss float64, grads []tensor.Tensor) {
+	total, part int) (loss float64, grads []tensor.Tensor) {
+	drop := dropout{share: t.dropout}
+	if drop.share > 0 {
+		drop.seed = rng.Seed(t.seed, "dropout", strconv.Itoa(t.Adam.Step), strconv.Itoa(part))
+	}
 	s.WithGrad(func() {
-		sc := m.Score(s, rows, adapter, false)
+		sc := m.score(s, rows, adapter, false, drop)
 		weights := make([]float32, len(sc.LogProbs))
 		for i, lp := range sc.LogProbs {
 			weights[i] = -1 / float32(total)

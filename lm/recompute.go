@@ -16,9 +16,9 @@ func (p *replay) forward(s *tensor.Scope, m *Model) tensor.Tensor {
 	m.whole("Hidden")
 	p.attention = m.attentionInputs(s, p.in)
 	x := m.embed(s, p.in)
-	for _, b := range m.blocks {
+	for i, b := range m.blocks {
 		p.inputs = append(p.inputs, x)
-		x = b.apply(s, x, p.attention, p.adapter)
+		x = b.apply(s, x, p.attention.in(i), p.adapter)
 	}
 	p.inputs = append(p.inputs, x)
 	return p.last(s, m, x)
@@ -70,7 +70,7 @@ func (p *replay) backward(s *tensor.Scope, m *Model, root func(hidden tensor.Ten
 	for i := end - 1; i >= 0; i-- {
 		after := dx
 		dx = section(p.inputs[i], func(x tensor.Tensor) tensor.Tensor {
-			return product(s, m.blocks[i].apply(s, x, p.attention, p.adapter), after)
+			return product(s, m.blocks[i].apply(s, x, p.attention.in(i), p.adapter), after)
 		})
 	}
 	if m.tok.RequiresGrad() {

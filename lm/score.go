@@ -6,7 +6,7 @@ import "popri/tensor"
 // the backward pass needs.
 type Scored struct {
 	LogProbs []float32 // nats
-	Best     []int32   // the likeliest token at each position, if asked for
+	Rank     []int32   // likelier tokens at each position, if asked for: 0 where the counted token is the likeliest
 	Entropy  []float32 // of the next-token distribution at each, nats
 	Row      []int     // the sequence that each belongs to, numbered through all rows: the row, where rows hold one
 	hidden   tensor.Tensor
@@ -20,12 +20,17 @@ const vocabRows = 512
 
 // Score runs the forward pass. Logits are computed only at positions that predict a counted token, for a few positions at a
 // time, and are not kept. Under [tensor.Scope.WithGrad], [Scored.Gradients] returns the gradients of the parameters.
-func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *Scored {
+func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool) *Scored {
+	return m.score(s, rows, adapter, rank, dropout{})
+}
+
+func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, drop dropout) *Scored {
 	tokens := make([][]int32, len(rows))
 	for i, r := range rows {
 		tokens[i] = r.Tokens
 	}
 	in := branchedInput(s, rows, PaddedInput(s, tokens, m.Config.Context), m.Config.Context)
+	in.drop = drop
 	at, next, sequence := targets(rows, int(in.IDs.Size(1)))
 	n := len(at)
 	sc := &Scored{m: m, Row: sequence}
@@ -45,14 +50,14 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, best bool) *
 		sc.hidden = s.IndexSelect(hidden, 0, s.FromInt64(at, int64(len(at))))
 	}
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
-		l := s.NewLogProbs(logits, next[from:to], best, true)
+		l := s.NewLogProbs(logits, next[from:to], rank, true)
 		sc.LogProbs = append(sc.LogProbs, l.Values...)
-		sc.Best = append(sc.Best, l.Best...)
+		sc.Rank = append(sc.Rank, l.Rank...)
 		sc.Entropy = append(sc.Entropy, l.Entropy...)
 	})
 	sc.LogProbs, sc.Entropy = sc.LogProbs[:n], sc.Entropy[:n]
-	if best {
-		sc.Best = sc.Best[:n]
+	if rank {
+		sc.Rank = sc.Rank[:n]
 	}
 	return sc
 }

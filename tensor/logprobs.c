@@ -15,6 +15,20 @@ CLONES static void softmax_grad_bf16(uint16_t *restrict x, int n, float normalis
   for (int i = 0; i < n; i++) x[i] = to_bf16(-weight * fast_exp(from_bf16(x[i]) - normaliser));
 }
 
+// The number of x above y.
+CLONES static int above(const float *restrict x, int n, float y) {
+  int count = 0;
+  for (int i = 0; i < n; i++) count += x[i] > y;
+  return count;
+}
+
+// The number of x not below y.
+CLONES static int not_below(const float *restrict x, int n, float y) {
+  int count = 0;
+  for (int i = 0; i < n; i++) count += x[i] >= y;
+  return count;
+}
+
 // Σ e·(x − max); a probability of 0 counts as 0 even where the logit is -INFINITY.
 CLONES static float weighted_sum(const float *restrict e, const float *restrict x, int n, float max) {
   floats part = {0};
@@ -28,9 +42,10 @@ CLONES static float weighted_sum(const float *restrict e, const float *restrict 
 }
 
 // For the rows [from, to) of logits [n, vocab], float32 or bfloat16: the log-probability of the target, the log of the
-// normaliser, and (where not null) the likeliest token and the distribution's entropy. A row that is not finite yields NaN.
+// normaliser, and (where not null) the target's rank and the distribution's entropy. The rank counts the likelier tokens,
+// and of equally likely ones those with lower ids. A row that is not finite yields NaN and the rank vocab.
 void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,
-                    float *normaliser, int32_t *best, float *entropy) {
+                    float *normaliser, int32_t *rank, float *entropy) {
   float wide[CHUNK], e[CHUNK];
   for (int64_t r = from; r < to; r++) {
     const float *xf = (const float *)logits + r * vocab;
@@ -56,10 +71,16 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
     out[r] = bad ? NAN : x - norm;
     normaliser[r] = norm;
     if (entropy) entropy[r] = bad ? NAN : (float)(log(total) - weighted / total);
-    if (best) {
-      best[r] = -1;
-      for (int i = 0; i < vocab && best[r] < 0; i++)
-        if ((bf16 ? from_bf16(xb[i]) : xf[i]) == max) best[r] = i;
+    if (rank) {
+      rank[r] = 0;
+      for (int at = 0; at < vocab; at += CHUNK) {
+        int n = vocab - at < CHUNK ? vocab - at : CHUNK;
+        if (bf16) widen(wide, xb + at, n);
+        const float *part = bf16 ? wide : xf + at;
+        int before = target[r] - at < 0 ? 0 : target[r] - at < n ? target[r] - at : n;
+        rank[r] += not_below(part, before, x) + above(part + before, n - before, x);
+      }
+      if (bad) rank[r] = vocab;
     }
   }
 }

@@ -11,7 +11,7 @@ import (
 // LogProbs scores targets under the rows of logits without making a tensor of vocabulary size.
 type LogProbs struct {
 	Values     []float32 // log-probability of the target of each row, nats; NaN if the row is not finite
-	Best       []int32   // likeliest token of each row, if asked for
+	Rank       []int32   // tokens that are likelier than the target, if asked for; of equally likely ones, those with lower ids
 	Entropy    []float32 // of each row's distribution, nats, if asked for
 	normaliser []float32
 	scope      *Scope
@@ -22,7 +22,7 @@ type LogProbs struct {
 }
 
 // NewLogProbs scores targets. logits is contiguous [n, V], float32 or bfloat16; arithmetic is float32.
-func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best, entropy bool) *LogProbs {
+func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, entropy bool) *LogProbs {
 	shape := logits.Shape()
 	d := logits.DType()
 	if len(shape) != 2 || shape[0] != int64(len(targets)) || (d != Float32 && d != BFloat16) ||
@@ -38,8 +38,8 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best, entropy bool) 
 	}
 	l := &LogProbs{scope: s, Values: make([]float32, len(targets)), normaliser: make([]float32, len(targets)),
 		logits: logits, targets: targets}
-	if best {
-		l.Best = make([]int32, len(targets))
+	if rank {
+		l.Rank = make([]int32, len(targets))
 	}
 	if entropy {
 		l.Entropy = make([]float32, len(targets))
@@ -53,7 +53,7 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, best, entropy bool) 
 		s.parallel(len(targets), func(from, to int) {
 			C.popri_logprobs(C.int64_t(from), C.int64_t(to), C.int(shape[1]), p, cbool(d == BFloat16),
 				cints(targets), cfloats(l.Values),
-				cfloats(l.normaliser), cints(l.Best), cfloats(l.Entropy))
+				cfloats(l.normaliser), cints(l.Rank), cfloats(l.Entropy))
 		})
 	}
 	return l

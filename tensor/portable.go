@@ -204,11 +204,13 @@ func (l *LogProbs) portable() {
 		top := s.reduce(x, maximum)
 		good := s.isFinite(top)
 		bad := s.Full(Float32, math.NaN(), 1)
-		if l.Best != nil {
+		if l.Rank != nil {
 			v := x.Size(1)
-			best := s.reduce(s.Where(s.equal(x, top), s.Arange(0, v), s.Full(Int64, float64(v), 1)), minimum)
-			for i, id := range s.Int64s(s.Where(good, best, s.Full(Int64, -1, 1))) {
-				l.Best[i] = int32(id)
+			own := s.Gather(x, 1, l.ids)
+			before := s.Mul(s.equal(x, own), s.greater(l.ids, s.Arange(0, v)))
+			rank := s.sumRows(s.Add(s.To(s.greater(x, own), Float32), s.To(before, Float32)))
+			for i, n := range s.Float32s(s.Where(good, rank, s.Full(Float32, float64(v), 1))) {
+				l.Rank[i] = int32(n)
 			}
 		}
 		logSums := s.Add(s.Log(s.sumRows(s.Exp(s.Sub(x, top)))), top)

@@ -317,8 +317,8 @@ func TestLogProbsBothWays(t *testing.T) {
 					t.Errorf("%v: row %d has the log-probability %g", d, i, value)
 				}
 			}
-			if !bad && r[0].l.Best[i] != r[1].l.Best[i] {
-				t.Errorf("%v: row %d: the likeliest is %d with the kernels, %d without", d, i, r[0].l.Best[i], r[1].l.Best[i])
+			if r[0].l.Rank[i] != r[1].l.Rank[i] {
+				t.Errorf("%v: row %d: the rank is %d with the kernels, %d without", d, i, r[0].l.Rank[i], r[1].l.Rank[i])
 			}
 		}
 	}

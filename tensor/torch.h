@@ -116,7 +116,7 @@ void popri_exp(float *e, const float *x, int n, float max, float k);
 enum { SAMPLE_PART = 4096 };
 void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out, float *scratch);
 void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,
-                    float *normaliser, int32_t *best, float *entropy);
+                    float *normaliser, int32_t *rank, float *entropy);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
 // Products and attention on the matrix unit (amx.c, amx_attend.c).

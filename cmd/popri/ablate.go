@@ -185,7 +185,7 @@ func (a *app) ablateOptions(dir string) experiment.AblateOptions {
 			a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
 		},
 		Progress: func(c experiment.Cell) experiment.EvalProgress {
-			return a.evalProgress(c.Config.Downstream.Steps)
+			return a.evalProgress()
 		}}
 }
 

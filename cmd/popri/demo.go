@@ -188,7 +188,7 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) 
 			}
 		},
 		Progress: func(c experiment.Cell) experiment.EvalProgress {
-			return a.evalProgress(c.Config.Downstream.Steps)
+			return a.evalProgress()
 		}})
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
@@ -218,7 +218,7 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 	if ended != nil && !refused(ended) {
 		return c, nil, nil, a.stopped(ended, o.Dir)
 	}
-	e, err = s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress(s.Config.Downstream.Steps)})
+	e, err = s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress()})
 	if err != nil {
 		return c, nil, nil, a.stopped(err, o.Dir)
 	}
@@ -226,31 +226,20 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 	return s.Config, e, ended, err
 }
 
-// evalProgress counts the steps of all small models together, which are trained side by side.
-func (a *app) evalProgress(steps int) experiment.EvalProgress {
+// evalProgress counts the updates of all small models together.
+func (a *app) evalProgress() experiment.EvalProgress {
 	p := a.progress()
 	var mutex sync.Mutex
-	at, models := map[string]int{}, 0
 	p.begin("small models")
-	return experiment.EvalProgress{
-		Done:    p.end,
-		Planned: func(planned int) { models = planned },
-		Measured: func(name string, m downstream.Point) {
-			mutex.Lock()
-			defer mutex.Unlock()
-			at[name] = m.Step
-			sum := 0
-			for _, n := range at {
-				sum += n
-			}
-			p.update(sum, models*steps)
-		},
-		End: func(r downstream.Result) {
-			mutex.Lock()
-			defer mutex.Unlock()
-			a.say("small model on %-44s %6d texts, best of %d steps: %d", r.Name, r.Texts, steps, r.BestStep)
-		},
-	}
+	return experiment.EvalProgress{Done: p.end, Updated: p.update, End: func(r downstream.Result) {
+		if len(r.Curve) == 0 {
+			return
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		a.say("small model on %-44s %6d texts, best of %d steps: %d", r.Name, r.Texts, r.Curve[len(r.Curve)-1].Step,
+			r.BestStep)
+	}}
 }
 
 // freeFolder returns dir if no finished run is in it, else the first of dir-2, dir-3, … without one. A run that is

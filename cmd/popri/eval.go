@@ -59,7 +59,7 @@ figures go into the run's eval.json and report.html. --synthetic evaluates any f
 				return fmt.Errorf("eval: %w", err)
 			}
 			e, err := experiment.Judge(cmd.Context(), c, synthetic,
-				experiment.EvalOptions{Progress: a.evalProgress(c.Downstream.Steps)})
+				experiment.EvalOptions{Progress: a.evalProgress()})
 			if err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
@@ -83,7 +83,7 @@ func (a *app) evalRun(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer s.Close()
-	e, err := s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress(s.Config.Downstream.Steps)})
+	e, err := s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress()})
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (p *progress) update(done, total int) {
 			`{{string . "name"}} {{bar . }} {{counters . }} {{speed . "%s/s"}} {{rtime . "%s left"}}`)
 		p.bar.Set("name", fmt.Sprintf("%-24s", p.name)).Set(pb.CleanOnFinish, true).Start()
 	}
-	p.bar.SetCurrent(int64(done))
+	p.bar.SetTotal(int64(total)).SetCurrent(int64(done))
 }
 
 func (p *progress) end() {

@@ -1,0 +1,52 @@
+package lm
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"popri/tensor"
+)
+
+// dropout sets a share of a training pass's activations to zero and scales the others up (Srivastava et al. 2014), in the
+// places of GPT-2: the embedding, the attention's weights, and what attention and MLP add to the residual stream. Every
+// mask follows from the pass's seed, the block and the place, so that a block computed again gets the same one, and the
+// bits do not depend on the threads.
+type dropout struct {
+	share float64 // 0: none
+	seed  uint64  // of the pass
+	block int
+}
+
+// Places of a mask.
+const (
+	dropEmbedding = iota
+	dropWeights
+	dropAttention
+	dropMLP
+	dropPlaces
+)
+
+func (d dropout) in(block int) dropout {
+	d.block = block
+	return d
+}
+
+func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tensor {
+	if d.share == 0 {
+		return x
+	}
+	random := rand.New(rand.NewPCG(d.seed, uint64(d.block*dropPlaces+place)))
+	mask := make([]byte, x.NumElements())
+	limit := uint64(math.Round(d.share * (1 << 16)))
+	for i := 0; i < len(mask); i += 4 {
+		bits := random.Uint64()
+		for k := i; k < min(i+4, len(mask)); k++ {
+			if bits&0xffff >= limit {
+				mask[k] = 1
+			}
+			bits >>= 16
+		}
+	}
+	kept := s.To(s.FromBytes(tensor.Bool, mask, x.Shape()...), x.DType())
+	return s.MulScalar(s.Mul(x, kept), 1/(1-d.share))
+}
