@@ -252,7 +252,10 @@ func TestFineTune(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := tensor.Run(func(s *tensor.Scope) error { _, _, err := FineTune(ctx, s, start, rows, validation, 5e-3, o, ""); return err }); !errors.Is(err, context.Canceled) {
+	if err := tensor.Run(func(s *tensor.Scope) error {
+		_, _, err := FineTune(ctx, s, start, rows, validation, 5e-3, o, "")
+		return err
+	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	bad := o

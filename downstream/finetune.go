@@ -106,7 +106,7 @@ func (t *training) run(ctx context.Context, s *tensor.Scope, validation []lm.Row
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := t.update(s, t.batch()); err != nil {
+		if _, err := t.update(s, t.batch()); err != nil {
 			return fmt.Errorf("downstream: step %d: %w", t.step+1, err)
 		}
 		t.step++
@@ -154,16 +154,17 @@ func (t *training) batch() []lm.Row {
 	return batch
 }
 
-func (t *training) update(s *tensor.Scope, batch []lm.Row) (err error) {
+// update returns the mean loss of the batch before it.
+func (t *training) update(s *tensor.Scope, batch []lm.Row) (loss float64, err error) {
 	rate := t.schedule.At(t.step)
 	if t.Micro == 0 {
-		_, _, err = t.optimizer.Step(s, t.model, nil, batch, rate)
-		return err
+		loss, _, err = t.optimizer.Step(s, t.model, nil, batch, rate)
+		return loss, err
 	}
 	// Rows of one length in a pass need little padding.
 	slices.SortStableFunc(batch, func(a, b lm.Row) int { return len(a.Tokens) - len(b.Tokens) })
-	_, _, err = t.optimizer.StepParts(t.model, nil, batch, (len(batch)+t.Micro-1)/t.Micro, rate)
-	return err
+	loss, _, err = t.optimizer.StepParts(t.model, nil, batch, (len(batch)+t.Micro-1)/t.Micro, rate)
+	return loss, err
 }
 
 func (t *training) measure(s *tensor.Scope, validation []lm.Row) error {

@@ -51,13 +51,26 @@ func (c attentionInputs) in(block int) attentionInputs {
 // result.
 func (b block) apply(s *tensor.Scope, x tensor.Tensor, c attentionInputs, adapter Adapter) tensor.Tensor {
 	return s.Nest(func() tensor.Tensor {
+		before, after := b.norms()
 		y := s.Nest(func() tensor.Tensor {
-			q, k, v := b.attn.split(s, b.attn.qkv.apply(s, b.attnNorm.apply(s, x), adapter), c.rotation)
+			q, k, v := b.attn.split(s, b.attn.qkv.apply(s, before[0](s, x), adapter), c.rotation)
 			return b.attn.attend(s, q, k, v, c)
 		})
-		x := s.Add(x, c.drop.apply(s, b.attn.out.apply(s, y, adapter), dropAttention))
-		return s.Add(x, c.drop.apply(s, b.mlp.apply(s, b.mlpNorm.apply(s, x), adapter), dropMLP))
+		x := after[0](s, s.Add(x, c.drop.apply(s, b.attn.out.apply(s, y, adapter), dropAttention)))
+		return after[1](s, s.Add(x, c.drop.apply(s, b.mlp.apply(s, before[1](s, x), adapter), dropMLP)))
 	})
+}
+
+type step func(s *tensor.Scope, x tensor.Tensor) tensor.Tensor
+
+// norms returns what is applied to the inputs of attention and MLP, and to their sums with the residual stream.
+func (b block) norms() (before, after [2]step) {
+	same := func(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
+	before, after = [2]step{b.attnNorm.apply, b.mlpNorm.apply}, [2]step{same, same}
+	if b.after {
+		return after, before
+	}
+	return before, after
 }
 
 func (m *Model) scale() float64 {
@@ -77,7 +90,14 @@ func (m *Model) embed(s *tensor.Scope, in Input) tensor.Tensor {
 			x = s.Add(x, s.Narrow(m.pos, 0, 0, t))
 		}
 	}
-	return in.drop.apply(s, s.To(x, m.Compute), dropEmbedding)
+	if m.types.Defined() {
+		x = s.Add(x, s.Narrow(m.types, 0, 0, 1))
+	}
+	x = s.To(x, m.Compute)
+	if m.embedNorm != nil {
+		x = m.embedNorm.apply(s, x)
+	}
+	return in.drop.apply(s, x, dropEmbedding)
 }
 
 // scoreMask is added to the attention scores: 0 where a row may look, blocked elsewhere.
@@ -95,7 +115,11 @@ func (m *Model) Logits(s *tensor.Scope, hidden tensor.Tensor) tensor.Tensor {
 	if m.packed() && !s.Recording() {
 		return m.headPacked.Product(s, hidden, tensor.Epilogue{DType: tensor.Float32})
 	}
-	return s.To(s.Linear(hidden, s.To(m.head, hidden.DType()), tensor.Tensor{}), tensor.Float32)
+	bias := m.headBias
+	if bias.Defined() {
+		bias = s.To(bias, hidden.DType())
+	}
+	return s.To(s.Linear(hidden, s.To(m.head, hidden.DType()), bias), tensor.Float32)
 }
 
 // LogProbs returns the float32 log-probability of targets [n] under the rows of hidden [n, H], in nats.

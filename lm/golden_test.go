@@ -52,7 +52,12 @@ func compare(t *testing.T, s *tensor.Scope, what string, got, want tensor.Tensor
 }
 
 func TestGoldenModels(t *testing.T) {
-	root := filepath.Join(golden.Root(t), "models")
+	goldenModels(t, filepath.Join(golden.Root(t), "models"))
+	goldenModels(t, golden.Folder(t, "downstream"))
+}
+
+func goldenModels(t *testing.T, root string) {
+	t.Helper()
 	var index struct {
 		Models []struct{ Folder, Cases string }
 	}
@@ -173,7 +178,7 @@ func TestGoldenModels(t *testing.T) {
 					}
 				}
 			}
-			golden.Checked(t, "models/"+entry.Folder, checked)
+			golden.Checked(t, filepath.Base(root)+"/"+entry.Folder, checked)
 		})
 	}
 }

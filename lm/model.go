@@ -30,7 +30,10 @@ type Model struct {
 	linears     map[string]*Linear
 	tok, pos    tensor.Tensor // [V, H], [context, H]
 	frequencies tensor.Tensor // float32 [D/2] of rotary positions
+	types       tensor.Tensor // [types, H], of BERT
+	embedNorm   norm          // after the embeddings, of BERT; else nil
 	head        tensor.Tensor // [V, H]
+	headBias    tensor.Tensor // [V], of BERT
 	headPacked  *tensor.Packed
 	samples     bool // and nothing else, see [Options]
 	norm        norm
@@ -42,6 +45,7 @@ type Model struct {
 
 type block struct {
 	attnNorm, mlpNorm norm
+	after             bool // the norms are applied to the sums with the residual stream, not to the inputs
 	attn              *attention
 	mlp               mlp
 }
@@ -61,6 +65,7 @@ type architecture struct {
 }
 
 var architectures = map[string]architecture{
+	"bert":    bert,
 	"gpt2":    gpt2,
 	"llama":   llama,
 	"mistral": mistral,

@@ -10,7 +10,7 @@ import (
 // gradients are faster afterwards. It does nothing without such a unit, or while the weights are trained. It must not
 // be called while other goroutines use m.
 func (m *Model) Pack() error {
-	if !tensor.MatrixUnit() || m.packed() || m.tok.RequiresGrad() {
+	if !tensor.MatrixUnit() || m.packed() || m.tok.RequiresGrad() || !m.canSample() {
 		return nil
 	}
 	return m.pack(func(projection) {})
@@ -33,7 +33,7 @@ func (m *Model) pack(done func(p projection)) error {
 
 // packOnly is Pack with the originals released, except the embeddings.
 func (m *Model) packOnly() error {
-	if !tensor.MatrixUnit() {
+	if !tensor.MatrixUnit() || !m.canSample() {
 		return nil
 	}
 	release := func(name string, t *tensor.Tensor) {

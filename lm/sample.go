@@ -46,6 +46,9 @@ type Sample struct {
 // their prompt, and a sample that ends makes room for the next one. Prompts must not be empty and must leave room for
 // MaxNewTokens in the context.
 func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o SampleOptions) ([][]Sample, error) {
+	if !m.canSample() {
+		return nil, fmt.Errorf("lm: a model of type %s does not write text; it is for downstream.model", m.Config.Type)
+	}
 	o.MaxNewTokens = max(1, o.MaxNewTokens)
 	for i, p := range prompts {
 		if len(p) == 0 {

@@ -69,7 +69,11 @@ func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.
 			to := min(from+vocabRows, len(sc.tokens))
 			s.Do(func() {
 				h := s.Detach(s.Narrow(sc.hidden, 0, int64(from), int64(to-from)))
-				f(from, to, h, s.Contiguous(s.MatMul(h, head)))
+				logits := s.Contiguous(s.MatMul(h, head))
+				if bias := sc.m.headBias; bias.Defined() {
+					s.Add_(logits, s.To(s.Detach(bias), logits.DType()))
+				}
+				f(from, to, h, logits)
 			})
 		}
 	})
@@ -85,7 +89,11 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 	s.NoGrad(func() {
 		s.Do(func() {
 			mean := s.MeanDim(s.To(s.Detach(sc.m.head), tensor.Float32), 0)
-			out = s.Float64s(s.MatMul(s.To(s.Detach(sc.hidden), tensor.Float32), s.Transpose(mean, 0, 1)))[:len(sc.LogProbs)]
+			y := s.MatMul(s.To(s.Detach(sc.hidden), tensor.Float32), s.Transpose(mean, 0, 1))
+			if bias := sc.m.headBias; bias.Defined() {
+				y = s.Add(y, s.MeanDim(s.To(s.Detach(bias), tensor.Float32), 0))
+			}
+			out = s.Float64s(y)[:len(sc.LogProbs)]
 		})
 	})
 	return out
@@ -99,21 +107,30 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
 	trainsHead := m.head.RequiresGrad()
 	dHidden := s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
-	var dHead tensor.Tensor
+	var dHead, dBias tensor.Tensor
 	if trainsHead {
 		dHead = s.Zeros(tensor.Float32, m.head.Shape()...)
+		if m.headBias.Defined() {
+			dBias = s.Zeros(tensor.Float32, 1, m.headBias.Size(0))
+		}
 	}
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
 		s.NewLogProbs(logits, sc.tokens[from:to], false, false).Grad_(weights[from:to])
 		s.Copy_(s.Narrow(dHidden, 0, int64(from), int64(to-from)), s.MatMul(logits, s.To(s.Detach(m.head), logits.DType())))
 		if trainsHead {
 			s.Add_(dHead, s.MatMul(s.Transpose(logits, 0, 1), h))
+			if dBias.Defined() {
+				s.Add_(dBias, s.MatMul(s.Full(logits.DType(), 1, 1, int64(to-from)), logits))
+			}
 		}
 	})
 	root := func(hidden tensor.Tensor) tensor.Tensor {
 		root := product(s, hidden, dHidden)
 		if trainsHead {
 			root = s.Add(root, s.Sum(s.Mul(m.head, dHead)))
+			if dBias.Defined() {
+				root = s.Add(root, s.Sum(s.Mul(m.headBias, dBias)))
+			}
 		}
 		return root
 	}

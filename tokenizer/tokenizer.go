@@ -213,12 +213,12 @@ func (t *Tokenizer) Template() (prefix, suffix []int32) {
 // EOS returns the id that ends a text: what tokenizer_config.json beside the tokenizer names, else the first of the
 // customary names that is a special token.
 func (t *Tokenizer) EOS() (int32, bool) {
-	return t.named(t.defaults.EOS, "<|endoftext|>", "<|end_of_text|>", "</s>", "<|im_end|>", "<|eot_id|>")
+	return t.named(t.defaults.EOS, "<|endoftext|>", "<|end_of_text|>", "</s>", "<|im_end|>", "<|eot_id|>", "[SEP]")
 }
 
 // BOS returns the id that begins a text, found as [Tokenizer.EOS] is.
 func (t *Tokenizer) BOS() (int32, bool) {
-	return t.named(t.defaults.BOS, "<|begin_of_text|>", "<s>", "<|endoftext|>")
+	return t.named(t.defaults.BOS, "<|begin_of_text|>", "<s>", "<|endoftext|>", "[CLS]")
 }
 
 // Pad returns the id that fills short rows, found as [Tokenizer.EOS] is.

@@ -17,7 +17,7 @@ import (
 func (a *app) bench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Time sampling, preference training, embedding and scoring",
+		Short: "Time sampling, preference training, fine-tuning, embedding and scoring",
 		Long: `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
 Loading is not timed.
 
@@ -27,7 +27,7 @@ Loading is not timed.
 		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n" +
 			"  popri bench score --clients 133000",
 	}
-	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchEmbed(), a.benchScore(), a.benchEncoder(),
+	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEmbed(), a.benchScore(), a.benchEncoder(),
 		a.benchRelevance(), a.benchPooling(), a.benchShards())
 	return cmd
 }
@@ -107,6 +107,31 @@ func (a *app) benchDPO() *cobra.Command {
 	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
 	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
 	f.IntVar(&o.Micro, "micro", 0, "pairs of one forward pass (0: the default)")
+	return cmd
+}
+
+func (a *app) benchFineTune() *cobra.Command {
+	var o benchmark.FineTuneOptions
+	var dtype string
+	cmd := &cobra.Command{
+		Use:     "finetune --model DIR",
+		Short:   "Updates of all weights of a small model, as an evaluation does them",
+		Example: "  popri bench finetune --model work --steps 3 --batch 160 --dtype float32 --threads 2 --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.DType, err = benchType(dtype); err != nil {
+				return err
+			}
+			return a.emitBench(benchmark.FineTune(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Model, "model", "work", "folder with the model and rows.json")
+	f.IntVar(&o.Steps, "steps", 3, "updates")
+	f.IntVar(&o.Batch, "batch", 160, "rows of an update")
+	f.IntVar(&o.Micro, "micro", 16, "rows of one forward pass (0: all)")
+	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
+	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
 	return cmd
 }
 

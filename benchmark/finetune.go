@@ -1,0 +1,64 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+
+	"popri/downstream"
+	"popri/internal/fault"
+	"popri/lm"
+	"popri/tensor"
+)
+
+// FineTuneOptions are the size of the benchmark. The other settings are those of the POPri paper's DistilGPT2: AdamW at a
+// constant 2e-4, no clipping, dropout 0.1.
+type FineTuneOptions struct {
+	Model     string       // folder with the model and rows.json
+	Steps     int          // updates
+	Batch     int          // rows of an update
+	Micro     int          // rows of a pass; 0 for all
+	DType     tensor.DType // of the products; weights and optimizer are float32
+	Recompute bool         // gradient checkpointing
+}
+
+// FineTune times updates of all weights of a small model.
+func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
+	if o.Steps < 1 || o.Batch < 1 || o.Micro < 0 {
+		return nil, fault.User(fmt.Errorf("%d steps of %d rows, passes of %d: want at least 1, 1 and 0", o.Steps, o.Batch, o.Micro))
+	}
+	var work [][]int32
+	if err := readJSON(o.Model, "rows.json", &work); err != nil {
+		return nil, fault.User(err)
+	}
+	m, err := lm.Load(o.Model, lm.Options{Compute: o.DType})
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	defer m.Free()
+	rows := make([]lm.Row, len(work))
+	for i, ids := range work {
+		if err := m.CheckTokens(ids); err != nil {
+			return nil, fault.User(fmt.Errorf("rows.json: row %d: %w", i, err))
+		}
+		rows[i] = lm.Row{Tokens: ids}
+	}
+	r, err := measure("finetune", o.DType.String(), "rows", func() (int, error) {
+		return o.Steps * o.Batch, tensor.Run(func(s *tensor.Scope) error {
+			_, _, err := downstream.FineTune(ctx, s, m, rows, rows[:1], 2e-4, downstream.Options{Steps: o.Steps, Batch: o.Batch,
+				Micro: o.Micro, Recompute: o.Recompute, Rows: downstream.Document, Schedule: "constant", Dropout: 0.1,
+				EvalEvery: o.Steps, Best: "loss", Seed: 1, Compute: o.DType}, "")
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Three products a weight and token: the forward pass and the gradients of activations and weights.
+	projections, head := inProducts(m)
+	tokens := 0
+	for _, ids := range work {
+		tokens += len(ids)
+	}
+	r.Flops = 6 * float64(projections+head) * float64(tokens) / float64(len(work)) * float64(r.Items)
+	return r, nil
+}
