@@ -65,6 +65,11 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 // none.
 func LoadPrivate(c configs.Config) (*clients.Population, error) {
 	p, err := loadPrivate(c)
+	if n := c.Data.TrainClients; err == nil && n > 0 {
+		if p, err = p.Subset(n, c.Seed); err != nil {
+			err = fault.Userf("data.train_clients: %w", err)
+		}
+	}
 	if err != nil || c.Fed.Collect != configs.Shards {
 		return p, err
 	}

@@ -8,6 +8,9 @@ type Data struct {
 	// Since leaves out the clients' texts of earlier dates (column date), and clients without any other text. It is a date
 	// or its beginning: 1945, 1945-06 or 1945-06-30. Texts without a date are left out too. "", the default, takes all.
 	Since string `yaml:"since"`
+	// TrainClients keeps so many train clients, drawn by the seed; fewer are a subset of more. Runs on parts of the same
+	// clients spend on the same clients. Default 0: all.
+	TrainClients int `yaml:"train_clients"`
 	// Public is the public text, from which prompts are made: "godoc"; "godoc-without-domain", which lacks the public files
 	// of the clients' own folders; or the path of a Parquet, JSON lines or plain text file, or several, separated by commas.
 	// Default "godoc"; "" is refused.

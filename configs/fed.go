@@ -32,6 +32,9 @@ func (v *validator) fed(c Config) {
 func (v *validator) shards(c Config) {
 	v.oneOf("fed.collect", c.Fed.Collect, collections)
 	v.count("fed.clients", c.Fed.Clients, 0, maxCount)
+	if c.Fed.Collect == Shards && c.Data.TrainClients > 0 {
+		v.add("data.train_clients", "is %d, must be 0 where fed.collect is \"shards\": the clients are elsewhere", c.Data.TrainClients)
+	}
 	if c.Fed.Collect != Shards {
 		if c.Fed.Clients > 0 {
 			v.add("fed.clients", "is %d, must be 0 where fed.collect is %q: the clients of data.private are counted", c.Fed.Clients,

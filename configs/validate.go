@@ -80,6 +80,7 @@ func (c Config) check(v *validator) error {
 		v.add("data.since", "is %q, must be a date (1945-06-30), its beginning (1945 or 1945-06), or nothing", s)
 	}
 	v.text("data.public", c.Data.Public, `"godoc" or the path of a file of public texts`)
+	v.count("data.train_clients", c.Data.TrainClients, 0, maxCount)
 	v.count("data.max_tokens", c.Data.MaxTokens, 8, maxTokens)
 	v.oneOf("data.long_texts", c.Data.LongTexts, longTexts)
 

@@ -3,6 +3,9 @@ package experiment
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"popri/assembly"
 	"popri/configs"
@@ -24,12 +27,14 @@ type EncoderQuality struct {
 	Pairs []PairQuality `json:"pairs"`
 }
 
-// PairQuality is the share of prompts whose result is the same with noise of multiplier Sigma as without noise, as
-// released and after the projection.
+// PairQuality says what noise of multiplier Sigma leaves of the pairs, as shares of prompts: as released, and after the
+// projection where the query has one.
 type PairQuality struct {
-	Sigma  float64    `json:"noise_multiplier"`
-	Pair   [2]float64 `json:"same_pair"`   // released, projected
-	Chosen [2]float64 `json:"same_chosen"` // released, projected
+	Query   string     `json:"query"` // cosine, or votes for the nearest samples
+	Sigma   float64    `json:"noise_multiplier"`
+	Pair    [2]float64 `json:"same_pair"`   // released, projected
+	Chosen  [2]float64 `json:"same_chosen"` // released, projected
+	Ordered [2]float64 `json:"true_order"`  // released, projected: the chosen sample has the higher true score
 }
 
 // dataAndEncoder reads the configuration's data and opens or fits its encoder, which the caller frees.
@@ -42,23 +47,31 @@ func dataAndEncoder(c configs.Config) (*assembly.Corpus, embedding.Encoder, erro
 	return data, encoder, err
 }
 
-// JudgeEncoder measures the configuration's encoder. Public texts stand in for samples, K·J of them, in five draws; the
-// noise is seeded.
-func JudgeEncoder(c configs.Config, sigmas []float64) (*EncoderQuality, error) {
+// Queries are what [JudgeEncoder] can ask.
+var Queries = []string{"cosine", "votes"}
+
+// JudgeEncoder measures the configuration's encoder, with each of the queries. Public texts stand in for samples, K·J of
+// them, in five draws; the noise is seeded.
+func JudgeEncoder(c configs.Config, queries []string, sigmas []float64) (*EncoderQuality, error) {
 	if c.Data.Private != "godoc" || c.Data.Public != "godoc" {
 		return nil, mistake("an encoder is judged without noise, so on the embedded default only (data.private is "+
 			"%s)", c.Data.Private)
+	}
+	for _, name := range queries {
+		if !slices.Contains(Queries, name) {
+			return nil, mistake("--query is %q, want %s", name, strings.Join(Queries, " or "))
+		}
 	}
 	data, encoder, err := dataAndEncoder(c)
 	if err != nil {
 		return nil, err
 	}
 	defer assembly.FreeEncoder(encoder)
-	embedded, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false)
+	embedded, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder,
+		slices.Contains(queries, "votes"))
 	if err != nil {
 		return nil, err
 	}
-	means := embedded.Means
 	public, err := encoder.Encode(datasets.Strings(data.Public.Prompts))
 	if err != nil {
 		return nil, err
@@ -68,60 +81,76 @@ func JudgeEncoder(c configs.Config, sigmas []float64) (*EncoderQuality, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &EncoderQuality{Encoder: encoder.Name(), AUC: metrics.AUC(likeness(held, means), likeness(public, means))}
-	n, j := c.Generate.Prompts*c.Generate.Samples, c.Generate.Samples
+	q := &EncoderQuality{Encoder: encoder.Name(),
+		AUC: metrics.AUC(likeness(held, embedded.Means), likeness(public, embedded.Means))}
+	n := c.Generate.Prompts * c.Generate.Samples
 	if n > public.Rows {
 		return nil, errors.New("experiment: more samples than public texts to stand in for them")
 	}
 	const draws = 5
-	for _, sigma := range sigmas {
-		p := PairQuality{Sigma: sigma}
-		for draw := range draws {
-			random := rng.New(c.Seed, "encoder", string(rune('a'+draw)))
-			samples := embedding.NewMatrix(n, public.Dim)
-			for i, from := range random.Perm(public.Rows)[:n] {
-				copy(samples.Row(i), public.Row(from))
-			}
-			s, err := scoring.Prepare(samples, scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize),
-				Clip: c.Scoring.ClipNorm})
-			if err != nil {
-				return nil, err
-			}
-			truth, err := s.Sum(means)
-			if err != nil {
-				return nil, err
-			}
-			noised := make([]float64, n)
-			for i := range noised {
-				noised[i] = truth[i] + sigma*c.Scoring.ClipNorm*random.NormFloat64()
-			}
-			projected, err := s.Project(noised)
-			if err != nil {
-				return nil, err
-			}
-			want, err := scoring.Rank[string](truth, nil, j, c.DPO.RejectedRank, scoring.SkipDuplicates)
-			if err != nil {
-				return nil, err
-			}
-			for way, scores := range [][]float64{noised, projected} {
-				got, err := scoring.Rank[string](scores, nil, j, c.DPO.RejectedRank, scoring.SkipDuplicates)
-				if err != nil {
+	for _, name := range queries {
+		for _, sigma := range sigmas {
+			p := PairQuality{Query: name, Sigma: sigma}
+			for draw := range draws {
+				random := rng.New(c.Seed, "encoder", string(rune('a'+draw)))
+				samples := embedding.NewMatrix(n, public.Dim)
+				for i, from := range random.Perm(public.Rows)[:n] {
+					copy(samples.Row(i), public.Row(from))
+				}
+				if err := p.add(c, samples, embedded, random, 1.0/draws); err != nil {
 					return nil, err
 				}
-				for i := range want.Pairs {
-					share := 1 / float64(draws*len(want.Pairs))
-					if got.Pairs[i].Chosen == want.Pairs[i].Chosen {
-						p.Chosen[way] += share
-						if got.Pairs[i].Rejected == want.Pairs[i].Rejected {
-							p.Pair[way] += share
-						}
-					}
-				}
 			}
+			q.Pairs = append(q.Pairs, p)
 		}
-		q.Pairs = append(q.Pairs, p)
 	}
 	return q, nil
+}
+
+// add asks once about samples and adds what was recovered, by weight.
+func (p *PairQuality) add(c configs.Config, samples embedding.Matrix, embedded query.Clients, random *rand.Rand,
+	weight float64) error {
+	same := func(scores []float64) ([]float64, error) { return scores, nil }
+	ways := []func([]float64) ([]float64, error){same}
+	var truth []float64
+	bound := c.Scoring.ClipNorm
+	if p.Query == "cosine" {
+		s, err := scoring.Prepare(samples, scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: bound})
+		if err != nil {
+			return err
+		}
+		if truth, err = s.Sum(embedded.Means); err != nil {
+			return err
+		}
+		ways = append(ways, s.Project)
+	} else {
+		// As Private Evolution asks: a text votes for its nearest sample.
+		bound = c.PrivateEvolution.Clip
+		v, err := scoring.NewVotes(samples, scoring.VoteOptions{Metric: scoring.Metric(c.PrivateEvolution.Metric), Choices: 1,
+			Bound: bound}, "")
+		if err != nil {
+			return err
+		}
+		sum, err := v.Sum(embedded)
+		if err != nil {
+			return err
+		}
+		truth = sum
+	}
+	noised := make([]float64, len(truth))
+	for i := range noised {
+		noised[i] = truth[i] + p.Sigma*bound*random.NormFloat64()
+	}
+	for way, denoise := range ways {
+		got, err := scoring.Recovered(truth, noised, denoise, c.Generate.Samples, c.DPO.RejectedRank)
+		if err != nil {
+			return err
+		}
+		p.Pair[way] += weight * got["pairs"]
+		p.Chosen[way] += weight * got["chosen"]
+		p.Ordered[way] += weight * got["ordered"]
+	}
+	return nil
 }
 
 // likeness is each text's cosine with the mean of the clients' means.

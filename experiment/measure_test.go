@@ -14,7 +14,7 @@ func TestMeasurementsNeedTheEmbeddedDefault(t *testing.T) {
 	other.Data.Private = "clients.parquet"
 	none := PoolingOptions{Sigmas: []float64{1}, Rounds: 8}
 	for name, measure := range map[string]func() error{
-		"encoder":   func() error { _, err := JudgeEncoder(other, nil); return err },
+		"encoder":   func() error { _, err := JudgeEncoder(other, Queries, nil); return err },
 		"relevance": func() error { _, err := JudgeRelevance(other, nil); return err },
 		"pooling":   func() error { _, err := JudgePooling(other, none); return err },
 		"no round": func() error {

@@ -1,6 +1,10 @@
 package lm
 
-import "popri/tensor"
+import (
+	"fmt"
+
+	"popri/tensor"
+)
 
 // Scored is the result of a forward pass over rows: the log-probability of every counted token, row after row, and what
 // the backward pass needs.
@@ -100,44 +104,59 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 }
 
 // Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it,
-// and frees the graph. The vocabulary's share is computed chunk by chunk and joined to the graph of the hidden states
-// by its product with them.
+// and frees the graph. The vocabulary's share is computed chunk by chunk: what belongs to the hidden states is joined to
+// their graph by its product with them, and what belongs to the head is added to its gradient.
 func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
 	m := sc.m
 	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
-	trainsHead := m.head.RequiresGrad()
 	dHidden := s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
-	var dHead, dBias tensor.Tensor
-	if trainsHead {
-		dHead = s.Zeros(tensor.Float32, m.head.Shape()...)
+	var own []tensor.Tensor // gradients of the head and of its bias, if they are trained
+	if m.head.RequiresGrad() {
+		own = append(own, s.Zeros(tensor.Float32, m.head.Shape()...))
 		if m.headBias.Defined() {
-			dBias = s.Zeros(tensor.Float32, 1, m.headBias.Size(0))
+			own = append(own, s.Zeros(tensor.Float32, 1, m.headBias.Size(0)))
 		}
 	}
+	var head tensor.Tensor
+	s.NoGrad(func() { head = s.To(s.Detach(m.head), sc.hidden.DType()) })
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
 		s.NewLogProbs(logits, sc.tokens[from:to], false, false).Grad_(weights[from:to])
-		s.Copy_(s.Narrow(dHidden, 0, int64(from), int64(to-from)), s.MatMul(logits, s.To(s.Detach(m.head), logits.DType())))
-		if trainsHead {
-			s.Add_(dHead, s.MatMul(s.Transpose(logits, 0, 1), h))
-			if dBias.Defined() {
-				s.Add_(dBias, s.MatMul(s.Full(logits.DType(), 1, 1, int64(to-from)), logits))
+		s.Copy_(s.Narrow(dHidden, 0, int64(from), int64(to-from)), s.MatMul(logits, head))
+		for i, sum := range own {
+			left, right := s.Transpose(logits, 0, 1), h
+			if i == 1 {
+				left, right = s.Full(logits.DType(), 1, 1, int64(to-from)), logits
+			}
+			if left.DType() == sum.DType() {
+				s.AddMM_(sum, left, right)
+			} else {
+				s.Add_(sum, s.MatMul(left, right))
 			}
 		}
 	})
-	root := func(hidden tensor.Tensor) tensor.Tensor {
-		root := product(s, hidden, dHidden)
-		if trainsHead {
-			root = s.Add(root, s.Sum(s.Mul(m.head, dHead)))
-			if dBias.Defined() {
-				root = s.Add(root, s.Sum(s.Mul(m.headBias, dBias)))
-			}
-		}
-		return root
-	}
+	root := func(hidden tensor.Tensor) tensor.Tensor { return product(s, hidden, dHidden) }
+	var grads []tensor.Tensor
 	if sc.replay != nil {
-		return sc.replay.backward(s, m, root, params)
+		grads = sc.replay.backward(s, m, root, params)
+	} else {
+		grads = s.BackwardSome(root(sc.hidden), params)
 	}
-	return s.Backward(root(sc.hidden), params)
+	for i, p := range params {
+		for k, of := range []tensor.Tensor{m.head, m.headBias}[:len(own)] {
+			if p != of {
+				continue
+			}
+			own[k] = s.Reshape(own[k], p.Shape()...)
+			if grads[i].Defined() { // a tied head is the embedding, too
+				s.Add_(own[k], grads[i])
+			}
+			grads[i] = own[k]
+		}
+		if !grads[i].Defined() {
+			panic(&tensor.Error{Op: "Gradients", Text: fmt.Sprintf("parameter %d took no part in the loss", i)})
+		}
+	}
+	return grads
 }
 
 // product is a scalar whose gradient with respect to y is dy.

@@ -24,6 +24,13 @@ func (s *Scope) Add_(a, b Tensor) {
 	s.inPlace("Add_", out, a, b)
 }
 
+// AddMM_ adds the product of the matrices a and b to sum in place. The three have one type.
+func (s *Scope) AddMM_(sum, a, b Tensor) {
+	var out C.tensor
+	C.atg_addmm_(&out, sum.c, a.c, b.c)
+	s.inPlace("AddMM_", out, sum, a, b)
+}
+
 // IndexCopy_ overwrites the slices of dimension dim that index names with those of src.
 func (s *Scope) IndexCopy_(a Tensor, dim int, index, src Tensor) {
 	var out C.tensor

@@ -33,6 +33,7 @@ void atg_add(tensor *, tensor, tensor);
 void atg_add_(tensor *, tensor, tensor);
 void atg_add_scalar(tensor *, tensor, scalar);
 void atg_addmm(tensor *, tensor, tensor, tensor);
+void atg_addmm_(tensor *, tensor, tensor, tensor);
 void atg_amax(tensor *, tensor, int64_t *, int, int);
 void atg_amin(tensor *, tensor, int64_t *, int, int);
 void atg_arange_start(tensor *, scalar, scalar, int, int);

@@ -67,19 +67,24 @@ without --on. Ctrl-C leaves the jobs alone, and --resume follows them again. --j
 			return a.ablateAll(cmd, flags)
 		},
 	}
-	flags.add(cmd)
+	flags.addRuns(cmd)
 	cmd.Flags().StringArrayVar(&flags.over, "over", nil,
 		"a key and its values: dpo.rejected_rank=2,5,8; may be repeated for a grid")
 	cmd.Flags().StringArrayVar(&flags.instead, "instead", nil,
 		"keys and values of one row: 'dpo.loss=ipo dpo.beta=0.01'; repeated, each row has one of the changes")
-	cmd.Flags().IntVar(&flags.seeds, "seeds", 1, "runs of each combination, with successive seeds")
-	cmd.Flags().StringVar(&flags.out, "out", filepath.Join("runs", "ablation"),
-		"folder of the ablation; each run is a folder in it")
 	cmd.Flags().BoolVar(&flags.resume, "resume", false, "go on with the ablation that --on planned in --out")
 	cmd.Flags().StringVar(&flags.cell, "cell", "",
 		"do one planned run of the ablation in --out, by its number; of a list, the one that $"+indexVariable+" counts")
-	flags.jobs.add(cmd)
 	return cmd
+}
+
+// addRuns adds what says how the runs of a grid are done, whatever it varies.
+func (f *ablateFlags) addRuns(cmd *cobra.Command) {
+	f.add(cmd)
+	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "runs of each combination, with successive seeds")
+	cmd.Flags().StringVar(&f.out, "out", filepath.Join("runs", "ablation"),
+		"folder of the ablation; each run is a folder in it")
+	f.jobs.add(cmd)
 }
 
 // ablateAll does the whole ablation, here or on a cluster.

@@ -14,30 +14,41 @@ import (
 func (a *app) benchEncoder() *cobra.Command {
 	var flags configFlags
 	var sigmas []float64
+	var queries []string
 	cmd := &cobra.Command{
 		Use:   "encoder",
 		Short: "Measure how well an encoder tells clients' texts from public ones, and how noise changes pairs",
 		Long: `Measures how well the configured encoder tells clients' texts from public ones, and for which share of the prompts the
-noised scores give the same pair as the scores without noise: as released, and after the projection. It reads clients'
-texts without noise, so it accepts the embedded default only.`,
+noised scores give the same pair as the scores without noise, or a pair that the scores without noise order in the same
+way: as released, and after the projection. --query votes asks for the samples that are nearest to the clients' texts, as
+Private Evolution does (Figure 6 of the POPri paper). It reads clients' texts without noise, so it accepts the embedded
+default only.`,
 		Example: "  popri bench encoder --set scoring.encoder=hashing --set scoring.dim=256\n" +
-			"  popri bench encoder --noise-multiplier 1.047,5.518 --json",
+			"  popri bench encoder --noise-multiplier 1.047,5.518 --query cosine,votes --json",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := flags.load()
 			if err != nil {
 				return err
 			}
-			q, err := experiment.JudgeEncoder(c, sigmas)
+			q, err := experiment.JudgeEncoder(c, queries, sigmas)
 			if err != nil {
 				return err
 			}
 			return a.emit(q, func(w io.Writer) {
 				fmt.Fprintf(w, "encoder\t%s\nAUC\t%.3f\n\n"+
-					"noise multiplier\tsame pair: released, projected\tsame chosen: released, projected\n",
+					"query\tnoise multiplier\tsame pair: released, projected\tsame chosen\ttrue order\n",
 					q.Encoder, q.AUC)
 				for _, p := range q.Pairs {
-					fmt.Fprintf(w, "%g\t%.2f, %.2f\t%.2f, %.2f\n", p.Sigma, p.Pair[0], p.Pair[1], p.Chosen[0], p.Chosen[1])
+					fmt.Fprintf(w, "%s\t%g", p.Query, p.Sigma)
+					for _, shares := range [][2]float64{p.Pair, p.Chosen, p.Ordered} {
+						if p.Query == "cosine" {
+							fmt.Fprintf(w, "\t%.2f, %.2f", shares[0], shares[1])
+						} else { // no projection
+							fmt.Fprintf(w, "\t%.2f", shares[0])
+						}
+					}
+					fmt.Fprintln(w)
 				}
 			})
 		},
@@ -45,6 +56,7 @@ texts without noise, so it accepts the embedded default only.`,
 	flags.add(cmd)
 	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{1.047, 5.518},
 		"σ in units of the clip norm; separate several by commas")
+	cmd.Flags().StringSliceVar(&queries, "query", []string{"cosine"}, "what is asked: cosine, votes; separate several by commas")
 	return cmd
 }
 

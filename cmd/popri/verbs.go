@@ -17,6 +17,7 @@ func (a *app) verbs() []*cobra.Command {
 		a.dpo(),
 		a.eval(),
 		a.ablate(),
+		a.reproduce(),
 		a.score(),
 		a.account(),
 		a.data(),

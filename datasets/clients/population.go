@@ -42,6 +42,7 @@ type Population struct {
 	Name    string
 	Unit    string // a sentence that says who or what a client is, for reports
 	Clients []Client
+	whole   *Population // that this one is a part of; nil if it is none
 }
 
 // Split returns the clients of one split, in order. The clients share their texts with p.
@@ -85,8 +86,11 @@ func Texts(clients []Client) []string {
 
 // Tag identifies the population's content for the owner of the key, and reveals nothing without the key: hex
 // HMAC-SHA-256 over every client's fields and texts, in the order of the IDs. splits chooses the clients; none means
-// all.
+// all. Of a part of a population, it is the tag of the whole.
 func (p *Population) Tag(key []byte, splits ...Split) string {
+	if p.whole != nil {
+		return p.whole.Tag(key, splits...)
+	}
 	h := hmac.New(sha256.New, key)
 	sorted := slices.Clone(p.Clients)
 	slices.SortStableFunc(sorted, func(a, b Client) int { return strings.Compare(a.ID, b.ID) })

@@ -8,6 +8,7 @@ import (
 
 	"popri/configs"
 	"popri/dpo"
+	"popri/embedding"
 	"popri/internal/rng"
 	"popri/methods/policy"
 	"popri/scoring"
@@ -83,5 +84,31 @@ func (m *Method) pairs(r *trainer.Round, candidates policy.Candidates, scores []
 		"ties":       float64(ranking.Ties), "score/chosen": chosenScore / n, "score/rejected": rejectedScore / n} {
 		r.Figures.Set(key, v)
 	}
+	if err := m.distances(r, candidates, pairs); err != nil {
+		return nil, err
+	}
 	return pairs, dpo.WritePairs(filepath.Join(r.Dir, pairsFile), pairs)
+}
+
+// distances measures how far the chosen and the rejected samples are from the reference (Figure 9 of the paper).
+func (m *Method) distances(r *trainer.Round, candidates policy.Candidates, pairs []dpo.Pair) error {
+	if len(pairs) < 2 {
+		return nil // no covariance
+	}
+	j := m.Config.Generate.Samples
+	for key, index := range map[string]func(dpo.Pair) int{
+		"fid/chosen":   func(p dpo.Pair) int { return p.ChosenIndex },
+		"fid/rejected": func(p dpo.Pair) int { return p.RejectedIndex },
+	} {
+		side := embedding.NewMatrix(len(pairs), candidates.Vectors.Dim)
+		for i, p := range pairs {
+			copy(side.Row(i), candidates.Vectors.Row(p.PromptIndex*j+index(p)))
+		}
+		distance, err := m.Distance(side)
+		if err != nil {
+			return err
+		}
+		r.Figures.SetIf(key, distance)
+	}
+	return nil
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"popri/experiment"
+	"popri/reproduction"
+)
+
+func (a *app) reproduce() *cobra.Command {
+	var flags ablateFlags
+	var scale string
+	var plan bool
+	cmd := &cobra.Command{
+		Use:   "reproduce [NAME] [--scale demo|paper] [--plan] [--seeds N] [--out DIR]",
+		Short: "Run a table or figure of the POPri paper",
+		Long: `Runs the grid behind a table or a figure of the POPri paper, as "popri ablate" does, with all its conveniences: repeat the
+command to go on, add --seeds, or do the runs on a cluster with --on. Without a name, it lists what there is.
+
+--scale demo, the default, takes the embedded text and models, and minutes for each run on two processors. --scale paper takes
+the paper's settings; name your own data.private, data.public, model.path, scoring.encoder and downstream.model with --set.
+--plan prints the runs, their work, memory and privacy budget, and ends. docs/reproduction.md has what was found.`,
+		Example: "  popri reproduce\n  popri reproduce table4-rank --seeds 3\n  popri reproduce figure6\n" +
+			"  popri reproduce table1 --scale paper --preset paper-congress --set data.private=c.parquet --set data.public=c4.parquet " +
+			"--set model.path=llama --set scoring.encoder=./minilm --set downstream.model=distilgpt2 --plan",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.listReproductions()
+			}
+			e, err := reproduction.Find(args[0])
+			if err != nil {
+				return usage(fmt.Errorf("reproduce: %w", err))
+			}
+			if e.Command != "" {
+				return a.reproduceElsewhere(cmd, e)
+			}
+			g, err := e.Grid(scale)
+			if err != nil {
+				return usage(fmt.Errorf("reproduce: --scale: %w", err))
+			}
+			if flags.preset == "" {
+				flags.preset = g.Preset
+			}
+			flags.set = append(g.Set, flags.set...)
+			flags.over, flags.instead = g.Over, g.Instead
+			if !cmd.Flags().Changed("out") {
+				flags.out = filepath.Join("runs", "paper", e.Name)
+				if scale != reproduction.Scales[0] {
+					flags.out += "-" + scale
+				}
+			}
+			if err := flags.check(cmd); err != nil {
+				return usage(fmt.Errorf("reproduce: %w", err))
+			}
+			a.say("%s: %s. %s", e.Of, e.Title, e.Paper)
+			if e.Note != "" {
+				a.say("%s", e.Note)
+			}
+			if plan {
+				return a.planAblation(cmd, flags)
+			}
+			return a.ablateAll(cmd, flags)
+		},
+	}
+	flags.addRuns(cmd)
+	cmd.Flags().StringVar(&scale, "scale", reproduction.Scales[0], "size of the runs: "+joined(reproduction.Scales))
+	cmd.Flags().BoolVar(&plan, "plan", false, "print what would run, and end")
+	return cmd
+}
+
+func (a *app) listReproductions() error {
+	list := reproduction.All()
+	return a.emit(list, func(w io.Writer) {
+		for _, e := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, e.Of, e.Title)
+		}
+	})
+}
+
+// reproduceElsewhere does the work of an experiment that another verb computes.
+func (a *app) reproduceElsewhere(cmd *cobra.Command, e reproduction.Experiment) error {
+	a.say("%s: %s. %s", e.Of, e.Title, e.Paper)
+	a.say("%s", e.Command)
+	root := cmd.Root()
+	words := strings.Fields(e.Command)[1:]
+	for _, flag := range []string{"json", "quiet"} {
+		if f := root.PersistentFlags().Lookup(flag); f != nil && f.Changed {
+			words = append(words, "--"+flag)
+		}
+	}
+	root.SetArgs(words)
+	return root.ExecuteContext(cmd.Context())
+}
+
+// planAblation prints what an ablation would do.
+func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
+	base, varied, err := a.varied(cmd, &flags)
+	if err != nil {
+		return err
+	}
+	_, cells, err := varied.Cells(base)
+	if err != nil {
+		return err
+	}
+	cost, err := experiment.PlannedCost(cells)
+	if err != nil {
+		return fmt.Errorf("reproduce: %w", err)
+	}
+	plan, err := experiment.PlanCells(flags.out, cells)
+	if err != nil {
+		return err
+	}
+	return a.emit(map[string]any{"runs": plan, "composed": cost}, func(w io.Writer) {
+		fmt.Fprintln(w, "run\tsamples\tpairs\tproduct texts\tsmall models\tPFLOP\tGiB\tdone")
+		for _, p := range plan {
+			done := ""
+			if p.Done {
+				done = "yes"
+			}
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.2g\t%.1f\t%s\n", p.Name, p.Samples, p.Pairs, p.Product, p.SmallModels,
+				p.Flops/1e15, float64(p.Memory)/(1<<30), done)
+		}
+		fmt.Fprintln(w)
+		printComposed(w, cost)
+	})
+}

@@ -1,0 +1,101 @@
+// Package reproduction lists the tables and figures of the POPri paper as grids of runs: paper.yaml says what is varied, at
+// the scale of the embedded default and at the paper's. It runs nothing.
+package reproduction
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"popri/internal/quote"
+)
+
+//go:embed paper.yaml
+var file []byte
+
+// Experiment is a table or a figure.
+type Experiment struct {
+	Name  string // as a user types it
+	Of    string // its place in the paper
+	Title string
+	Paper string // what the paper found
+	Note  string // what is different here
+	// Command replaces the runs where another verb computes the figure.
+	Command string
+	// Settings of both scales, and further ones of each.
+	Set      []string
+	DemoSet  []string `yaml:"demo_set"`
+	PaperSet []string `yaml:"paper_set"`
+	// What varies, as popri ablate takes it; of each scale, if the scales differ.
+	Over      []string
+	DemoOver  []string `yaml:"demo_over"`
+	PaperOver []string `yaml:"paper_over"`
+	Instead   []string
+}
+
+// Base is what the experiments of a scale have in common.
+type Base struct {
+	Preset string
+	Set    []string
+}
+
+// Scales are the names of the scales.
+var Scales = []string{"demo", "paper"}
+
+// Grid is an experiment at one scale: a preset, settings on top of it, and what varies.
+type Grid struct {
+	Preset    string
+	Set       []string
+	Over      []string
+	Instead   []string
+	Condition string // empty, or what the user must add
+}
+
+type list struct {
+	Demo, Paper Base
+	Experiments []Experiment
+}
+
+func read() list {
+	var l list
+	d := yaml.NewDecoder(bytes.NewReader(file))
+	d.KnownFields(true)
+	if err := d.Decode(&l); err != nil {
+		panic(fmt.Sprintf("reproduction: paper.yaml: %v", err)) // part of the program, and tested
+	}
+	return l
+}
+
+// All lists the experiments in the paper's order.
+func All() []Experiment { return read().Experiments }
+
+// Find returns an experiment by name.
+func Find(name string) (Experiment, error) {
+	var names []string
+	for _, e := range All() {
+		if e.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return Experiment{}, quote.Errorf("%q is none of the paper's tables and figures here: %s", name, strings.Join(names, ", "))
+}
+
+// Grid returns the experiment at a scale.
+func (e Experiment) Grid(scale string) (Grid, error) {
+	l := read()
+	switch scale {
+	case "demo":
+		return Grid{Preset: l.Demo.Preset, Set: slices.Concat(l.Demo.Set, e.Set, e.DemoSet),
+			Over: slices.Concat(e.Over, e.DemoOver), Instead: e.Instead}, nil
+	case "paper":
+		return Grid{Preset: l.Paper.Preset, Set: slices.Concat(l.Paper.Set, e.Set, e.PaperSet),
+			Over: slices.Concat(e.Over, e.PaperOver), Instead: e.Instead,
+			Condition: "data.private, data.public, model.path, scoring.encoder and downstream.model"}, nil
+	}
+	return Grid{}, quote.Errorf("the scale is %q, want %s", scale, strings.Join(Scales, " or "))
+}
