@@ -47,3 +47,26 @@ func TestDropout(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A part without a row, and one without a token to predict, change nothing.
+func TestEmptyParts(t *testing.T) {
+	m := newSmall(t, small()["gpt2"])
+	params, err := m.Trainable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := NewOptimizer(params, OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8})
+	defer o.Free()
+	rows := []Row{{Tokens: []int32{1, 2, 3, 4}}, {Tokens: []int32{7}}}
+	for _, c := range []struct {
+		rows  []Row
+		parts int
+	}{{rows[:1], 4}, {rows, 2}} {
+		loss, norm, err := o.StepParts(m, nil, c.rows, c.parts, 0)
+		whole, same, err2 := o.StepParts(m, nil, rows[:1], 1, 0)
+		if err != nil || err2 != nil || math.Abs(loss-whole) > 1e-6 || math.Abs(norm-same) > 1e-5 {
+			t.Errorf("%d rows in %d parts: loss %g, norm %g, %v; the row alone %g, %g, %v", len(c.rows), c.parts, loss, norm, err,
+				whole, same, err2)
+		}
+	}
+}

@@ -108,10 +108,11 @@ func (t *Optimizer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
 	return loss, norm, finite(loss, err)
 }
 
-// StepParts is [Optimizer.Step] with the rows divided into parts, which are computed in parallel, one a thread. Another
-// number of parts gives another rounding; the same number gives the same bits on any number of threads.
+// StepParts is [Optimizer.Step] with the rows divided into parts, at most one a row, which are computed in parallel, one a
+// thread. Another number of parts gives another rounding; the same number gives the same bits on any number of threads.
 func (t *Optimizer) StepParts(m *Model, adapter Adapter, rows []Row, parts int,
 	lr float64) (loss, norm float64, err error) {
+	parts = max(1, min(parts, len(rows)))
 	total := counted(rows)
 	losses := make([]float64, parts)
 	norm, err = t.StepPasses(parts, lr, func(i int, s *tensor.Scope) (grads []tensor.Tensor, err error) {

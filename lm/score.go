@@ -108,6 +108,13 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 // their graph by its product with them, and what belongs to the head is added to its gradient.
 func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
 	m := sc.m
+	if len(sc.tokens) == 0 {
+		zeros := make([]tensor.Tensor, len(params))
+		for i, p := range params {
+			zeros[i] = s.Zeros(p.DType(), p.Shape()...)
+		}
+		return zeros
+	}
 	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
 	dHidden := s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
 	var own []tensor.Tensor // gradients of the head and of its bias, if they are trained

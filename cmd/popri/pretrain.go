@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +23,7 @@ func (a *app) pretrain() *cobra.Command {
 	var out, role, tokenizerDir, goroot, dtype string
 	var files []string
 	var vocab int
+	var shape string
 	o := pretrain.Options{}
 	cmd := &cobra.Command{
 		Use:   "pretrain --out DIR",
@@ -33,6 +37,7 @@ On the embedded default, the role decides the corpus: "generator" uses all publi
 starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a file are for both roles.`,
 		Example: "  popri pretrain --public books.parquet --public notes.jsonl --role device --out small --layers 2 " +
 			"--width 128 --steps 1200\n" +
+			"  popri pretrain --public books.parquet --shape distilgpt2 --role device --out small --batch 4 --steps 20000\n" +
 			"  popri pretrain --role generator --out models/godoc/generator --layers 6 --width 256 --heads 4 " +
 			"--steps 3300\n" +
 			"  popri pretrain --role device --tokenizer models/godoc/generator --out models/godoc/device --layers " +
@@ -41,6 +46,9 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
 				return usage(fmt.Errorf("pretrain: --out names no folder"))
+			}
+			if err := pretrainShape(cmd, shape); err != nil {
+				return usage(fmt.Errorf("pretrain: %w", err))
 			}
 			if role != pretrain.Generator && role != pretrain.Device {
 				return usage(fmt.Errorf("pretrain: --role %q is neither generator nor device", role))
@@ -95,6 +103,8 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 	f.StringVar(&tokenizerDir, "tokenizer", "", "folder of an existing tokenizer (default: train one)")
 	f.StringVar(&goroot, "goroot", "", "Go toolchain whose source is read (default: the installed one)")
 	f.StringVar(&dtype, "dtype", "bfloat16", "type of activations: float32 or bfloat16; weights are float32")
+	f.StringVar(&shape, "shape", "", "architecture by name, for --layers, --width, --heads, --context and --vocab: "+
+		strings.Join(slices.Sorted(maps.Keys(shapes)), ", "))
 	f.IntVar(&vocab, "vocab", 4096, "size of the vocabulary")
 	f.IntVar(&o.Layers, "layers", 6, "blocks")
 	f.IntVar(&o.Width, "width", 256, "hidden size")
@@ -109,6 +119,32 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of weights and order")
 	f.IntVar(&o.SaveEvery, "save-every", 250, "steps between two writes of the weights")
 	return cmd
+}
+
+// shapes are published architectures as flags.
+var shapes = map[string]map[string]string{
+	"distilgpt2": {"layers": "6", "width": "768", "heads": "12", "context": "1024", "vocab": "50257"},
+	"gpt2":       {"layers": "12", "width": "768", "heads": "12", "context": "1024", "vocab": "50257"},
+}
+
+// pretrainShape sets the flags of an architecture that were not given.
+func pretrainShape(cmd *cobra.Command, name string) error {
+	if name == "" {
+		return nil
+	}
+	flags, ok := shapes[name]
+	if !ok {
+		return fmt.Errorf("--shape %q is unknown: %s", name, strings.Join(slices.Sorted(maps.Keys(shapes)), ", "))
+	}
+	for flag, value := range flags {
+		if cmd.Flags().Changed(flag) {
+			continue
+		}
+		if err := cmd.Flags().Set(flag, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // publicText reads the files of public text, or the public half of the embedded default where there are none, with the
