@@ -49,6 +49,7 @@ it; no cell is quoted.`,
 		Example: "  popri data import train=train.json validation=eval.json test=test.json --out clients.parquet\n" +
 			"  popri data import posts.jsonl.gz --client author --text body --date created --label topic --out clients.parquet\n" +
 			"  popri data import data/*.parquet --client-per-text --text review --label stars --span-words 50 --out clients.parquet\n" +
+			"  popri data import debates.csv --client speech --non-letters 0.3 --drop Applause. --span-words 50 --out d.parquet\n" +
 			"  popri data import speeches.csv --client speaker --test-from 2020 --min-texts 2 --deduplicate near --public public.jsonl --out c.parquet\n" +
 			"  popri data import news.tsv --partition dirichlet --alpha 0.1 --clients 500 --label topic --out clients.parquet\n" +
 			"  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
@@ -96,6 +97,9 @@ it; no cell is quoted.`,
 	f.IntVar(&o.SpanWords, "span-words", 0, "cut texts into spans of at most so many words")
 	f.IntVar(&o.SpanTokens, "span-tokens", 0, "cut texts into spans of at most so many tokens of --tokenizer")
 	f.StringVar(&o.Tokenizer, "tokenizer", "", "folder or file with the tokenizer.json of --span-tokens")
+	f.Float64Var(&o.NonLetters, "non-letters", 0,
+		"take out sentences with a larger share of characters that are no letters (the POPri paper: 0.3)")
+	f.StringArrayVar(&o.Drop, "drop", nil, "regular expression whose matches are taken out of texts; may be repeated")
 	f.IntVar(&o.MinWords, "min-words", 0, "leave out shorter texts and spans")
 	f.IntVar(&o.MinTexts, "min-texts", 0, "leave out clients with fewer texts")
 	f.IntVar(&o.MaxTexts, "max-texts", 0, "keep at most so many texts of a client, the first ones")
@@ -228,6 +232,9 @@ func (a *app) importData(ctx context.Context, out string, files []clients.Import
 		fmt.Fprintf(w, "\nread\t%d texts\n", m.TextsRead)
 		for _, c := range m.LeftOut {
 			fmt.Fprintf(w, "left out\t%s: %d texts, %d clients\n", c.Reason, c.Texts, c.Clients)
+		}
+		if m.Filtered != nil {
+			fmt.Fprintf(w, "filtered\t%s\n", *m.Filtered)
 		}
 		for _, d := range m.Duplicates {
 			fmt.Fprintf(w, "duplicates\t%d texts of %s that are in %s were taken out\n", d.Texts, d.Split, d.Of)

@@ -162,6 +162,7 @@ func (i *importer) shape(shaped map[Split]*spool) error {
 		if !ok {
 			return nil
 		}
+		i.filter(&c)
 		i.cut(&c)
 		if i.o.Deduplicate == NoDeduplication && !i.limit(&c) || len(c.texts) == 0 {
 			return nil

@@ -29,6 +29,7 @@ type Manifest struct {
 	TextsRead  int64            `json:"texts_read"`
 	Splits     map[Split]Counts `json:"splits"`
 	LeftOut    LeftOut          `json:"left_out"`
+	Filtered   *Filtered        `json:"filtered,omitempty"` // parts taken out of texts
 	Duplicates []Duplicates     `json:"duplicates,omitempty"` // texts that were left out, by border
 }
 
@@ -55,6 +56,7 @@ const (
 	tooLate        = "after the last date"
 	otherSplit     = "of an earlier split than the client's newest text"
 	fewWords       = "too few words"
+	nothingLeft    = "nothing left of the text"
 	onlyDuplicates = "client of duplicates only"
 	fewTexts       = "client with too few texts"
 	manyTexts      = "above the most texts of a client"

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"popri/datasets"
@@ -22,6 +23,8 @@ type Shape struct {
 	// the others for training. A client is in the split of its newest text, and its texts of another split are left out.
 	ValidationFrom string `json:"validation_from,omitempty"`
 	TestFrom       string `json:"test_from,omitempty"`
+
+	Filter // applied to whole texts
 
 	SpanWords  int              `json:"span_words,omitempty"`  // cuts texts into spans of at most so many words; 0: whole texts
 	SpanTokens int              `json:"span_tokens,omitempty"` // or of so many tokens, as Tokens counts them
@@ -54,6 +57,9 @@ func (s *Shape) validate() error {
 		if n.value < 0 {
 			return fault.Userf("the number of %s is %d, want 0 or more", n.name, n.value)
 		}
+	}
+	if err := s.Filter.validate(); err != nil {
+		return err
 	}
 	switch {
 	case s.SpanWords > 0 && s.SpanTokens > 0:
@@ -139,6 +145,26 @@ func (i *importer) split(c *imported) (Split, bool) {
 		}
 	}
 	return first.split, true
+}
+
+// filter takes parts out of a client's texts, and leaves out texts of which nothing is left.
+func (i *importer) filter(c *imported) {
+	if i.o.NonLetters == 0 && len(i.o.Drop) == 0 {
+		return
+	}
+	if i.m.Filtered == nil {
+		i.m.Filtered = new(Filtered)
+	}
+	n := len(c.texts)
+	for k := range c.texts {
+		c.texts[k].text = i.o.apply(c.texts[k].text, i.m.Filtered)
+	}
+	c.texts = slices.DeleteFunc(c.texts, func(t importedText) bool { return strings.TrimSpace(t.text) == "" })
+	emptied := 0
+	if len(c.texts) == 0 {
+		emptied = 1
+	}
+	i.m.leaveOut(nothingLeft, n-len(c.texts), emptied)
 }
 
 // cut cuts a client's texts into spans and leaves out the short ones.
