@@ -24,6 +24,7 @@ type Experiment struct {
 	Title string
 	Paper string // what the paper found
 	Note  string // what is different here
+	Runs  string // the experiment whose runs show it, if they are the same
 	// Command replaces the runs where another verb computes the figure.
 	Command string
 	// Settings of both scales, and further ones of each.

@@ -218,7 +218,7 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 	if ended != nil && !refused(ended) {
 		return c, nil, nil, a.stopped(ended, o.Dir)
 	}
-	e, err = s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress()})
+	e, err = s.Evaluate(cmd.Context(), a.evaluating())
 	if err != nil {
 		return c, nil, nil, a.stopped(err, o.Dir)
 	}

@@ -58,8 +58,7 @@ figures go into the run's eval.json and report.html. --synthetic evaluates any f
 			if c, err = a.prepared(cmd, c); err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
-			e, err := experiment.Judge(cmd.Context(), c, synthetic,
-				experiment.EvalOptions{Progress: a.evalProgress()})
+			e, err := experiment.Judge(cmd.Context(), c, synthetic, a.evaluating())
 			if err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
@@ -83,7 +82,7 @@ func (a *app) evalRun(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer s.Close()
-	e, err := s.Evaluate(cmd.Context(), experiment.EvalOptions{Progress: a.evalProgress()})
+	e, err := s.Evaluate(cmd.Context(), a.evaluating())
 	if err != nil {
 		return err
 	}

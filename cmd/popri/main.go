@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/experiment"
 	_ "popri/internal/allocator"
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
@@ -38,13 +39,24 @@ type app struct {
 	device   string
 	accept   []string // fields of a model's config.json to ignore
 	started  bool     // the command line was valid and a verb has begun
+
+	evaluations func() string // the folder of fine-tunings that evaluations share; nil for none
+}
+
+// evaluating says how evaluations report and where they keep fine-tunings.
+func (a *app) evaluating() experiment.EvalOptions {
+	o := experiment.EvalOptions{Progress: a.evalProgress()}
+	if a.evaluations != nil {
+		o.Cache = a.evaluations()
+	}
+	return o
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	a := &app{out: os.Stdout, err: os.Stderr}
+	a := &app{out: os.Stdout, err: os.Stderr, evaluations: experiment.EvaluationCache}
 	os.Exit(a.execute(ctx, os.Args[1:]))
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -50,7 +51,7 @@ the paper's settings; name your own data.private, data.public, model.path, scori
 			flags.set = append(g.Set, flags.set...)
 			flags.over, flags.instead = g.Over, g.Instead
 			if !cmd.Flags().Changed("out") {
-				flags.out = filepath.Join("runs", "paper", e.Name)
+				flags.out = filepath.Join("runs", "paper", cmp.Or(e.Runs, e.Name))
 				if scale != reproduction.Scales[0] {
 					flags.out += "-" + scale
 				}

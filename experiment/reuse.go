@@ -1,0 +1,37 @@
+package experiment
+
+import (
+	"os"
+	"path/filepath"
+
+	"popri/internal/cachedir"
+	"popri/internal/datakey"
+	"popri/internal/filehash"
+)
+
+// EvaluationCache is the user's folder of fine-tunings, for [EvalOptions]: reference points are trained once, and an
+// evaluation that was ended goes on. Another build of the program has another folder, because its models may differ.
+// It is "" where there can be none.
+func EvaluationCache() string {
+	if _, err := datakey.Load(); err != nil {
+		return ""
+	}
+	base, err := cachedir.Dir()
+	if err != nil {
+		return ""
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	hash, err := filehash.SHA256(program)
+	if err != nil {
+		return ""
+	}
+	dir := filepath.Join(base, evaluations, hash[:16])
+	// What clients' texts say of models is for the user alone.
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	return dir
+}
