@@ -6,41 +6,88 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"popri/configs"
 )
 
-// Axis is a key of the configuration and its values, as --set spells them.
+// Axis is a key of the configuration and its values, as --set spells them. Keys that take the same values together are
+// joined by "+".
 type Axis struct {
 	Key    string   `json:"key"`
 	Values []string `json:"values"`
 }
 
-// ParseAxis reads "dpo.rejected_rank=2,5,8,10". The values of a key that holds a list are separated by ";".
+// ParseAxis reads "dpo.rejected_rank=2,5,8,10". The values of a key that holds a list are separated by ";". A value may be a
+// range of numbers: 2..10, or 0.1..0.5:0.1 with its step.
 func ParseAxis(text string) (Axis, error) {
 	key, values, ok := strings.Cut(text, "=")
 	if !ok || key == "" || values == "" {
 		return Axis{}, mistake("--over %s: want a key and its values, such as dpo.rejected_rank=2,5,8", text)
 	}
-	if key == "seed" {
-		return Axis{}, mistake("--over %s: seeds are not a setting to compare; use --seeds", text)
-	}
 	separator := ","
-	for _, k := range configs.Keys() {
-		if k.Name == key && strings.HasPrefix(k.Type, "list") {
-			separator = ";"
+	keys := strings.Split(key, "+")
+	for i, name := range keys {
+		if name == "seed" {
+			return Axis{}, mistake("--over %s: seeds are not a setting to compare; use --seeds", text)
+		}
+		if slices.Contains(keys[:i], name) {
+			return Axis{}, mistake("--over %s: %s is there twice", text, name)
+		}
+		for _, k := range configs.Keys() {
+			if k.Name == name && strings.HasPrefix(k.Type, "list") {
+				separator = ";"
+			}
 		}
 	}
-	a := Axis{Key: key, Values: strings.Split(values, separator)}
+	a := Axis{Key: key}
+	for _, value := range strings.Split(values, separator) {
+		numbers, err := rangeOf(value)
+		if err != nil {
+			return Axis{}, mistake("--over %s: %w", text, err)
+		}
+		a.Values = append(a.Values, numbers...)
+	}
 	for i, v := range a.Values {
 		if slices.Contains(a.Values[:i], v) {
 			return Axis{}, mistake("--over %s: the value %q is there twice", text, v)
 		}
 	}
 	return a, nil
+}
+
+var rangePattern = regexp.MustCompile(`^(-?[0-9.]*[0-9](?:e-?[0-9]+)?)\.\.(-?[0-9]*\.?[0-9]+(?:e-?[0-9]+)?)(?::([0-9.]+(?:e-?[0-9]+)?))?$`)
+
+// rangeOf returns the values of a range, or the value itself. Both ends are included.
+func rangeOf(value string) ([]string, error) {
+	parts := rangePattern.FindStringSubmatch(value)
+	if parts == nil {
+		return []string{value}, nil
+	}
+	var numbers [3]float64
+	for i, text := range append(parts[1:3:3], cmp.Or(parts[3], "1")) {
+		var err error
+		if numbers[i], err = strconv.ParseFloat(text, 64); err != nil {
+			return nil, fmt.Errorf("the range %s: %q is no number", value, text)
+		}
+	}
+	from, to, step := numbers[0], numbers[1], numbers[2]
+	const most = 1000
+	n := math.Floor((to-from)/step + 1e-9)
+	if !(step > 0) || !(n >= 1) || n > most {
+		return nil, fmt.Errorf("the range %s has no two values, or more than %d", value, most)
+	}
+	var list []string
+	for i := range int(n) + 1 {
+		// Rounding takes away what binary fractions add to 0.1 + 0.1 + 0.1.
+		x := from + float64(i)*step
+		list = append(list, strconv.FormatFloat(x, 'g', 12, 64))
+	}
+	return list, nil
 }
 
 // Change is what one row of an ablation sets: keys and values that are used together.
@@ -82,13 +129,15 @@ func (c Change) String() string {
 // apply is the base with the change; base says that the change leaves it as it is.
 func (c Change) apply(to configs.Config) (changed configs.Config, base bool, err error) {
 	changed, base = to, true
-	for i, k := range c.Keys {
-		if err := changed.Set(k, c.Values[i]); err != nil {
-			return changed, false, err
+	for i, keys := range c.Keys {
+		for _, k := range strings.Split(keys, "+") {
+			if err := changed.Set(k, c.Values[i]); err != nil {
+				return changed, false, err
+			}
+			was, _ := to.Get(k)
+			is, _ := changed.Get(k)
+			base = base && fmt.Sprint(was) == fmt.Sprint(is)
 		}
-		was, _ := to.Get(k)
-		is, _ := changed.Get(k)
-		base = base && fmt.Sprint(was) == fmt.Sprint(is)
 	}
 	return changed, base, nil
 }
@@ -148,8 +197,10 @@ func Grid(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 		return nil, mistake("an ablation needs a key to vary (--over) or a setting to replace (--instead)")
 	}
 	for i, a := range axes {
-		if slices.ContainsFunc(axes[:i], func(b Axis) bool { return b.Key == a.Key }) {
-			return nil, mistake("--over names %s twice", a.Key)
+		for _, key := range strings.Split(a.Key, "+") {
+			if slices.ContainsFunc(axes[:i], func(b Axis) bool { return slices.Contains(strings.Split(b.Key, "+"), key) }) {
+				return nil, mistake("--over names %s twice", key)
+			}
 		}
 	}
 	combinations := []Change{{}}

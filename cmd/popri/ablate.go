@@ -49,6 +49,7 @@ without --on. Ctrl-C leaves the jobs alone, and --resume follows them again. --j
 --print-template prints it, for --template to read an edited one. docs/jobs.md has more.`,
 		Example: "  popri ablate --preset demo --over dpo.rejected_rank=2,5,8,10 --seeds 3 --out runs/rank\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json\n" +
+			"  popri ablate --over generate.temperature+synthetic.temperature=0.6..1.2:0.2 --out runs/temperature\n" +
 			"  popri ablate --preset demo --instead generate.quote=public --instead dpo.sft_weight=1 --out runs/without\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on slurm --job partition=cpu --job time=4:00:00\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on kubernetes --dry-run\n" +
@@ -69,7 +70,8 @@ without --on. Ctrl-C leaves the jobs alone, and --resume follows them again. --j
 	}
 	flags.addRuns(cmd)
 	cmd.Flags().StringArrayVar(&flags.over, "over", nil,
-		"a key and its values: dpo.rejected_rank=2,5,8; may be repeated for a grid")
+		"a key and its values, which may be ranges: dpo.rejected_rank=2..10:2; keys with '+' between them take each value "+
+			"together; may be repeated for a grid")
 	cmd.Flags().StringArrayVar(&flags.instead, "instead", nil,
 		"keys and values of one row: 'dpo.loss=ipo dpo.beta=0.01'; repeated, each row has one of the changes")
 	cmd.Flags().BoolVar(&flags.resume, "resume", false, "go on with the ablation that --on planned in --out")
