@@ -6,8 +6,8 @@
 SOURCE is the whole collection. What is taken: one of each kind that the tests understand, within 8 MB, as tensors, ids
 and figures. What is left out: further checkpoints, adapters and cases of one kind, weights that must be refused before
 they are read, the largest point clouds, and every case whose text is prose or source code from elsewhere. Lists and counts inside the files are cut to what is there, so the
-tests walk the copy as they walk the whole. The same source gives the same bytes. The folders gguf and
-grpo, which scripts/gguf_cases.py and scripts/grpo_cases.py make, stay as they are.
+tests walk the copy as they walk the whole. The same source gives the same bytes. The folders gguf,
+grpo and sentence, which scripts/gguf_cases.py, grpo_cases.py and sentence_cases.py make, stay as they are.
 """
 import json
 import shutil
@@ -26,7 +26,7 @@ MODELS = ("gpt2-tiny", "llama-tiny-bf16", "qwen2-tiny")
 MODEL_CASES = {"single", "rightpad", "offset", "long", "branches"}
 # Families whose training is traced.
 FAMILIES = ("gpt2",)
-TOKENIZERS = {"gpt2-512": 2, "gpt2-4096": 1, "llama3-4096": 1}  # every how many-th case
+TOKENIZERS = {"gpt2-512": 2, "gpt2-4096": 2, "llama3-4096": 1}  # every how many-th case
 # Kinds of tokenizer cases whose text was put together from atoms or drawn at random.
 SYNTHETIC = {
     "empty", "words", "case-trap", "space", "digits", "emoji", "marks", "cjk", "rtl", "control", "punct", "special",

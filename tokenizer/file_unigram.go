@@ -127,7 +127,7 @@ func parseNormalizer(raw json.RawMessage, outer bool) (normalizer, error) {
 	}
 	switch {
 	case kind == "Precompiled" && s.Charsmap == nil:
-		return nil, errors.New("Precompiled without precompiled_charsmap is not supported")
+		return nil, errors.New("a Precompiled without precompiled_charsmap is not supported")
 	case kind == "Precompiled":
 		return newPrecompiled(*s.Charsmap)
 	case kind == "Prepend":
