@@ -16,7 +16,7 @@ FUZZTIME  ?= 1m
 TESTFLAGS ?=
 
 # What stands on libtorch; % is any name. Everything else must build without cgo, on any platform.
-NATIVE := popri/assembly popri/benchmark popri/cmd/popri popri/downstream popri/dpo popri/embedding/bert \
+NATIVE := popri/assembly popri/benchmark popri/cmd/popri popri/downstream popri/dpo popri/embedding/torch \
 	popri/experiment popri/internal/allocator popri/internal/golden/goldentensor \
 	popri/internal/testworld popri/lm popri/lora popri/method popri/methods popri/methods/% \
 	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/tensor popri/textgen \
@@ -39,7 +39,7 @@ test: setup pure ## every test
 	go test $(TESTFLAGS) $(PACKAGES)
 
 # What computes with tensors. Go does not see these variables when it keeps results, hence -count=1.
-COMPUTING := ./tensor ./lm ./lora ./dpo ./downstream ./embedding/bert
+COMPUTING := ./tensor ./lm ./lora ./dpo ./downstream ./embedding/torch
 
 portable: setup ## what a GPU would run, on the CPU: the tests of models and training without kernels of our own
 	POPRI_KERNELS=off go test -count=1 $(TESTFLAGS) $(COMPUTING)

@@ -7,7 +7,7 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/embedding"
-	"popri/embedding/bert"
+	"popri/embedding/torch"
 	"popri/internal/fault"
 	"popri/internal/modelcache"
 	"popri/lm"
@@ -91,7 +91,7 @@ func LoadGenerator(c configs.Config) (Generator, error) {
 
 // FreeEncoder releases the encoder's memory that the garbage collector does not manage.
 func FreeEncoder(e embedding.Encoder) {
-	if e, ok := e.(*bert.Encoder); ok {
+	if e, ok := e.(*torch.Encoder); ok {
 		e.Free()
 	}
 }
@@ -99,7 +99,7 @@ func FreeEncoder(e embedding.Encoder) {
 // NewEncoder opens the encoder of the configuration, or fits it to the public text.
 func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
 	if !slices.Contains(configs.Encoders, c.Scoring.Encoder) {
-		e, err := openBERT(c.Scoring.Encoder, c.Model.DType)
+		e, err := openSentence(c.Scoring.Encoder, c.Model.DType)
 		if err != nil {
 			return nil, fault.Userf("scoring.encoder: %w", err)
 		}
@@ -115,15 +115,15 @@ func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, er
 	return embedding.FitHashing(datasets.Strings(texts), embedding.HashingConfig{Dim: c.Scoring.Dim})
 }
 
-// openBERT opens the folder of an encoder, or the one that the set-up fetched under this name.
-func openBERT(dir, dtype string) (embedding.Encoder, error) {
+// openSentence opens the folder of a sentence encoder, or the one that the set-up fetched under this name.
+func openSentence(dir, dtype string) (embedding.Encoder, error) {
 	if s, ok := modelcache.Find(dir); ok {
 		var err error
 		if dir, err = s.Installed(); err != nil {
 			return nil, err
 		}
 	}
-	e, err := bert.Open(dir, ComputeType(dtype))
+	e, err := torch.Open(dir, ComputeType(dtype))
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +136,6 @@ func OpenEncoder(path, dtype string) (embedding.Encoder, error) {
 		e, err := embedding.LoadSaved(path)
 		return e, fault.User(err)
 	}
-	e, err := openBERT(path, dtype)
+	e, err := openSentence(path, dtype)
 	return e, fault.User(err)
 }

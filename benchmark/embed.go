@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"popri/embedding/bert"
+	"popri/embedding/torch"
 	"popri/internal/bom"
 	"popri/internal/fault"
 	"popri/tensor"
@@ -29,7 +29,7 @@ func Embed(o EmbedOptions) (*Result, error) {
 	if err != nil {
 		return nil, fault.User(err)
 	}
-	e, err := bert.Open(o.Model, o.DType)
+	e, err := torch.Open(o.Model, o.DType)
 	if err != nil {
 		return nil, fault.User(err)
 	}

@@ -5,9 +5,11 @@ type Scoring struct {
 	// Encoder turns texts into vectors. "latent", the default, and "hashing" need no weights and are fitted to the public
 	// texts: "latent" finds the directions in which words occur together; "hashing" projects words at random, which is
 	// faster and less precise. "minilm" is the paper's encoder, all-MiniLM-L6-v2, which separates meanings better and which
-	// make demo ENCODER=minilm fetches. A path (with a "/") is the folder of another sentence-transformers BERT.
+	// make demo ENCODER=minilm fetches. A path (with a "/") is the folder of another encoder of
+	// sentence-transformers: BERT (also bge, e5), XLM-RoBERTa, MPNet (all-mpnet-base-v2) or T5 (sentence-t5, gtr).
+	// If its config_sentence_transformers.json names a default prompt, it goes before each text.
 	Encoder string `yaml:"encoder"`
-	// Dim is the length of the vectors of "latent" and "hashing"; a BERT has its own. Default 512. A smaller one separates
+	// Dim is the length of the vectors of "latent" and "hashing"; a folder has its own. Default 512. A smaller one separates
 	// texts less; a larger one lets the projection keep more noise (its share is √((dim+1)/(K·J))) and costs the clients time.
 	Dim int `yaml:"dim"`
 	// Normalize is applied to each client's K·J scores before clipping: "none" as in the paper, or "standardize" as in its

@@ -6,13 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"popri/safetensors"
 )
 
 const storedVectors = "vectors"
+
+// storedBytes bounds the folder: the files that were read longest ago go first. A pool of 40 000 public texts of 384
+// values takes 60 MB.
+const storedBytes = 2 << 30
 
 // Stored encodes texts, or reads what an earlier call with the same encoder and the same texts left in dir. It is for
 // public texts alone: the file says how they look to the encoder. A file that cannot be read is written anew.
@@ -24,6 +31,8 @@ func Stored(e Encoder, dir string, texts []string) (Matrix, error) {
 	}
 	path := filepath.Join(dir, hex.EncodeToString(hash.Sum(nil)[:12])+".safetensors")
 	if m, err := readStored(path, len(texts), e.Dim()); err == nil {
+		now := time.Now()
+		os.Chtimes(path, now, now) // in use; a folder of somebody else's is only read
 		return m, nil
 	} else if errors.Is(err, fs.ErrPermission) {
 		return Matrix{}, err
@@ -36,7 +45,44 @@ func Stored(e Encoder, dir string, texts []string) (Matrix, error) {
 		return m, err
 	}
 	shape := []int64{int64(m.Rows), int64(m.Dim)}
-	return m, safetensors.Write(path, []safetensors.Tensor{safetensors.FromFloat32(storedVectors, shape, m.Data)}, nil)
+	tensors := []safetensors.Tensor{safetensors.FromFloat32(storedVectors, shape, m.Data)}
+	if err := safetensors.Write(path, tensors, nil); err != nil {
+		return m, err
+	}
+	return m, forget(dir, path, storedBytes)
+}
+
+// forget removes files of stored vectors, those that were used longest ago first, until the folder has at most so many
+// bytes. It keeps the file at path.
+func forget(dir, path string, most int64) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("embedding: %w", err)
+	}
+	var files []fs.FileInfo
+	total := int64(0)
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() || filepath.Ext(info.Name()) != ".safetensors" {
+			continue // another run has removed it, or it is not ours
+		}
+		files = append(files, info)
+		total += info.Size()
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, f := range files {
+		if total <= most {
+			return nil
+		}
+		if f.Name() == filepath.Base(path) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("embedding: %w", err)
+		}
+		total -= f.Size()
+	}
+	return nil
 }
 
 func readStored(path string, rows, dim int) (Matrix, error) {
@@ -52,6 +98,11 @@ func readStored(path string, rows, dim int) (Matrix, error) {
 	data, err := t.Float32s()
 	if err != nil {
 		return Matrix{}, err
+	}
+	for _, v := range data {
+		if v != v || math.IsInf(float64(v), 0) {
+			return Matrix{}, fmt.Errorf("embedding: %s holds %g", path, v)
+		}
 	}
 	m := Matrix{rows, dim, data}
 	return m, m.Check()

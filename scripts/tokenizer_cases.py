@@ -27,7 +27,7 @@ def write_lines(path, rows):
     path.write_text("".join(json.dumps(r, ensure_ascii=True, separators=(",", ":")) + "\n" for r in rows), encoding="utf-8")
 
 
-def cases(name, source, destination, seed):
+def cases(name, source, destination, seed, texts=220, decodings=120):
     out = destination / name
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(source, ensure_ascii=False, indent=1) + "\n"
@@ -39,9 +39,9 @@ def cases(name, source, destination, seed):
     # This version of the reference does not leave out special tokens that are normalized. They are special all the same.
     skipped = lambda ids: reference.decode([i for i in ids if i not in special], skip_special_tokens=True)
     rng = random.Random(seed)
-    texts = ["", *ATOMS] + ["".join(rng.choices(ATOMS, k=rng.randint(2, 14))) for _ in range(220)]
+    strings = ["", *ATOMS] + ["".join(rng.choices(ATOMS, k=rng.randint(2, 14))) for _ in range(texts)]
     rows = []
-    for t in texts:
+    for t in strings:
         e = reference.encode(t, add_special_tokens=False)
         at = [0]
         for c in t:
@@ -54,7 +54,7 @@ def cases(name, source, destination, seed):
     write_lines(out / "cases.jsonl", rows)
     size = reference.get_vocab_size(with_added_tokens=True)
     decodes = []
-    for _ in range(120):
+    for _ in range(decodings):
         ids = [rng.randrange(size if rng.random() < 0.6 else min(size, 270)) for _ in range(rng.randint(1, 12))]
         decodes.append({"kind": "any", "ids": ids, "decoded": reference.decode(ids, skip_special_tokens=False),
                         "decoded_skip_special": skipped(ids)})

@@ -123,6 +123,13 @@ func (s *Scope) MulScalar(a Tensor, k float64) Tensor {
 	return s.own("MulScalar", out, a)
 }
 
+// Relu is the positive part.
+func (s *Scope) Relu(a Tensor) Tensor {
+	var out C.tensor
+	C.atg_relu(&out, a.c)
+	return s.own("Relu", out, a)
+}
+
 // GeluTanh is GELU with the tanh approximation (GPT-2's gelu_new).
 func (s *Scope) GeluTanh(a Tensor) Tensor {
 	var out C.tensor

@@ -67,6 +67,7 @@ void atg_mul_scalar(tensor *, tensor, scalar);
 void atg_narrow(tensor *, tensor, int64_t, int64_t, int64_t);
 void atg_neg(tensor *, tensor);
 void atg_permute(tensor *, tensor, int64_t *, int);
+void atg_relu(tensor *, tensor);
 void atg_reshape(tensor *, tensor, int64_t *, int);
 void atg_rsqrt(tensor *, tensor);
 void atg_scatter_(tensor *, tensor, int64_t, tensor, tensor);

@@ -48,7 +48,7 @@ func Build(d Description) (*Tokenizer, error) {
 	file := fileJSON{Version: "1.0", AddedTokens: []addedToken{}}
 	for _, a := range d.Added {
 		file.AddedTokens = append(file.AddedTokens, addedToken{ID: a.ID, Content: a.Content, Special: a.Special,
-			Normalized: a.Normalized})
+			Normalized: a.Normalized, LStrip: a.LStrip, RStrip: a.RStrip})
 	}
 	vocab, err := d.vocabulary()
 	if err != nil {

@@ -132,12 +132,11 @@ func parse(content []byte) (*Tokenizer, error) {
 	}
 	var added []AddedToken
 	for _, a := range file.AddedTokens {
-		for name, set := range map[string]bool{"single_word": a.SingleWord, "lstrip": a.LStrip, "rstrip": a.RStrip} {
-			if set {
-				return nil, quote.Errorf("added_tokens: %q has %s, which is not supported", a.Content, name)
-			}
+		if a.SingleWord {
+			return nil, quote.Errorf("added_tokens: %q has single_word, which is not supported", a.Content)
 		}
-		added = append(added, AddedToken{ID: a.ID, Content: a.Content, Special: a.Special, Normalized: a.Normalized})
+		added = append(added, AddedToken{ID: a.ID, Content: a.Content, Special: a.Special, Normalized: a.Normalized,
+			LStrip: a.LStrip, RStrip: a.RStrip})
 	}
 	switch kind {
 	case "BPE":
@@ -155,8 +154,10 @@ func parse(content []byte) (*Tokenizer, error) {
 		}
 	case "WordPiece":
 		err = t.parseWordPiece(&file, added)
+	case "Unigram":
+		err = t.parseUnigram(&file, added)
 	default:
-		err = quote.Errorf("model type %q is not supported (supported: BPE, WordPiece)", kind)
+		err = quote.Errorf("model type %q is not supported (supported: BPE, WordPiece, Unigram)", kind)
 	}
 	if err != nil {
 		return nil, err

@@ -169,6 +169,7 @@ func modelType(raw json.RawMessage) (string, error) {
 	var has struct {
 		Merges  json.RawMessage `json:"merges"`
 		Longest json.RawMessage `json:"max_input_chars_per_word"`
+		Unknown json.RawMessage `json:"unk_id"`
 	}
 	if err := json.Unmarshal(raw, &has); err != nil {
 		return "", err
@@ -178,6 +179,8 @@ func modelType(raw json.RawMessage) (string, error) {
 		return "BPE", nil
 	case has.Longest != nil:
 		return "WordPiece", nil
+	case has.Unknown != nil:
+		return "Unigram", nil
 	}
 	return "", nil
 }

@@ -48,8 +48,58 @@ func (t *Tokenizer) parsePostProcessor(raw json.RawMessage) error {
 		return nil
 	case "TemplateProcessing":
 		return t.parseTemplate(raw)
+	case "RobertaProcessing", "BertProcessing":
+		return t.parseAround(raw, kind)
 	}
-	return quote.Errorf("%q is not supported (supported: ByteLevel, TemplateProcessing, Sequence)", kind)
+	return quote.Errorf("%q is not supported (supported: ByteLevel, TemplateProcessing, RobertaProcessing, "+
+		"BertProcessing, Sequence)", kind)
+}
+
+// parseAround reads the older forms of a template: one token before a text and one after it.
+func (t *Tokenizer) parseAround(raw json.RawMessage, kind string) error {
+	var around struct {
+		Type   string     `json:"type"`
+		Sep    namedToken `json:"sep"`
+		Cls    namedToken `json:"cls"`
+		Trim   bool       `json:"trim_offsets"`
+		Prefix bool       `json:"add_prefix_space"` // says how offsets are trimmed
+	}
+	if err := strict(raw, &around); err != nil {
+		return err
+	}
+	if _, level := t.model.(*byteLevel); level && around.Trim {
+		return quote.Errorf("%s with trim_offsets is not supported for byte-level BPE", quote.Raw(kind))
+	}
+	if t.prefix != nil || t.suff != nil {
+		return errors.New("more than one template is not supported")
+	}
+	if around.Cls.name == "" || around.Sep.name == "" {
+		return quote.Errorf("%s without cls and sep is not supported", quote.Raw(kind))
+	}
+	for _, token := range []namedToken{around.Cls, around.Sep} {
+		if !t.vocab.has(token.id) {
+			return quote.Errorf("%s: %q has id %d, which no token has", quote.Raw(kind), token.name, token.id)
+		}
+	}
+	t.prefix, t.suff = []int32{around.Cls.id}, []int32{around.Sep.id}
+	return nil
+}
+
+// namedToken is ["</s>", 2].
+type namedToken struct {
+	name string
+	id   int32
+}
+
+func (n *namedToken) UnmarshalJSON(b []byte) error {
+	var pair []json.RawMessage
+	if err := json.Unmarshal(b, &pair); err != nil {
+		return err
+	}
+	if len(pair) != 2 {
+		return fmt.Errorf("%s is not a token and its id", quote.Raw(string(b)))
+	}
+	return errors.Join(json.Unmarshal(pair[0], &n.name), json.Unmarshal(pair[1], &n.id))
 }
 
 func (t *Tokenizer) parseTemplate(raw json.RawMessage) error {

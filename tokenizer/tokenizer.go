@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -73,6 +74,11 @@ func (t *Tokenizer) EncodeWithOffsets(text string) Encoding {
 		_, size = utf8.DecodeRuneInString(text)
 	}
 	moveTo := func(b int) {
+		for at > b { // several ids of one range
+			_, size = utf8.DecodeLastRuneInString(text[:at])
+			at -= size
+			char--
+		}
 		for at+size <= b {
 			at += size
 			char++
@@ -123,12 +129,18 @@ func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token 
 		if !ok {
 			break
 		}
-		if start > 0 {
-			plain(text[offset:offset+start], offset)
+		before, end := text[offset:offset+start], offset+start+len(found.text)
+		if found.token.LStrip {
+			before = strings.TrimRightFunc(before, unicode.IsSpace)
 		}
-		offset += start
-		token(found.token, offset, offset+len(found.text))
-		offset += len(found.text)
+		if found.token.RStrip {
+			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+		}
+		if before != "" {
+			plain(before, offset)
+		}
+		token(found.token, offset+len(before), end)
+		offset = end
 	}
 	if offset < len(text) {
 		plain(text[offset:], offset)

@@ -372,7 +372,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"unknown section", func(f object) { f["extra"] = 1 }, []string{"extra"}},
 		{"version", func(f object) { f["version"] = "2.0" }, []string{"2.0"}},
 		{"normalizer", func(f object) { f["normalizer"] = object{"type": "NFKC"} }, []string{"normalizer", "NFKC"}},
-		{"model type", func(f object) { model(f)["type"] = "Unigram" }, []string{"Unigram"}},
+		{"model type", func(f object) { model(f)["type"] = "WordLevel" }, []string{"WordLevel"}},
 		{"no model", func(f object) { delete(f, "model") }, []string{"model"}},
 		{"unknown setting", func(f object) { model(f)["speed"] = 1 }, []string{"speed"}},
 		{"dropout", func(f object) { model(f)["dropout"] = 0.1 }, []string{"dropout", "0.1"}},
@@ -415,13 +415,17 @@ func TestLoadRefuses(t *testing.T) {
 			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{object{"type": "Digits", "individual_digits": true}, object{"type": "Metaspace"}}}
 		}, []string{"Metaspace"}},
 		{"decoder", func(f object) { f["decoder"] = object{"type": "WordPiece"} }, []string{"decoder", "WordPiece"}},
-		{"post-processor", func(f object) { f["post_processor"] = object{"type": "RobertaProcessing"} }, []string{"post_processor", "RobertaProcessing"}},
+		{"post-processor", func(f object) { f["post_processor"] = object{"type": "PhonyProcessing"} }, []string{"post_processor", "PhonyProcessing"}},
+		{"post-processor without tokens", func(f object) { f["post_processor"] = object{"type": "RobertaProcessing"} }, []string{"post_processor", "RobertaProcessing", "cls"}},
+		{"post-processor with an unknown token", func(f object) {
+			f["post_processor"] = object{"type": "BertProcessing", "cls": []any{"<s>", 9999}, "sep": []any{"</s>", 1}}
+		}, []string{"BertProcessing", "9999"}},
 		{"trimmed offsets", func(f object) { f["post_processor"].(object)["trim_offsets"] = true }, []string{"trim_offsets"}},
 		{"template of an unknown token", func(f object) {
 			f["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"SpecialToken": object{"id": "<s>", "type_id": 0}}}}
 		}, []string{"<s>"}},
 		{"template without text", func(f object) { f["post_processor"] = object{"type": "TemplateProcessing", "single": []any{}} }, []string{"0 times"}},
-		{"added token stripped", func(f object) { added(f)["lstrip"] = true }, []string{"<|endoftext|>", "lstrip"}},
+		{"added token of one word", func(f object) { added(f)["single_word"] = true }, []string{"<|endoftext|>", "single_word"}},
 		{"added token empty", func(f object) { added(f)["content"] = "" }, []string{"empty"}},
 		{"added token twice", func(f object) { f["added_tokens"] = append(f["added_tokens"].([]any), added(f)) }, []string{"twice"}},
 		{"added token's id differs", func(f object) { added(f)["id"] = 999 }, []string{"999"}},
@@ -539,7 +543,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(trained(f, 258).JSON())
 	f.Add([]byte(`{"version":"1.0","model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}}`))
 	f.Add([]byte(`{"version":"1.0","added_tokens":[{"id":3,"content":"<s>"}],"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{}}`))
-	for _, kind := range []string{"byte-fallback", "metaspace-first", "bert-uncased", "qwen-nfc"} {
+	for _, kind := range []string{"byte-fallback", "metaspace-first", "bert-uncased", "qwen-nfc", "unigram-t5", "unigram-xlmr", "unigram-bytes"} {
 		content, err := os.ReadFile(filepath.Join("testdata", kind, FileName))
 		if err != nil {
 			f.Fatal(err)

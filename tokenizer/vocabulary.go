@@ -19,6 +19,8 @@ type AddedToken struct {
 	Special bool
 	// Normalized tokens are searched after the others, in the rest of the text.
 	Normalized bool
+	// LStrip and RStrip make white space before and after the token a part of it.
+	LStrip, RStrip bool
 }
 
 // vocabulary has the pieces by id and by text.

@@ -140,7 +140,7 @@ func (a *app) benchEmbed() *cobra.Command {
 	var dtype string
 	cmd := &cobra.Command{
 		Use:   "embed --model DIR --texts FILE.jsonl",
-		Short: "Embed texts with a sentence-transformers BERT",
+		Short: "Embed texts with an encoder of sentence-transformers",
 		Example: "  popri bench embed --model all-MiniLM-L6-v2 --texts texts.jsonl --n 2000 --dtype float32 " +
 			"--threads 2 --json",
 		Args: cobra.NoArgs,

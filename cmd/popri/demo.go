@@ -127,7 +127,7 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
 	cmd.Flags().StringVar(&encoder, "encoder", "", "encoder in which clients compare texts (default: the preset's): latent, "+
-		"hashing, minilm, or the folder of a sentence-transformers BERT")
+		"hashing, minilm, or the folder of an encoder of sentence-transformers")
 	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; demo-rounds is the paper's loop")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")

@@ -55,13 +55,18 @@ func strs(texts []text) []string {
 // data: $POPRI_MINILM names their folder. Without it, only their ids are checked.
 func Golden(t *testing.T, open func(dir string) (embedding.Encoder, error)) {
 	root := golden.Root(t)
-	folders, err := filepath.Glob(filepath.Join(root, "embedding", "*", "meta.json"))
-	if err != nil || len(folders) == 0 {
-		t.Fatalf("no embeddings under %s: %v", root, err)
+	var folders []string
+	for _, of := range []string{filepath.Join(root, "embedding"), golden.Folder(t, "sentence")} {
+		found, err := filepath.Glob(filepath.Join(of, "*", "meta.json"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no embeddings under %s: %v", of, err)
+		}
+		folders = append(folders, found...)
 	}
 	for _, meta := range folders {
 		dir := filepath.Dir(meta)
 		name := filepath.Base(dir)
+		kind := filepath.Base(filepath.Dir(dir)) + "/" + name
 		t.Run(name, func(t *testing.T) {
 			var m struct {
 				Weights   string
@@ -119,7 +124,7 @@ func Golden(t *testing.T, open func(dir string) (embedding.Encoder, error)) {
 						i%got.Dim, got.Data[i], want[i])
 				}
 			}
-			golden.Checked(t, "embedding/"+name, len(texts))
+			golden.Checked(t, kind, len(texts))
 		})
 	}
 }

@@ -14,11 +14,15 @@ func TestGoldenEmbeddings(t *testing.T) {
 }
 
 func TestEncoder(t *testing.T) {
-	e, err := Open(embeddingtest.BERT(t))
-	if err != nil {
-		t.Fatal(err)
+	for kind, folder := range embeddingtest.Folders {
+		t.Run(kind, func(t *testing.T) {
+			e, err := Open(folder(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			embeddingtest.Run(t, e, 0)
+		})
 	}
-	embeddingtest.Run(t, e, 0)
 }
 
 // BenchmarkEncode needs real weights to say anything: $POPRI_MINILM.

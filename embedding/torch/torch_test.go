@@ -1,4 +1,4 @@
-package bert
+package torch
 
 import (
 	"os"
@@ -23,20 +23,30 @@ func TestGoldenEmbeddings(t *testing.T) {
 }
 
 func TestEncoder(t *testing.T) {
-	e, err := Open(embeddingtest.BERT(t), tensor.Float32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Free()
-	embeddingtest.Run(t, e, 2e-6)
-	if embedding.Key(e) == "" || e.Hash() == "" {
-		t.Error("no key")
+	for kind, folder := range embeddingtest.Folders {
+		t.Run(kind, func(t *testing.T) {
+			e, err := Open(folder(t), tensor.Float32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Free()
+			embeddingtest.Run(t, e, 2e-6)
+			if embedding.Key(e) == "" || e.Hash() == "" {
+				t.Error("no key")
+			}
+		})
 	}
 }
 
 // bfloat16 blurs and does not turn.
 func TestBFloat16(t *testing.T) {
-	dir := embeddingtest.BERT(t)
+	for kind, folder := range embeddingtest.Folders {
+		t.Run(kind, func(t *testing.T) { blurs(t, folder(t)) })
+	}
+}
+
+func blurs(t *testing.T, dir string) {
+	t.Helper()
 	var vectors []embedding.Matrix
 	for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
 		e, err := Open(dir, d)

@@ -1,0 +1,179 @@
+package tokenizer
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The path must have the largest sum of scores of all ways to divide a word.
+func TestUnigramFindsTheBestPath(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		ids := map[string]int32{"<unk>": 0}
+		scores := []float64{0}
+		for range 1 + random.IntN(12) {
+			piece := make([]byte, 1+random.IntN(4))
+			for i := range piece {
+				piece[i] = "abc"[random.IntN(3)]
+			}
+			if _, twice := ids[string(piece)]; !twice {
+				ids[string(piece)] = int32(len(scores))
+				scores = append(scores, -10*random.Float64())
+			}
+		}
+		v, err := newVocabulary(ids, nil, func(p string) string { return p })
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := newUnigram(v, scores, new(int), false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		word := make([]byte, random.IntN(9))
+		for i := range word {
+			word[i] = "abcd"[random.IntN(4)]
+		}
+		var best func(rest string) float64
+		best = func(rest string) float64 {
+			if rest == "" {
+				return 0
+			}
+			top := m.unknownScore + best(rest[1:])
+			if _, ok := ids[rest[:1]]; ok {
+				top = -1e9
+			}
+			for n := 1; n <= len(rest); n++ {
+				if id, ok := ids[rest[:n]]; ok {
+					top = max(top, scores[id]+best(rest[n:]))
+				}
+			}
+			return top
+		}
+		sum, at := 0.0, 0
+		m.pieces(string(word), func(id int32, from, to int) {
+			if from != at {
+				t.Errorf("%q: a piece begins at %d, the last one ended at %d", word, from, at)
+			}
+			at = to
+			if id == 0 {
+				sum += m.unknownScore * float64(to-from)
+			} else {
+				sum += scores[id]
+			}
+		})
+		if want := best(string(word)); at != len(word) || sum < want-1e-9 || sum > want+1e-9 {
+			t.Errorf("%q: the pieces' scores have the sum %g, the best is %g", word, sum, want)
+		}
+	}
+}
+
+// Clusters end where the standard's own examples say.
+func TestGraphemeClusters(t *testing.T) {
+	for _, clusters := range [][]string{
+		{"a", "b", "\r\n", "\n", "\r", "c"}, {"e\u0301\u0308", "x"}, {"\u1112\u1161\u11ab", "한"}, {"각\u11a8", "가", "각"},
+		{"🇫🇷", "🇩🇪", "🇪"}, {"👩\u200d🚀", "👍🏽", "❤\ufe0f"}, {"\u0600a", "b"}, {"\u0915\u094d\u0915", "\u0915\u200d"},
+		{"\u0915\u094d", "a"}, {"\u0001", "\u0301"}, {"👩\u0301\u200d👩", "a\u200d", "👩"}, {"\xff", "a"},
+	} {
+		text := strings.Join(clusters, "")
+		for _, want := range clusters {
+			if got := text[:clusterEnd(text)]; got != want {
+				t.Errorf("%q begins with the cluster %q, want %q", text, got, want)
+				break
+			}
+			text = text[len(want):]
+		}
+	}
+}
+
+func charsmapOf(units []uint32, texts string) string {
+	raw := binary.LittleEndian.AppendUint32(nil, uint32(4*len(units)))
+	for _, u := range units {
+		raw = binary.LittleEndian.AppendUint32(raw, u)
+	}
+	return base64.StdEncoding.EncodeToString(append(raw, texts...))
+}
+
+// A damaged table gives an error or replaces nothing; it never reads outside of itself.
+func TestPrecompiledRefuses(t *testing.T) {
+	for name, charsmap := range map[string]string{
+		"no base64": "§", "nothing": "", "no array": "AAAAAA==", "an array of five bytes": "BQAAAAAAAAAA",
+		"an array that is cut": "CAAAAAAAAAA=", "texts that are not UTF-8": charsmapOf([]uint32{0}, "\xff"),
+	} {
+		if _, err := newPrecompiled(charsmap); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		units := make([]uint32, 1+random.IntN(300))
+		for i := range units {
+			units[i] = random.Uint32() >> random.IntN(32)
+			if random.IntN(2) == 0 { // nodes that are reached
+				units[i] = units[i]&^0xff | uint32(i)&0xff
+			}
+		}
+		p, err := newPrecompiled(charsmapOf(units, "ab\x00é\x00"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.normalize(sample, true)
+	}
+}
+
+func TestUnigramRefuses(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "unigram-t5", FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := string(raw)
+	at := strings.Index(content, `"unk_id":`)
+	for _, k := range []struct{ from, to, want string }{
+		{`"unk_id": 0`, `"unk_id": null`, "unk_id is missing"},
+		{`"unk_id": 0`, `"unk_id": 100000`, "unk_id is 100000"},
+		{`"byte_fallback"`, `"other"`, `"other"`},
+		{`"vocab": [`, `"vocab": {}, "x": [`, "list of pieces"},
+		{`"vocab": [`, `"vocab": [["a", "b"],`, "not a piece and its score"},
+		{`"vocab": [`, `"vocab": [["a", 1, 2],`, "more than a piece"},
+		{`"vocab": [`, `"vocab": [["<unk>", 1],`, "same piece"},
+		{`"vocab": [`, `"vocab": [["a", 1e999],`, "1e999"},
+		{`"Precompiled"`, `"NFKD"`, `"NFKD" is not supported`},
+		{`"WhitespaceSplit"`, `"Whitespace"`, `"Whitespace" is not supported`},
+		{`"add_prefix_space": true`, `"add_prefix_space": false`, "contradicts itself"},
+		{`"replacement": "▁"`, `"replacement": "__"`, "not one character"},
+		{`"Metaspace"`, `"Metaspaces"`, "Metaspaces"},
+	} {
+		changed := strings.Replace(content, k.from, k.to, 1)
+		if strings.HasPrefix(k.from, `"vocab`) { // the first is the one of the model
+			changed = content[:at] + strings.Replace(content[at:], k.from, k.to, 1)
+		}
+		if changed == content {
+			t.Fatalf("the file holds no %s", k.from)
+		}
+		if _, err := Parse([]byte(changed)); err == nil || !strings.Contains(err.Error(), k.want) {
+			t.Errorf("%s: error %v, want one with %q", k.to, err, k.want)
+		}
+	}
+}
+
+// White space beside a token that strips is a part of it.
+func TestAddedTokensTakeWhiteSpace(t *testing.T) {
+	tok, err := Load(filepath.Join("testdata", "unigram-t5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := tok.ID("<extra_id_0>")
+	e := tok.EncodeWithOffsets("a \t<extra_id_0>\u3000 a")
+	for i, got := range e.IDs {
+		if got == id && e.ByteOffsets[i] != [2]int{1, 19} {
+			t.Errorf("the token has the range %v, want [1 19)", e.ByteOffsets[i])
+		}
+	}
+	if text := tok.Decode(e.IDs, true); text != "a a" {
+		t.Errorf("decoded %q", text)
+	}
+}
