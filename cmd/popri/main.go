@@ -18,6 +18,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
 	"popri/tensor"
+	"popri/trainer"
 )
 
 // Exit codes that scripts rely on.
@@ -68,7 +69,7 @@ func exitCode(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case ctx.Err() != nil && errors.Is(err, context.Canceled), errors.As(err, new(trainer.Stopped)):
 		return exitInterrupted
 	case fault.IsUser(err):
 		return exitUsage

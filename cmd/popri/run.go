@@ -242,7 +242,7 @@ func lowered(name string) string {
 // warn prints a warning before the run begins.
 func (a *app) warn(text string) { fmt.Fprintln(a.err, "warning: "+text) }
 
-// stopped says how to continue after Ctrl-C or a full disk.
+// stopped says how to continue after Ctrl-C, a request to stop or a full disk.
 func (a *app) stopped(err error, dir string) error {
 	if !experiment.Exists(dir) {
 		return err
@@ -255,6 +255,8 @@ func (a *app) stopped(err error, dir string) error {
 			"then here, with the partial sums of all N shards:\n"+
 			"  popri score --merge --run %[5]s --round %[1]d --key KEY PART…\n  popri run --resume --out %[5]s",
 			w.Round, w.Clients, w.Question, w.Encoder, dir)
+	case errors.As(err, new(trainer.Stopped)):
+		a.say("the round is complete; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, context.Canceled):
 		a.say("interrupted; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
