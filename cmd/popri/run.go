@@ -45,6 +45,7 @@ func (a *app) run() *cobra.Command {
 	var flags configFlags
 	var out string
 	var resume, accept bool
+	var live watchFlags
 	cmd := &cobra.Command{
 		Use:   "run --config FILE | --preset NAME [--set a.b=c]… --out DIR",
 		Short: "Run the rounds and write the synthetic set",
@@ -55,6 +56,8 @@ uninterrupted one. Its inputs (settings, weights, public text, clients) must be 
 and refuses changes, unless --accept-changes is given.
 
 If the budget ends before the last round, the synthetic set comes from the finished rounds and the exit code is 3.
+
+--watch serves a page that shows the run while it trains, and prints its address; see "popri watch".
 
 With fed.collect=shards the run reads no train client. It writes the question of a round and ends with exit code 4; "popri
 score" answers the question near the data and merges the answers, and --resume goes on.`,
@@ -89,6 +92,11 @@ score" answers the question near the data and merges the answers, and --resume g
 					return fmt.Errorf("run: %w", err)
 				}
 			}
+			stop, err := a.watchRun(cmd, live, out)
+			if err != nil {
+				return err
+			}
+			defer stop()
 			o := experiment.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept, Device: a.device}
 			o.Warn = a.warn
 			o.Listen = a.events
@@ -110,6 +118,7 @@ score" answers the question near the data and merges the answers, and --resume g
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "folder of the run")
+	live.addToRun(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue the run in --out")
 	cmd.Flags().BoolVar(&accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
 	return cmd
