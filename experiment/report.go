@@ -80,6 +80,9 @@ func Report(dir string) (report.Report, error) {
 	if err := addSamples(&r, dir, c); err != nil {
 		return r, err
 	}
+	if r.Texts, err = roundTexts(dir, c, d.RoundsOf(*c)); err != nil {
+		return r, err
+	}
 	stages, perRound, err := Stages(dir)
 	for i := range r.Rounds {
 		r.Rounds[i].Seconds = perRound[r.Rounds[i].Figures.Number]

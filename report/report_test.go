@@ -1,6 +1,8 @@
 package report
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -92,9 +94,22 @@ func render(t testing.TB, r Report) string {
 
 var outside = regexp.MustCompile(`(?i)(src|href)\s*=|url\(|@import|<script|<link|<iframe|<object|<img|javascript:`)
 
-// checkPage checks what must hold for every page: self-contained, no script, and elements closed in order.
+// own is what a page may hold of scripts and links: its one script, data for it, and the browser of texts beside it.
+var own = regexp.MustCompile(`<script type="text/plain" id="texts-data">[A-Za-z0-9+/=]*</script>|<a href="[a-z0-9-]*-texts\.html">[^<]*</a>`)
+
+// checkPage checks what must hold for every page: self-contained, no script but its own, and elements closed in order.
 func checkPage(t testing.TB, page string) {
 	t.Helper()
+	if code := "<script>" + string(pageScript.Code) + "</script>"; strings.Count(page, code) != 1 {
+		t.Error("the page does not have its script once")
+	} else {
+		page = strings.Replace(page, code, "", 1)
+	}
+	hash := sha256.Sum256([]byte(pageScript.Code))
+	if want := "script-src &#39;sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "&#39;\">"; !strings.Contains(strings.ReplaceAll(page, "&#43;", "+"), want) {
+		t.Errorf("the policy does not allow the script and it alone: %s", want)
+	}
+	page = own.ReplaceAllString(page, "")
 	page = strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, "")
 	if found := outside.FindString(page); found != "" {
 		t.Errorf("the page holds %q", found)
