@@ -20,10 +20,11 @@ const popriTexts = (() => {
     return JSON.parse(await new Response(stream).text());
   };
 
+  const figure = (v) => v.toFixed(4).replace('-', '−');
   const marks = { c: 'chosen', r: 'rejected', b: 'both' };
   const columns = [
     { key: 'score', name: 'Score', down: true }, { key: 'rank', name: 'Rank' }, { key: 'round', name: 'Round' },
-    { key: 'prompt', name: 'Prompt' }, { key: 'mark', name: 'Use' }, { key: 'text', name: 'Text' }];
+    { key: 'prompt', name: 'Prompt' }, { key: 'mark', name: 'Use', style: 'use' }, { key: 'text', name: 'Text' }];
 
   // A store holds the samples in columns and answers which of them to show, in which order.
   class Store {
@@ -175,10 +176,10 @@ const popriTexts = (() => {
       row.setAttribute('aria-selected', at === this.selected);
       row.dataset.at = at;
       row.style.top = `${at * rowHeight}px`;
-      const texts = [store.score[i] === null ? '–' : store.score[i].toFixed(4), store.rank[i] || '–', store.roundName(i),
+      const texts = [store.score[i] === null ? '–' : figure(store.score[i]), store.rank[i] || '–', store.roundName(i),
         store.prompt[i] < 0 ? '–' : store.prompt[i] + 1, store.markName(i), store.text[i].slice(0, 400) || '(empty)'];
       texts.forEach((t, n) => {
-        const cell = make('div', { textContent: t, className: columns[n].key });
+        const cell = make('div', { textContent: t, className: columns[n].style || columns[n].key });
         cell.setAttribute('role', 'gridcell');
         if (n === 5) cell.dir = 'auto';
         if (n === 4 && t) cell.classList.add(t);
@@ -216,7 +217,7 @@ const popriTexts = (() => {
     about(i) {
       const { store } = this;
       const words = [`${/^\d+$/.test(store.roundName(i)) ? 'round ' : ''}${store.roundName(i)}`];
-      if (store.score[i] !== null) words.push(`score ${store.score[i].toFixed(4)}`);
+      if (store.score[i] !== null) words.push(`score ${figure(store.score[i])}`);
       if (store.rank[i]) words.push(`rank ${store.rank[i]}`);
       if (store.markName(i)) words.push(store.markName(i));
       const quote = make('blockquote', {}, make('span', { className: 'score', textContent: words.join(', ') }), store.text[i] || '(empty)');

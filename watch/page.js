@@ -99,7 +99,7 @@
       quote.dir = 'auto';
       if (t.score !== null) {
         const mark = t.mark ? `, ${t.mark}` : '';
-        quote.append(make('span', `score ${t.score.toFixed(4)}${t.rank ? `, rank ${t.rank}` : ''}${mark}`, 'score'));
+        quote.append(make('span', `score ${t.score.toFixed(4).replace('-', '−')}${t.rank ? `, rank ${t.rank}` : ''}${mark}`, 'score'));
       }
       quote.append(t.text || '(empty)');
       box.append(quote);
