@@ -69,6 +69,9 @@ func Report(dir string) (report.Report, error) {
 		return r, err
 	}
 	r.Privacy = privacy(facts, c)
+	if r.Citation, err = citation(dir, r.Title, r.Command, c, d, facts.Record.Head()); err != nil {
+		return r, err
+	}
 	e, err := ReadEvaluation(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"popri/configs"
 	"popri/internal/rows"
@@ -60,6 +61,7 @@ func roundTexts(dir string, c *configs.Config, rounds int) (report.Texts, error)
 		return out, err
 	}
 	add := func(list []sampling.Row, round int) {
+		list = slices.DeleteFunc(list, func(s sampling.Row) bool { return s.Finish == sampling.Public })
 		for _, s := range list[:min(alike, len(list))] {
 			// One key for both kinds: their prompts are the same, and their text is not stored.
 			out.Samples = append(out.Samples, report.Text{Round: round, Prompt: prompt(report.BeforeTraining, int(s.Prompt), ""), Text: s.Text})

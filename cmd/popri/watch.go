@@ -74,7 +74,7 @@ func (f watchFlags) open(dir string) (w *watch.Watcher, l net.Listener, token st
 		token = rand.Text()
 	}
 	if l, err = net.Listen("tcp", f.addr); err != nil {
-		return nil, nil, "", usage(fmt.Errorf("watch: %w", err))
+		return nil, nil, "", usage(fmt.Errorf("watch: cannot serve at %q: %w", f.addr, err))
 	}
 	return watch.New(watch.Options{Dir: dir, Describe: experiment.About, Token: token}), l, token, nil
 }
