@@ -118,7 +118,7 @@ score" answers the question near the data and merges the answers, and --resume g
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "folder of the run")
-	live.addToRun(cmd)
+	live.add(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue the run in --out")
 	cmd.Flags().BoolVar(&accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
 	return cmd

@@ -23,7 +23,7 @@ type watchFlags struct {
 // anyPort is this machine alone, on a port that is free.
 const anyPort = "127.0.0.1:0"
 
-func (f *watchFlags) addToRun(cmd *cobra.Command) {
+func (f *watchFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.addr, "watch", "", "serve a live page at this address and print it (--watch alone: a free port of this machine)")
 	cmd.Flags().Lookup("watch").NoOptDefVal = anyPort
 	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "with --watch: the page can stop the run after a round")
@@ -107,7 +107,7 @@ func serve(ctx context.Context, w *watch.Watcher, l net.Listener) error {
 func (a *app) watchRun(cmd *cobra.Command, f watchFlags, dir string) (stop func(), err error) {
 	if f.addr == "" {
 		if f.allowStop {
-			return nil, usage(errors.New("run: --allow-stop needs --watch"))
+			return nil, usage(errors.New("--allow-stop needs --watch"))
 		}
 		return func() {}, nil
 	}
