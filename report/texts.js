@@ -240,17 +240,21 @@ const popriTexts = (() => {
         text.dir = 'auto';
         parts.push(make('details', {}, make('summary', {}, make('span', { textContent: `Prompt ${store.prompt[i] + 1}` })), text));
       }
-      const same = (store.byPrompt.get(store.prompt[i]) || []).slice().sort((a, b) => store.round[a] - store.round[b] || store.rank[a] - store.rank[b]);
+      const same = (store.byPrompt.get(store.prompt[i]) || []).slice()
+        .sort((a, b) => store.round[a] - store.round[b] || store.rank[a] - store.rank[b]);
       const sets = [...new Set(same.map((k) => store.round[k]))];
       if (sets.length > 1) { // the same prompt at two times: before and after
         const [before, after] = [sets[0], sets[sets.length - 1]];
         const side = (set) => make('div', {}, make('h3', { textContent: store.names[set] || `Round ${set}` }),
           ...same.filter((k) => store.round[k] === set).slice(0, 12).map((k) => this.about(k)));
-        parts.push(make('h3', { textContent: 'The same prompt, before and after' }), make('div', { className: 'sides' }, side(before), side(after)));
+        parts.push(make('h3', { textContent: 'The same prompt, before and after' }),
+          make('div', { className: 'sides' }, side(before), side(after)));
       } else if (same.length > 1) {
         const best = same.find((k) => store.rank[k] === 1), worst = same.findLast((k) => store.rank[k] > 1);
-        const sides = [['Highest score of this prompt', best], ['Lowest score of this prompt', worst]].filter(([, k]) => k !== undefined && k !== i);
-        parts.push(make('div', { className: 'sides' }, ...sides.map(([name, k]) => make('div', {}, make('h3', { textContent: name }), this.about(k)))));
+        const sides = [['Highest score of this prompt', best], ['Lowest score of this prompt', worst]]
+          .filter(([, k]) => k !== undefined && k !== i)
+          .map(([name, k]) => make('div', {}, make('h3', { textContent: name }), this.about(k)));
+        parts.push(make('div', { className: 'sides' }, ...sides));
         const all = make('button', { type: 'button', className: 'button', textContent: `All ${same.length} samples of this prompt` });
         all.addEventListener('click', () => this.follow(i));
         parts.push(all);

@@ -66,7 +66,8 @@ func New(o Options) *Watcher {
 	if o.Every == 0 {
 		o.Every = time.Second
 	}
-	return &Watcher{Options: o, over: make(chan struct{}), changed: make(chan struct{}), state: newState(), fresh: true, sections: map[string]section{},
+	return &Watcher{Options: o, over: make(chan struct{}), changed: make(chan struct{}), state: newState(), fresh: true,
+		sections: map[string]section{},
 		follower: eventlog.Follower{Path: filepath.Join(o.Dir, rundir.Events)}}
 }
 
