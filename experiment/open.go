@@ -159,6 +159,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if s.timings, err = openTimings(o.Dir); err != nil {
 		return nil, err
 	}
+	s.timings.write("open", map[string]any{"resumed": o.Resume})
 	var federation *fedsim.Federation
 	if asked := assembly.Federation(c, o.Dir, s.ledger, s.Sigma); c.Fed.Collect == configs.Shards {
 		federation, err = fedsim.NewRemote(s.budget.Clients, s.ask, asked)

@@ -37,12 +37,9 @@ func Report(dir string) (report.Report, error) {
 		return r, err
 	}
 	d := methods.Of(*c)
-	r.Title, r.Main, r.Series = d.Title+" run "+filepath.Base(dir), d.Name, d.Series.WithPrivacy()
-	r.Subtitle = fmt.Sprintf("%s; %d rounds of %s", c.Provenance["private"], d.RoundsOf(*c), d.Work(*c))
+	r.Main, r.Series = d.Name, d.Series.WithPrivacy()
+	r.Title, r.Subtitle = titles(dir, c)
 	r.Command = "popri run --config " + filepath.Join(dir, ConfigFile)
-	if t := c.Provenance["title"]; t != "" {
-		r.Title = t
-	}
 	if cmd := c.Provenance["command"]; cmd != "" {
 		r.Command = cmd
 	}
@@ -72,6 +69,9 @@ func Report(dir string) (report.Report, error) {
 		return r, err
 	}
 	r.Privacy = privacy(facts, c)
+	if r.Citation, err = citation(dir, r.Title, r.Command, c, d, facts.Record.Head()); err != nil {
+		return r, err
+	}
 	e, err := ReadEvaluation(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -81,6 +81,9 @@ func Report(dir string) (report.Report, error) {
 		addResults(&r, e, d)
 	}
 	if err := addSamples(&r, dir, c); err != nil {
+		return r, err
+	}
+	if r.Texts, err = roundTexts(dir, c, d.RoundsOf(*c)); err != nil {
 		return r, err
 	}
 	stages, perRound, err := Stages(dir)

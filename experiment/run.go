@@ -158,7 +158,8 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 		}
 		sources = append(sources, src)
 	}
-	err = s.timings.stage("evaluate", func() error {
+	o.Progress = s.timings.counting(o.Progress)
+	err = s.timings.run("evaluate", func() error {
 		if e, err = evaluate(ctx, s.Config, s.Population, methods.Of(s.Config).Name, sources, o); err == nil && o.Sources == nil {
 			e.PublicDistance, err = s.publicDistance()
 		}

@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"popri/downstream"
+	"popri/eventlog"
 	"popri/internal/memory"
 	"popri/report"
 	"popri/rundir"
@@ -16,14 +20,29 @@ import (
 // EventsFile holds every event of a run, one object a line.
 const EventsFile = rundir.Events
 
+// aliveEvery is the time between two events about a stage under way, by which whoever follows the log sees that the process
+// lives. In ten hours they are one megabyte.
+const aliveEvery = 5 * time.Second
+
 // timings writes the run's events. The report computes the stages' times from them and adds up those of a resumed run.
 type timings struct {
-	file  *report.Events
-	watch *memory.Watch // of the stage under way
+	file  *eventlog.Log
+	stage *underway
+}
+
+// underway is a stage that has begun.
+type underway struct {
+	name  string
+	round int
+	watch *memory.Watch
+	ended chan struct{} // closed at its end
+	// alive waits for the goroutine that reports progress, so that no event of the stage follows its end.
+	alive       sync.WaitGroup
+	done, total atomic.Int64
 }
 
 func openTimings(dir string) (*timings, error) {
-	f, err := report.OpenEvents(filepath.Join(dir, EventsFile))
+	f, err := eventlog.Open(filepath.Join(dir, EventsFile))
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +52,7 @@ func openTimings(dir string) (*timings, error) {
 func (t *timings) close() {
 	if t != nil && t.file != nil {
 		t.forget()
+		t.write("close", nil)
 		t.file.Close()
 	}
 }
@@ -42,8 +62,9 @@ func (t *timings) write(event string, fields map[string]any) { _ = t.file.Write(
 
 func (t *timings) events() trainer.Events {
 	return trainer.Events{
-		StageBegin: func(trainer.Stage) { t.begin() },
-		StageEnd:   func(s trainer.Stage) { t.end(s.Name, s.Round, s.Took) },
+		StageBegin: func(s trainer.Stage) { t.begin(s.Name, s.Round) },
+		Progress:   func(_ trainer.Stage, done, total int) { t.progress(done, total) },
+		StageEnd:   func(s trainer.Stage) { t.end(s.Took) },
 		Log:        func(event string, round int, v any) { t.write(event, fields(round, v)) },
 		RoundEnd:   func(r series.Round) { t.write("round_end", fields(r.Number, r)) },
 	}
@@ -59,41 +80,92 @@ func fields(round int, v any) map[string]any {
 	return f
 }
 
-// stage reports f like a stage of the trainer.
-func (t *timings) stage(name string, f func() error) error {
+// run reports f like a stage of the trainer.
+func (t *timings) run(name string, f func() error) error {
 	begun := time.Now()
-	t.begin()
+	t.begin(name, 0)
 	if err := f(); err != nil {
 		return err
 	}
-	t.end(name, 0, time.Since(begun))
+	t.end(time.Since(begun))
 	return nil
 }
 
-func (t *timings) begin() {
-	t.forget()
-	t.watch = memory.Begin()
+// counting makes an evaluation's models the parts of its stage.
+func (t *timings) counting(p EvalProgress) EvalProgress {
+	var planned, done atomic.Int64
+	listener := p
+	p.Planned = func(models int) {
+		planned.Store(int64(models))
+		t.progress(0, models)
+		if listener.Planned != nil {
+			listener.Planned(models)
+		}
+	}
+	p.End = func(r downstream.Result) {
+		t.progress(int(done.Add(1)), int(planned.Load()))
+		if listener.End != nil {
+			listener.End(r)
+		}
+	}
+	return p
 }
 
-// forget ends the watch of a stage that failed.
-func (t *timings) forget() {
-	if t.watch != nil {
-		t.watch.End()
-		t.watch = nil
+func (t *timings) begin(name string, round int) {
+	t.forget()
+	s := &underway{name: name, round: round, watch: memory.Begin(), ended: make(chan struct{})}
+	t.stage = s
+	t.write("stage_begin", map[string]any{"stage": name, "round": round})
+	s.alive.Go(func() {
+		tick := time.NewTicker(aliveEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-s.ended:
+				return
+			case <-tick.C:
+				t.write("progress", map[string]any{"stage": name, "round": round, "done": s.done.Load(),
+					"total": s.total.Load(), "bytes": memory.Resident()})
+			}
+		}
+	})
+}
+
+// progress notes how much of the stage is done.
+func (t *timings) progress(done, total int) {
+	if s := t.stage; s != nil {
+		s.done.Store(int64(done))
+		s.total.Store(int64(total))
 	}
 }
 
-func (t *timings) end(name string, round int, took time.Duration) {
-	t.write("stage_end", map[string]any{"stage": name, "round": round, "seconds": took.Seconds(),
-		"peak_bytes": t.watch.End()})
-	t.watch = nil
+// finish ends the watch of the stage under way and returns it with the largest resident size; nil of none.
+func (t *timings) finish() (s *underway, peak int64) {
+	if s = t.stage; s == nil {
+		return nil, 0
+	}
+	t.stage = nil
+	close(s.ended)
+	s.alive.Wait()
+	return s, s.watch.End()
+}
+
+// forget ends the watch of a stage that failed.
+func (t *timings) forget() { t.finish() }
+
+func (t *timings) end(took time.Duration) {
+	s, peak := t.finish()
+	if s == nil {
+		return
+	}
+	t.write("stage_end", map[string]any{"stage": s.name, "round": s.round, "seconds": took.Seconds(), "peak_bytes": peak})
 }
 
 // Stages adds up the time of each stage of a run, over rounds and resumptions, in the order of their first end, with the
 // most memory that it had. Rounds are the seconds of each round's stages.
 func Stages(dir string) (stages []report.Stage, rounds map[int]float64, err error) {
 	rounds = map[int]float64{}
-	for e, err := range report.ReadEvents(filepath.Join(dir, EventsFile)) {
+	for e, err := range eventlog.Read(filepath.Join(dir, EventsFile)) {
 		if err != nil {
 			return stages, rounds, err
 		}

@@ -21,6 +21,7 @@ func Compare(path string, runs []Report) error {
 
 type comparison struct {
 	Style                     template.CSS
+	Script                    script
 	Title                     string
 	Runs                      []runLegend
 	Warnings                  []string
@@ -52,7 +53,7 @@ type cell struct {
 }
 
 func newComparison(runs []Report) (*comparison, error) {
-	p := &comparison{Style: template.CSS(styleSheet), Title: fmt.Sprintf("%d runs", len(runs))}
+	p := &comparison{Style: template.CSS(styleSheet), Script: pageScript, Title: fmt.Sprintf("%d runs", len(runs))}
 	if len(runs) == 1 {
 		p.Title = "1 run"
 	}

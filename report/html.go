@@ -20,11 +20,17 @@ var styleSheet string
 
 var pages = template.Must(template.New("page").Parse(pageSource))
 
-// Write writes the page of a run at path in one step; the old page stays until then.
-func Write(path string, r Report) error {
+// Write writes the page of a run at path in one step; the old page stays until then. If the run has very many texts, their
+// browser becomes a page of its own beside it (see [TextsFile]).
+func Write(path string, r Report) error { return write(path, r, maxEmbedded) }
+
+func write(path string, r Report, limit int) error {
 	p, err := newPage(r)
 	if err != nil {
 		return fmt.Errorf("report: %s: %w", path, err)
+	}
+	if err := p.texts(path, r.Texts, limit); err != nil {
+		return fmt.Errorf("report: %w", err)
 	}
 	return writePage(path, "run", p)
 }
@@ -40,6 +46,7 @@ func writePage(path, name string, data any) error {
 // page is the input of the template: words and numbers as they appear on the screen.
 type page struct {
 	Style     template.CSS
+	Script    script
 	Report    Report
 	Status    string
 	Finished  string
@@ -55,6 +62,7 @@ type page struct {
 	RoundHead []string
 	Rounds    []roundRow
 	SampleRow [][]string
+	Texts     textsView
 	Ablations []ablationView
 	Stages    []stageRow
 	Memory    string // the most that a stage had; empty if no stage was measured
@@ -104,7 +112,7 @@ type settingRow struct {
 }
 
 func newPage(r Report) (*page, error) {
-	p := &page{Style: template.CSS(styleSheet), Report: r, Status: "complete"}
+	p := &page{Style: template.CSS(styleSheet), Script: pageScript, Report: r, Status: "complete"}
 	if r.Interrupted != "" {
 		p.Status = "interrupted " + r.Interrupted
 	}

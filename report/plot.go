@@ -58,6 +58,7 @@ type line struct {
 	index  int  // of the colour
 	dashed bool // a reference instead of a measurement
 	points bool // points without a line
+	bare   bool // a line without points
 }
 
 // whisker is a value with its spread.
@@ -165,7 +166,7 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 				}
 				p.Add(line)
 			}
-			if s.dashed {
+			if s.dashed || s.bare && len(stretch) > 1 {
 				continue
 			}
 			dots, err := plotter.NewScatter(stretch)

@@ -1,10 +1,11 @@
 package report
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -12,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -94,9 +94,22 @@ func render(t testing.TB, r Report) string {
 
 var outside = regexp.MustCompile(`(?i)(src|href)\s*=|url\(|@import|<script|<link|<iframe|<object|<img|javascript:`)
 
-// checkPage checks what must hold for every page: self-contained, no script, and elements closed in order.
+// own is what a page may hold of scripts and links: its one script, data for it, and the browser of texts beside it.
+var own = regexp.MustCompile(`<script type="text/plain" id="texts-data">[A-Za-z0-9+/=]*</script>|<a href="[a-z0-9-]*-texts\.html">[^<]*</a>`)
+
+// checkPage checks what must hold for every page: self-contained, no script but its own, and elements closed in order.
 func checkPage(t testing.TB, page string) {
 	t.Helper()
+	if code := "<script>" + string(pageScript.Code) + "</script>"; strings.Count(page, code) != 1 {
+		t.Error("the page does not have its script once")
+	} else {
+		page = strings.Replace(page, code, "", 1)
+	}
+	hash := sha256.Sum256([]byte(pageScript.Code))
+	if want := "script-src &#39;sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "&#39;\">"; !strings.Contains(strings.ReplaceAll(page, "&#43;", "+"), want) {
+		t.Errorf("the policy does not allow the script and it alone: %s", want)
+	}
+	page = own.ReplaceAllString(page, "")
 	page = strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, "")
 	if found := outside.FindString(page); found != "" {
 		t.Errorf("the page holds %q", found)
@@ -431,104 +444,6 @@ func TestNiceTicks(t *testing.T) {
 				t.Errorf("%v: two ticks are labelled %q", span, tick.Label)
 			}
 			seen[tick.Label] = true
-		}
-	}
-}
-
-func TestEvents(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "events.jsonl")
-	events, err := OpenEvents(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	for i := range 20 {
-		wg.Go(func() {
-			if err := events.Write("step", map[string]any{"step": i, "loss": math.NaN(), "all": []float64{1, math.Inf(-1)}, "text": "a\n<b>"}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if err := events.Write("x", map[string]any{"event": 1}); err == nil {
-		t.Error("a field named event is accepted")
-	}
-	if err := events.Write("x", map[string]any{"f": func() {}}); err == nil {
-		t.Error("a function is accepted")
-	}
-	if err := events.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := events.Write("late", nil); err == nil {
-		t.Error("written after Close")
-	}
-	// A killed process leaves half a line; the next one goes on behind the last whole one.
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprint(f, `{"event":"st`)
-	f.Close()
-	read := func() (n int, last Event) {
-		for e, err := range ReadEvents(path) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, last = n+1, e
-		}
-		return n, last
-	}
-	if n, last := read(); n != 20 || last.Name != "step" || last.Fields["loss"] != "NaN" || last.Time.IsZero() {
-		t.Errorf("%d events, the last %+v", n, last)
-	}
-	if events, err = OpenEvents(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := events.Write("resumed", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := events.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if n, last := read(); n != 21 || last.Name != "resumed" {
-		t.Errorf("%d events, the last %+v", n, last)
-	}
-}
-
-func TestOpenEventsOnALineWithoutEnd(t *testing.T) {
-	for content, want := range map[string]string{
-		"": "", "abc": "", "a\nb": "a\n", "a\n": "a\n", strings.Repeat("x", 200_000): "", "a\n" + strings.Repeat("x", 200_000): "a\n",
-	} {
-		path := filepath.Join(t.TempDir(), "e")
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		events, err := OpenEvents(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		events.Close()
-		if got, _ := os.ReadFile(path); string(got) != want {
-			t.Errorf("%.10q became %.10q", content, got)
-		}
-	}
-}
-
-func TestReadEventsNamesTheLine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "e")
-	good := `{"event":"a","time":"2026-11-21T00:00:00Z"}` + "\n"
-	for _, bad := range []string{"[]", "{", `{"event":1}`, `{"event":"a","time":"now"}`} {
-		if err := os.WriteFile(path, []byte(good+bad+"\n"+good), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		var last error
-		n := 0
-		for _, err := range ReadEvents(path) {
-			last = err
-			n++
-		}
-		if n != 2 || last == nil || !strings.Contains(last.Error(), "line 2") {
-			t.Errorf("%s: %d, %v", bad, n, last)
 		}
 	}
 }

@@ -1,11 +1,6 @@
 package report
 
-import (
-	"fmt"
-	"slices"
-
-	"popri/series"
-)
+import "popri/series"
 
 const (
 	curveWidth  = 300
@@ -43,53 +38,22 @@ func (p *page) rounds(r Report) error {
 		return nil
 	}
 	for _, plot := range r.Series.Plots {
-		if err := p.curve(plot, r.Rounds, r.Privacy.Epsilon); err != nil {
+		fig, ok, err := drawRounds(plot, r.Rounds, r.Privacy.Epsilon)
+		if err != nil {
 			return err
 		}
-	}
-	p.RoundHead = []string{"Round"}
-	var columns []series.Series
-	for _, s := range r.Series.Columns {
-		if slices.ContainsFunc(r.Rounds, func(r Round) bool { return r.Figures.Get(s.Key) != nil }) {
-			columns = append(columns, s)
-			p.RoundHead = append(p.RoundHead, s.Name)
+		if ok {
+			p.Curves = append(p.Curves, fig)
 		}
 	}
-	p.RoundHead = append(p.RoundHead, "Time")
-	for _, round := range r.Rounds {
-		row := roundRow{Cells: []string{count(round.Figures.Number)}, Selected: round.Selected}
-		for _, s := range columns {
-			row.Cells = append(row.Cells, Figure(s, value(round.Figures.Get(s.Key))))
-		}
-		row.Cells = append(row.Cells, duration(round.Seconds))
-		p.Rounds = append(p.Rounds, row)
+	rounds := make([]series.Round, len(r.Rounds))
+	for i, round := range r.Rounds {
+		rounds[i] = round.Figures
 	}
-	return nil
-}
-
-// curve adds a plot of the rounds, unless none of its figures is known.
-func (p *page) curve(plot series.Plot, rounds []Round, budget float64) error {
-	var lines []line
-	for i, l := range plot.Lines {
-		lines = append(lines, takeLine(l.Name, rounds, l.Key, i))
-	}
-	if !slices.ContainsFunc(lines, func(l line) bool { return slices.ContainsFunc(l.y, finite) }) {
-		return nil
-	}
-	if plot.Budget && budget > 0 && finite(budget) {
-		first, last := float64(rounds[0].Figures.Number), float64(rounds[len(rounds)-1].Figures.Number)
-		lines = append(lines, line{name: "budget", index: 1, dashed: true, x: []float64{first, last},
-			y: []float64{budget, budget}})
-	}
-	options := plotOptions{width: curveWidth, height: curveHeight, xLabel: "round", percent: plot.Percent,
-		fromZero: plot.Budget}
-	fig, ok, err := drawPlot(plot.Title, lines, options)
-	if err != nil {
-		return fmt.Errorf("curve %q: %w", plot.Title, err)
-	}
-	if ok {
-		fig.Note = plot.Note
-		p.Curves = append(p.Curves, fig)
+	head, rows := RoundTable(r.Series, rounds)
+	p.RoundHead = append(head, "Time")
+	for i, cells := range rows {
+		p.Rounds = append(p.Rounds, roundRow{append(cells, duration(r.Rounds[i].Seconds)), r.Rounds[i].Selected})
 	}
 	return nil
 }

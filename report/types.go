@@ -26,10 +26,13 @@ type Report struct {
 	Series    series.Set `json:"series"` // which figures of the rounds are shown, and how
 	Rounds    []Round    `json:"rounds,omitempty"`
 	Samples   Samples    `json:"samples"`
+	Texts     Texts      `json:"texts,omitzero"`
 	Ablations []Ablation `json:"ablations,omitempty"`
 	Stages    []Stage    `json:"stages,omitempty"`
 	Settings  []Setting  `json:"settings,omitempty"`
 	Versions  []Version  `json:"versions,omitempty"`
+	// Citation is what a paper quotes of the run, as BibTeX; "" for none.
+	Citation string `json:"citation,omitempty"`
 }
 
 // Privacy is the guarantee with its facts. Package guarantee makes its sentences.

@@ -10,6 +10,7 @@
 //	  synthetic.parquet    the product
 //	  eval.json            small models on the test clients
 //	  report.html          the page
+//	  STOP                 asks the run to stop after its round; usually not there
 package rundir
 
 import (
@@ -34,12 +35,22 @@ const (
 	Unsafe    = "unsafe_diagnostics" // figures without noise, if the user asked for them
 	// Encoder embeds the clients' texts where they are, if they are elsewhere (fed.collect=shards).
 	Encoder = "encoder.safetensors"
+	// Stop asks the run to stop after the round under way. Its presence is the request; its content informs people.
+	Stop = "STOP"
 )
 
-// The files of a round of every method. Other files belong to the method.
+// The files of a round that more than one package opens. Not every method has all of them; other files belong to the
+// method.
 const (
 	Metrics = "metrics.json"
 	Samples = "samples.parquet" // what the clients were asked about
+	Prompts = "prompts.parquet" // what the samples follow
+	Scores  = "scores.parquet"  // the samples' scores
+	Pairs   = "pairs.parquet"   // preference pairs of samples
+	Chosen  = "chosen.parquet"  // samples that the adapters were trained on
+	Written = "written.parquet" // all texts that the model wrote, where the product is not just these
+	// Selection is what the clients' answer selected: of a population, or of the public texts.
+	Selection = "selection.parquet"
 	// Question is what clients that are elsewhere are asked.
 	Question = "question.safetensors"
 )

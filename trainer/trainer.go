@@ -126,8 +126,12 @@ func (t *Trainer) Stage(name string, round int, f func(Stage) error) error {
 	return nil
 }
 
-// Train does the rounds that are left. It stops between two steps when ctx ends.
+// Train does the rounds that are left. It stops between two steps when ctx ends, and with a [Stopped] after a round in
+// which somebody asked for it. A request from before is dropped, because a run that is started is meant to go on.
 func (t *Trainer) Train(ctx context.Context) error {
+	if err := dropRequest(t.Dir); err != nil {
+		return err
+	}
 	done, err := Latest(t.Dir)
 	if err != nil {
 		return err
@@ -143,6 +147,12 @@ func (t *Trainer) Train(ctx context.Context) error {
 	for round := done + 1; round <= t.Rounds; round++ {
 		if err := t.round(ctx, round); err != nil {
 			return err
+		}
+		if rundir.Has(t.Dir, rundir.Stop) {
+			if t.Events.Log != nil {
+				t.Events.Log("stopped", round, struct{}{})
+			}
+			return errors.Join(Stopped{round}, dropRequest(t.Dir))
 		}
 	}
 	return nil

@@ -143,3 +143,37 @@ func TestDamagedMarker(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// A request to stop ends the run after the round in which it was made; the resumed run goes on, and a request that is
+// older than the run is dropped.
+func TestStopsAfterTheRound(t *testing.T) {
+	dir := t.TempDir()
+	ask := func() {
+		if err := os.WriteFile(filepath.Join(dir, rundir.Stop), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(askIn int) error {
+		m := &recorder{}
+		events := Events{StageBegin: func(s Stage) {
+			if s.Name == "work" && s.Round == askIn {
+				ask()
+			}
+		}}
+		return New(Options{Dir: dir, Rounds: 4, Method: m, Clients: &answers{}, Events: events}).Train(t.Context())
+	}
+	for i, c := range []struct{ askIn, done int }{{1, 1}, {3, 3}, {4, 4}} {
+		ask() // before the run: it does not count
+		err := run(c.askIn)
+		var stopped Stopped
+		if !errors.As(err, &stopped) || stopped.Round != c.done || !errors.Is(err, context.Canceled) {
+			t.Errorf("%d: the error is %v", i, err)
+		}
+		if done, _ := Latest(dir); done != c.done || rundir.Has(dir, rundir.Stop) {
+			t.Errorf("%d: %d rounds are done; the request is there: %v", i, done, rundir.Has(dir, rundir.Stop))
+		}
+	}
+	if err := run(0); err != nil {
+		t.Error(err)
+	}
+}

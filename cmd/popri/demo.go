@@ -29,6 +29,7 @@ func (a *app) demo() *cobra.Command {
 	var model, encoder, preset string
 	var set, with []string
 	var choice worldFlags
+	var live watchFlags
 	cmd := &cobra.Command{
 		Use: "demo [--world NAME] [--out DIR] [--rounds N] [--epsilon E] [--seed S] [--model NAME] " +
 			"[--with METHOD,…]",
@@ -116,11 +117,17 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 			if err != nil {
 				return fmt.Errorf("demo: %w", err)
 			}
+			stop, err := a.watchRun(cmd, live, out)
+			if err != nil {
+				return err
+			}
+			defer stop()
 			return a.complete(cmd, experiment.Options{Config: ready, Dir: out, Resume: resume, Device: a.device,
 				Title: methods.Of(*c).Title + " on " + world.Title, Command: command}, with)
 		},
 	}
 	choice.add(cmd)
+	live.add(cmd)
 	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"), "folder of the run; the default takes the next free name")
 	cmd.Flags().IntVar(&rounds, "rounds", 0, "rounds (default: the preset's)")
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "privacy budget (default: the preset's)")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
 	"popri/tensor"
+	"popri/trainer"
 )
 
 // Exit codes that scripts rely on.
@@ -70,17 +72,26 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	if !a.started {
 		err = usage(err)
 	}
+	code := exitCode(ctx, err)
 	if err != nil {
-		fmt.Fprintln(a.err, "popri: "+err.Error())
+		fmt.Fprintln(a.err, "popri: "+message(err, code))
 	}
-	return exitCode(ctx, err)
+	return code
+}
+
+// message is an error in words. Of an interruption, Go says that a context was cancelled.
+func message(err error, code int) string {
+	if code == exitInterrupted {
+		return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+	}
+	return err.Error()
 }
 
 func exitCode(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case ctx.Err() != nil && errors.Is(err, context.Canceled), errors.As(err, new(trainer.Stopped)):
 		return exitInterrupted
 	case fault.IsUser(err):
 		return exitUsage

@@ -22,7 +22,7 @@ func pages(t *testing.T, dir, printed string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all["report"] = html.UnescapeString(regexp.MustCompile(`(?s)<style>.*?</style>|<[^>]*>`).ReplaceAllString(string(content), " "))
+	all["report"] = html.UnescapeString(regexp.MustCompile(`(?s)<style>.*?</style>|<script.*?</script>|<[^>]*>`).ReplaceAllString(string(content), " "))
 	_, all["audit"], _ = popri(t, "account", "audit", dir, "--trials", "0")
 	_, all["audit --json"], _ = popri(t, "account", "audit", dir, "--trials", "0", "--json")
 	return all

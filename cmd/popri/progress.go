@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/cheggaaa/pb/v3"
@@ -27,7 +28,8 @@ func (a *app) progress() *progress {
 		io.Writer
 		Fd() uintptr
 	})
-	return &progress{a: a, tty: ok && term.IsTerminal(int(f.Fd()))}
+	// A dumb terminal, such as an editor's, shows the codes that move a bar as they are.
+	return &progress{a: a, tty: ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
 }
 
 func (p *progress) begin(name string) {
@@ -43,7 +45,7 @@ func (p *progress) update(done, total int) {
 			p.last = time.Now()
 			spent := time.Since(p.begun)
 			left := time.Duration(float64(spent) / float64(max(1, done)) * float64(total-done))
-			p.a.say("%-28s %d/%d  %.1f/s  %s left", p.name, done, total, float64(done)/spent.Seconds(), left.Round(time.Second))
+			p.a.say("%-28s %d/%d  %s  %s left", p.name, done, total, rate(done, spent), left.Round(time.Second))
 		}
 		return
 	}
@@ -53,6 +55,14 @@ func (p *progress) update(done, total int) {
 		p.bar.Set("name", fmt.Sprintf("%-24s", p.name)).Set(pb.CleanOnFinish, true).Start()
 	}
 	p.bar.SetTotal(int64(total)).SetCurrent(int64(done))
+}
+
+// rate says how fast a stage goes: what is done in a second or, where that is less than one, the time for each.
+func rate(done int, spent time.Duration) string {
+	if perSecond := float64(done) / spent.Seconds(); perSecond >= 1 {
+		return fmt.Sprintf("%.1f/s", perSecond)
+	}
+	return (spent / time.Duration(max(1, done))).Round(100*time.Millisecond).String() + " each"
 }
 
 func (p *progress) end() {

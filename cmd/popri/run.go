@@ -45,6 +45,7 @@ func (a *app) run() *cobra.Command {
 	var flags configFlags
 	var out string
 	var resume, accept bool
+	var live watchFlags
 	cmd := &cobra.Command{
 		Use:   "run --config FILE | --preset NAME [--set a.b=c]… --out DIR",
 		Short: "Run the rounds and write the synthetic set",
@@ -55,6 +56,8 @@ uninterrupted one. Its inputs (settings, weights, public text, clients) must be 
 and refuses changes, unless --accept-changes is given.
 
 If the budget ends before the last round, the synthetic set comes from the finished rounds and the exit code is 3.
+
+--watch serves a page that shows the run while it trains, and prints its address; see "popri watch".
 
 With fed.collect=shards the run reads no train client. It writes the question of a round and ends with exit code 4; "popri
 score" answers the question near the data and merges the answers, and --resume goes on.`,
@@ -89,6 +92,11 @@ score" answers the question near the data and merges the answers, and --resume g
 					return fmt.Errorf("run: %w", err)
 				}
 			}
+			stop, err := a.watchRun(cmd, live, out)
+			if err != nil {
+				return err
+			}
+			defer stop()
 			o := experiment.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept, Device: a.device}
 			o.Warn = a.warn
 			o.Listen = a.events
@@ -110,6 +118,7 @@ score" answers the question near the data and merges the answers, and --resume g
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "folder of the run")
+	live.add(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue the run in --out")
 	cmd.Flags().BoolVar(&accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
 	return cmd
@@ -242,7 +251,7 @@ func lowered(name string) string {
 // warn prints a warning before the run begins.
 func (a *app) warn(text string) { fmt.Fprintln(a.err, "warning: "+text) }
 
-// stopped says how to continue after Ctrl-C or a full disk.
+// stopped says how to continue after Ctrl-C, a request to stop or a full disk.
 func (a *app) stopped(err error, dir string) error {
 	if !experiment.Exists(dir) {
 		return err
@@ -255,6 +264,8 @@ func (a *app) stopped(err error, dir string) error {
 			"then here, with the partial sums of all N shards:\n"+
 			"  popri score --merge --run %[5]s --round %[1]d --key KEY PART…\n  popri run --resume --out %[5]s",
 			w.Round, w.Clients, w.Question, w.Encoder, dir)
+	case errors.As(err, new(trainer.Stopped)):
+		a.say("the round is complete; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, context.Canceled):
 		a.say("interrupted; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -22,6 +22,7 @@ func (a *app) verbs() []*cobra.Command {
 		a.account(),
 		a.data(),
 		a.model(),
+		a.watch(),
 		a.report(),
 		a.compare(),
 		a.bench(),

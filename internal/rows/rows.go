@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -51,4 +52,31 @@ func WriteLines[T any](path string, values []T) error {
 		}
 		return nil
 	})
+}
+
+// Columns returns the names of the columns of a file of rows, so that files of one name with different rows are told
+// apart.
+func Columns(path string) (names []string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: damaged Parquet: %v", path, r)
+		}
+	}()
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := parquet.OpenFile(file, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, column := range stored.Schema().Columns() {
+		names = append(names, strings.Join(column, "."))
+	}
+	return names, nil
 }

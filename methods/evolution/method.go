@@ -18,7 +18,7 @@ import (
 
 // Files of a round, beside the population that was voted on ([rundir.Samples], a [Row] each).
 const (
-	SelectionFile  = "selection.parquet"  // the population with its released votes and what they selected
+	SelectionFile  = rundir.Selection     // the population with its released votes and what they selected
 	variationsFile = "variations.parquet" // what the model wrote for the population
 	lookAheadFile  = "look_ahead.parquet" // what it wrote for the samples' embeddings
 )

@@ -30,8 +30,8 @@ import (
 
 // Files of a round.
 const (
-	PromptsFile = "prompts.parquet"
-	ScoresFile  = "scores.parquet"
+	PromptsFile = rundir.Prompts
+	ScoresFile  = rundir.Scores
 	AdapterDir  = "adapter"
 	// AdamW's moments after the round, of a method that keeps them.
 	OptimizerFile = "optimizer.safetensors"

@@ -13,7 +13,7 @@ import (
 )
 
 // writtenFile has all texts that the model wrote, where the product is not just these.
-const writtenFile = "written.parquet"
+const writtenFile = rundir.Written
 
 // Product writes the synthetic set with the restored adapters: the texts that the model writes, weighted if synthetic.kept
 // says so, and, if synthetic.public_texts is set, the public texts that are most relevant to the clients.

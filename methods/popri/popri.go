@@ -12,13 +12,14 @@ import (
 	"popri/method"
 	"popri/methods/policy"
 	"popri/preference"
+	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
 )
 
 // Files of a round, beside the policy's.
 const (
-	pairsFile     = "pairs.parquet"
+	pairsFile     = rundir.Pairs
 	referenceFile = "reference.safetensors" // log-probabilities of the round's pairs under the reference
 	trlDir        = "trl"                   // what TRL is given and leaves, until the round is done
 )

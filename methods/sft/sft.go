@@ -14,12 +14,13 @@ import (
 	"popri/lm"
 	"popri/method"
 	"popri/methods/policy"
+	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
 )
 
 // chosenFile has the samples of a round that the adapters were trained on.
-const chosenFile = "chosen.parquet"
+const chosenFile = rundir.Chosen
 
 // Description describes PE+SFT.
 var Description = policy.Describe(method.Description{

@@ -20,7 +20,7 @@ import (
 )
 
 // File has the public texts that a run selected, in the folder of round 1.
-const File = "selection.parquet"
+const File = rundir.Selection
 
 // Weights of a text's document and of its folder relative to the text itself, and the number of texts of score zero
 // that their means are shrunk by.

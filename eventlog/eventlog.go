@@ -1,4 +1,4 @@
-package report
+package eventlog
 
 import (
 	"bufio"
@@ -14,25 +14,24 @@ import (
 	"time"
 )
 
-// Events appends events to a file, one JSON object a line: "time" (UTC), "event" (its name) and its fields. Its
-// methods may be called concurrently.
-type Events struct {
+// Log appends events to a file. Its methods may be called concurrently.
+type Log struct {
 	mu   sync.Mutex
 	file *os.File
 	now  func() time.Time
 }
 
-// OpenEvents opens the log at path to append to it, or makes it. It removes a last line without an end, which a killed
+// Open opens the log at path to append to it, or makes it. It removes a last line without an end, which a killed
 // process leaves, so that every line is an object.
-func OpenEvents(path string) (*Events, error) {
+func Open(path string) (*Log, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("report: %w", err)
+		return nil, fmt.Errorf("eventlog: %w", err)
 	}
 	if err := seekToWholeLines(file); err != nil {
-		return nil, errors.Join(fmt.Errorf("report: %s: %w", path, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("eventlog: %s: %w", path, err), file.Close())
 	}
-	return &Events{file: file, now: time.Now}, nil
+	return &Log{file: file, now: time.Now}, nil
 }
 
 // seekToWholeLines cuts the file after the last line end and moves there.
@@ -60,33 +59,33 @@ func seekToWholeLines(file *os.File) error {
 
 // Write appends one event in one system call. Fields named "time" and "event" are refused; numbers that JSON lacks
 // (NaN, infinities) are written as text.
-func (e *Events) Write(event string, fields map[string]any) error {
+func (l *Log) Write(event string, fields map[string]any) error {
 	line := make(map[string]any, len(fields)+2)
 	for name, v := range fields {
 		if name == "time" || name == "event" {
-			return fmt.Errorf("report: event %q: a field cannot be named %q", event, name)
+			return fmt.Errorf("eventlog: event %q: a field cannot be named %q", event, name)
 		}
 		line[name] = encodable(v)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	line["time"], line["event"] = e.now().UTC().Format(time.RFC3339Nano), event
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line["time"], line["event"] = l.now().UTC().Format(time.RFC3339Nano), event
 	encoded, err := json.Marshal(line)
 	if err != nil {
-		return fmt.Errorf("report: event %q: %w", event, err)
+		return fmt.Errorf("eventlog: event %q: %w", event, err)
 	}
-	if _, err := e.file.Write(append(encoded, '\n')); err != nil {
-		return fmt.Errorf("report: event %q: %w", event, err)
+	if _, err := l.file.Write(append(encoded, '\n')); err != nil {
+		return fmt.Errorf("eventlog: event %q: %w", event, err)
 	}
 	return nil
 }
 
 // Close flushes the log to the disk and closes it.
-func (e *Events) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := errors.Join(e.file.Sync(), e.file.Close()); err != nil {
-		return fmt.Errorf("report: %w", err)
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := errors.Join(l.file.Sync(), l.file.Close()); err != nil {
+		return fmt.Errorf("eventlog: %w", err)
 	}
 	return nil
 }
@@ -139,13 +138,13 @@ type Event struct {
 	Fields map[string]any
 }
 
-// ReadEvents iterates over the log at path. It skips a last line without an end, which a killed or a writing process
+// Read iterates over the log at path. It skips a last line without an end, which a killed or a writing process
 // leaves. Any other line that is not an event ends the iteration with an error that names it.
-func ReadEvents(path string) iter.Seq2[Event, error] {
+func Read(path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		file, err := os.Open(path)
 		if err != nil {
-			yield(Event{}, fmt.Errorf("report: %w", err))
+			yield(Event{}, fmt.Errorf("eventlog: %w", err))
 			return
 		}
 		defer file.Close()
@@ -160,7 +159,7 @@ func ReadEvents(path string) iter.Seq2[Event, error] {
 				event, err = parseEvent(line)
 			}
 			if err != nil {
-				yield(Event{}, fmt.Errorf("report: %s line %d: %w", path, number, err))
+				yield(Event{}, fmt.Errorf("eventlog: %s line %d: %w", path, number, err))
 				return
 			}
 			if !yield(event, nil) {

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"popri/experiment"
+	"popri/watch"
+)
+
+// watchFlags say where a live page is served, and whether its viewers may stop the run.
+type watchFlags struct {
+	addr      string
+	allowStop bool
+}
+
+// anyPort is this machine alone, on a port that is free.
+const anyPort = "127.0.0.1:0"
+
+func (f *watchFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.addr, "watch", "", "serve a live page at this address and print it (--watch alone: a free port of this machine)")
+	cmd.Flags().Lookup("watch").NoOptDefVal = anyPort
+	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "with --watch: the page can stop the run after a round")
+}
+
+func (a *app) watch() *cobra.Command {
+	f := watchFlags{addr: anyPort}
+	cmd := &cobra.Command{
+		Use:   "watch RUN",
+		Short: "Show a run while it trains, in a browser",
+		Long: `Serves a page that shows a run while it trains: the stage under way with its rate and the time left, the curves of the
+rounds, the privacy budget, the newest texts with the highest and lowest scores, and memory. It only reads the run's folder, so
+it works for a run of another process, across interruptions and --resume, and for a finished run. /metrics has the figures for
+Prometheus.
+
+The page is served to this machine alone, unless --addr says otherwise; whoever opens it sees what a reader of the run's folder
+sees. With --allow-stop the printed address has a token, and the page a button that ends the run after the round under way, as
+an interruption does; popri run --resume goes on.`,
+		Example: "  popri watch runs/eps1\n  popri watch runs/eps1 --addr 127.0.0.1:8700 --allow-stop",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !experiment.Exists(args[0]) {
+				return usage(fmt.Errorf("watch: %s holds no run: there is no %s", args[0], experiment.ConfigFile))
+			}
+			w, l, token, err := f.open(args[0])
+			if err != nil {
+				return err
+			}
+			a.warnOfViewers(l)
+			url := address(l, token)
+			err = a.emit(map[string]any{"url": url, "metrics": address(l, "") + "metrics", "run": args[0]}, func(w io.Writer) {
+				fmt.Fprintln(w, url)
+			})
+			if err != nil {
+				return errors.Join(err, l.Close())
+			}
+			return serve(cmd.Context(), w, l)
+		},
+	}
+	cmd.Flags().StringVar(&f.addr, "addr", f.addr, "address to serve at; port 0 takes a free one")
+	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "the page can stop the run after a round")
+	return cmd
+}
+
+// open listens at the address and makes the watcher of the run in dir.
+func (f watchFlags) open(dir string) (w *watch.Watcher, l net.Listener, token string, err error) {
+	if f.allowStop {
+		token = rand.Text()
+	}
+	if l, err = net.Listen("tcp", f.addr); err != nil {
+		return nil, nil, "", usage(fmt.Errorf("watch: cannot serve at %q: %w", f.addr, err))
+	}
+	return watch.New(watch.Options{Dir: dir, Describe: experiment.About, Token: token}), l, token, nil
+}
+
+// address is what a browser opens. The token stands behind a #, which browsers keep to themselves.
+func address(l net.Listener, token string) string {
+	url := "http://" + l.Addr().String() + "/"
+	if token != "" {
+		url += "#token=" + token
+	}
+	return url
+}
+
+// warnOfViewers says who else can open the page.
+func (a *app) warnOfViewers(l net.Listener) {
+	if !watch.Loopback(l.Addr().String()) {
+		a.warn("watch: every machine that reaches " + l.Addr().String() + " can read the page; it is not encrypted")
+	}
+}
+
+// serve follows the run and serves its page until ctx ends.
+func serve(ctx context.Context, w *watch.Watcher, l net.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.Run(ctx)
+	return w.Serve(ctx, l)
+}
+
+// watchRun serves the page of a run that this process is about to do, if --watch is given. stop ends it.
+func (a *app) watchRun(cmd *cobra.Command, f watchFlags, dir string) (stop func(), err error) {
+	if f.addr == "" {
+		if f.allowStop {
+			return nil, usage(errors.New("--allow-stop needs --watch"))
+		}
+		return func() {}, nil
+	}
+	w, l, token, err := f.open(dir)
+	if err != nil {
+		return nil, err
+	}
+	a.warnOfViewers(l)
+	fmt.Fprintln(a.err, "watch: "+address(l, token))
+	ctx, cancel := context.WithCancel(cmd.Context())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := serve(ctx, w, l); err != nil {
+			a.warn(err.Error()) // the run goes on without its page
+		}
+	}()
+	return func() { cancel(); <-served }, nil
+}

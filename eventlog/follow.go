@@ -1,0 +1,103 @@
+package eventlog
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// MaxLine is the longest line that a [Follower] reads, so that its memory is bounded. popri's own lines are far shorter.
+const MaxLine = 1 << 20
+
+// Follower reads a log while another process writes it. It keeps the position after the last whole line, because half a
+// line at the end may still be completed, or removed by a process that resumes the run. The zero value of all but Path
+// is ready.
+type Follower struct {
+	Path string
+	// Skipped counts lines that are no event or longer than [MaxLine].
+	Skipped int
+
+	file     os.FileInfo // what was read last
+	offset   int64       // after the last whole line
+	skipping bool        // offset is inside of a line that is too long
+	buffer   []byte
+}
+
+// Poll calls each for every event that was completed since the last call. If the file is another one than before, or
+// shorter than what was read, it calls restart first and reads from the beginning. A log that does not exist yet has no
+// events.
+func (f *Follower) Poll(restart func(), each func(Event)) error {
+	file, err := os.Open(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if f.file != nil && (!os.SameFile(f.file, info) || info.Size() < f.offset) {
+		*f = Follower{Path: f.Path, buffer: f.buffer}
+		restart()
+	}
+	f.file = info
+	if info.Size() == f.offset {
+		return nil
+	}
+	if _, err := file.Seek(f.offset, io.SeekStart); err != nil {
+		return err
+	}
+	return f.read(file, each)
+}
+
+// read consumes the whole lines of what is left of the log.
+func (f *Follower) read(log io.Reader, each func(Event)) error {
+	if f.buffer == nil {
+		f.buffer = make([]byte, MaxLine)
+	}
+	kept := 0 // bytes of a line that has no end yet
+	for {
+		n, err := log.Read(f.buffer[kept:])
+		rest := f.buffer[:kept+n]
+		for {
+			i := bytes.IndexByte(rest, '\n')
+			if i < 0 {
+				break
+			}
+			f.line(rest[:i], each)
+			f.offset += int64(i) + 1
+			rest = rest[i+1:]
+		}
+		if f.skipping || len(rest) == len(f.buffer) { // the line is too long: what follows of it is not kept
+			f.skipping = true
+			f.offset += int64(len(rest))
+			rest = nil
+		}
+		kept = copy(f.buffer, rest)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (f *Follower) line(line []byte, each func(Event)) {
+	if f.skipping {
+		f.skipping = false
+		f.Skipped++
+		return
+	}
+	event, err := parseEvent(line)
+	if err != nil {
+		f.Skipped++
+		return
+	}
+	each(event)
+}
