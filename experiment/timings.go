@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"popri/downstream"
 	"popri/eventlog"
 	"popri/internal/memory"
 	"popri/report"
@@ -91,21 +90,13 @@ func (t *timings) run(name string, f func() error) error {
 	return nil
 }
 
-// counting makes an evaluation's models the parts of its stage.
+// counting makes the updates of an evaluation's models the parts of its stage.
 func (t *timings) counting(p EvalProgress) EvalProgress {
-	var planned, done atomic.Int64
-	listener := p
-	p.Planned = func(models int) {
-		planned.Store(int64(models))
-		t.progress(0, models)
-		if listener.Planned != nil {
-			listener.Planned(models)
-		}
-	}
-	p.End = func(r downstream.Result) {
-		t.progress(int(done.Add(1)), int(planned.Load()))
-		if listener.End != nil {
-			listener.End(r)
+	listener := p.Updated
+	p.Updated = func(done, planned int) {
+		t.progress(done, planned)
+		if listener != nil {
+			listener(done, planned)
 		}
 	}
 	return p
