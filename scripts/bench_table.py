@@ -3,6 +3,7 @@
 
   python3 -m venv V && V/bin/pip install torch==2.8.0 transformers trl peft
   make build && V/bin/python scripts/bench_table.py --work /tmp/work --rounds 3
+  V/bin/python scripts/bench_table.py --work /tmp/work --arch distilgpt2 --stage finetune
 """
 import argparse, json, os, statistics, subprocess, sys
 
@@ -16,6 +17,7 @@ p.add_argument("--dtype", default="float32,bfloat16")
 p.add_argument("--rounds", type=int, default=3)
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--k", type=int, default=40, help="prompts or pairs of popri")
+p.add_argument("--steps", type=int, default=2, help="updates of 160 rows, of finetune")
 p.add_argument("--peer-k", type=int, default=0, help="prompts or pairs of the peer, whose rate does not depend on it; 0: as many")
 a = p.parse_args()
 
@@ -41,12 +43,13 @@ for arch in a.arch.split(","):
     for stage in a.stage.split(","):
         for dtype in a.dtype.split(","):
             common = [stage, "--model", model, "--dtype", dtype, "--threads", str(a.threads)]
+            size = lambda k: ["--steps", str(a.steps)] if stage == "finetune" else ["--k", str(k)]
             theirs, ours, flops, memory = [], [], [], [0, 0]
             for _ in range(a.rounds):
-                r, gib = run([sys.executable, peers] + common + ["--k", str(a.peer_k or a.k)])
+                r, gib = run([sys.executable, peers] + common + size(a.peer_k or a.k))
                 theirs.append(r["rate"])
                 memory[0] = max(memory[0], gib)
-                r, gib = run([a.popri, "bench"] + common + ["--k", str(a.k), "--json"])
+                r, gib = run([a.popri, "bench"] + common + size(a.k) + ["--json"])
                 ours.append(r["rate"])
                 flops.append(r["flops"] / r["seconds"] / 1e9)
                 memory[1] = max(memory[1], gib)
