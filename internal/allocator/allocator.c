@@ -52,7 +52,7 @@ static struct {
   pthread_mutex_t lock;
   char *begin, *end, *top; // end is null before the first use and where nothing could be reserved
   int failed;
-  block *free[CLASSES];
+  block *free[2][CLASSES]; // with their pages, and cold
   size_t used, warm; // bytes in use, bytes free with their pages
   size_t peak;       // most bytes in use since the last trim: the current stage needs them again
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -97,12 +97,14 @@ static void *take(size_t n) {
   if (!pool.end && !pool.failed) reserve();
   block *b = NULL;
   if (pool.end) {
-    for (int c = class; c <= class + STEPS && !b; c++)
-      if (pool.free[c]) {
-        b = pool.free[c];
-        pool.free[c] = b->next;
-        if (!b->cold) pool.warm -= size_of(c);
-      }
+    // A larger block with its pages is better than one that the kernel must clear first.
+    for (int cold = 0; cold < 2 && !b; cold++)
+      for (int c = class; c <= class + STEPS && !b; c++)
+        if (pool.free[cold][c]) {
+          b = pool.free[cold][c];
+          pool.free[cold][c] = b->next;
+          if (!cold) pool.warm -= size_of(c);
+        }
     if (!b) {
       size_t whole = (HEADER + size_of(class) + 63) & ~(size_t)63;
       if (whole >= 4 * HUGE) pool.top = (char *)(((uintptr_t)pool.top + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
@@ -131,16 +133,21 @@ static void give(void *p) {
     cool(b);
   else
     pool.warm += n;
-  b->next = pool.free[b->class];
-  pool.free[b->class] = b;
+  b->next = pool.free[b->cold][b->class];
+  pool.free[b->cold][b->class] = b;
   pthread_mutex_unlock(&pool.lock);
 }
 
 void popri_release_free_blocks(void) {
   pthread_mutex_lock(&pool.lock);
   for (int c = 0; c < CLASSES; c++)
-    for (block *b = pool.free[c]; b; b = b->next)
-      if (!b->cold) cool(b);
+    while (pool.free[0][c]) {
+      block *b = pool.free[0][c];
+      pool.free[0][c] = b->next;
+      cool(b);
+      b->next = pool.free[1][c];
+      pool.free[1][c] = b;
+    }
   pool.warm = 0;
   pool.peak = pool.used;
   pthread_mutex_unlock(&pool.lock);
