@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/assembly"
+	"popri/benchmark"
 	"popri/experiment"
 	"popri/reproduction"
 )
@@ -25,7 +27,8 @@ command to go on, add --seeds, or do the runs on a cluster with --on. Without a 
 
 --scale demo, the default, takes the embedded text and models, and minutes for each run on two processors. --scale paper takes
 the paper's settings; name your own data.private, data.public, model.path, scoring.encoder and downstream.model with --set.
---plan prints the runs, their work, memory and privacy budget, and ends. docs/reproduction.md has what was found.`,
+--plan prints the runs, their work, time, memory and privacy budget, and ends. The time is an estimate from the number of
+floating-point operations. docs/reproduction.md has what was found.`,
 		Example: "  popri reproduce\n  popri reproduce table4-rank --seeds 3\n  popri reproduce figure6\n" +
 			"  popri reproduce table1 --scale paper --preset paper-congress --set data.private=c.parquet --set data.public=c4.parquet " +
 			"--set model.path=llama --set scoring.encoder=./minilm --set downstream.model=distilgpt2 --plan",
@@ -75,6 +78,19 @@ the paper's settings; name your own data.private, data.public, model.path, scori
 	return cmd
 }
 
+// roughly is a time with two digits or so.
+func roughly(seconds float64) string {
+	switch {
+	case seconds < 90:
+		return fmt.Sprintf("%.0f s", seconds)
+	case seconds < 90*60:
+		return fmt.Sprintf("%.0f min", seconds/60)
+	case seconds < 48*3600:
+		return fmt.Sprintf("%.0f h", seconds/3600)
+	}
+	return fmt.Sprintf("%.0f days", seconds/86400)
+}
+
 func (a *app) listReproductions() error {
 	list := reproduction.All()
 	return a.emit(list, func(w io.Writer) {
@@ -117,17 +133,30 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.emit(map[string]any{"runs": plan, "composed": cost}, func(w io.Writer) {
-		fmt.Fprintln(w, "run\tsamples\tpairs\tproduct texts\tsmall models\tPFLOP\tGiB\tdone")
+	rate, err := benchmark.ProductRate(assembly.ComputeType(base.Model.DType))
+	if err != nil {
+		return err
+	}
+	// Sampling and training reach about half of the rate of large products (README, Speed).
+	seconds := func(flops float64) float64 { return 2 * flops / rate }
+	total := 0.0
+	for _, p := range plan {
+		if !p.Done {
+			total += seconds(p.Flops)
+		}
+	}
+	return a.emit(map[string]any{"runs": plan, "composed": cost, "flops_per_second": rate, "seconds": total}, func(w io.Writer) {
+		fmt.Fprintln(w, "run\tsamples\tpairs\tproduct texts\tsmall models\tPFLOP\ttime, about\tGiB\tdone")
 		for _, p := range plan {
 			done := ""
 			if p.Done {
 				done = "yes"
 			}
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.2g\t%.1f\t%s\n", p.Name, p.Samples, p.Pairs, p.Product, p.SmallModels,
-				p.Flops/1e15, float64(p.Memory)/(1<<30), done)
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.2g\t%s\t%.1f\t%s\n", p.Name, p.Samples, p.Pairs, p.Product, p.SmallModels,
+				p.Flops/1e15, roughly(seconds(p.Flops)), float64(p.Memory)/(1<<30), done)
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "\nIn all about %s for what is not done, on this machine (%.0f GFLOP/s in large matrix products).\n",
+			roughly(total), rate/1e9)
 		printComposed(w, cost)
 	})
 }
