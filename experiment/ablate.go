@@ -14,6 +14,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/internal/atomicfile"
+	"popri/internal/fault"
 	"popri/methods"
 	"popri/series"
 	"popri/trainer"
@@ -29,9 +30,17 @@ const evaluations = "evaluations"
 type Ablation struct {
 	Axes  []Axis        `json:"axes"`
 	Seeds []uint64      `json:"seeds"`
-	Rows  []AblationRow `json:"rows"`
+	Rows  []AblationRow `json:"rows"` // of the runs that did not fail; a combination of which all did has none
+	// Failed are the runs that failed. The same ablation tries them again.
+	Failed []FailedRun `json:"failed,omitempty"`
 	// Composed is the total that all runs spend, for each private data set: the price of choosing among them.
 	Composed []ledger.Composed `json:"composed"`
+}
+
+// FailedRun is a run without a result.
+type FailedRun struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
 }
 
 // AblateOptions say where an ablation is stored and who follows its progress.
@@ -39,13 +48,16 @@ type AblateOptions struct {
 	Dir string
 	// Begin is called for each cell; done says that an earlier call finished it.
 	Begin func(i, n int, c Cell, done bool)
+	// Failed is called for each run that fails.
+	Failed func(err error)
 	// Listen makes a listener to the runs, as in [Options].
 	Listen func([]series.Series) trainer.Events
 	// Progress makes the listener to the evaluation of a cell.
 	Progress func(c Cell) EvalProgress
 }
 
-// Ablate does the runs of cells, each in its own folder under o.Dir. It returns the figures and writes them to
+// Ablate does the runs of cells, each in its own folder under o.Dir. A run that fails is noted, and the others are done;
+// a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the figures and writes them to
 // ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is evaluated by ε
 // = 0, its own text and ε = ∞ only; figures that cells share are computed once.
 func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*Ablation, error) {
@@ -55,27 +67,50 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 	if err := Unused(o.Dir, cells); err != nil { // before hours are spent on the first
 		return nil, err
 	}
+	a := &Ablation{Axes: axes}
+	var failures []error
 	results := make([]*Evaluation, len(cells))
 	for i, c := range cells {
 		var err error
-		if results[i], err = c.run(ctx, i, len(cells), o); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		if results[i], err = c.run(ctx, i, len(cells), o); err == nil {
+			continue
+		}
+		err = fmt.Errorf("%s: %w", c.Name, err)
+		if ctx.Err() != nil || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
+			return nil, err
+		}
+		failures = append(failures, err)
+		a.Failed = append(a.Failed, FailedRun{c.Name, err.Error()})
+		if o.Failed != nil {
+			o.Failed(err)
 		}
 	}
-	a := &Ablation{Axes: axes}
+	if len(failures) == len(cells) {
+		return nil, errors.Join(failures...)
+	}
 	for _, c := range cells {
 		if !slices.Contains(a.Seeds, c.Seed) {
 			a.Seeds = append(a.Seeds, c.Seed)
 		}
 	}
 	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination are side by side
-		row, err := newRow(cells[from:from+len(a.Seeds)], results[from:from+len(a.Seeds)], o.Dir)
+		var done []Cell
+		var theirs []*Evaluation
+		for i := from; i < from+len(a.Seeds); i++ {
+			if results[i] != nil {
+				done, theirs = append(done, cells[i]), append(theirs, results[i])
+			}
+		}
+		if len(done) == 0 {
+			continue
+		}
+		row, err := newRow(done, theirs, o.Dir)
 		if err != nil {
 			return nil, err
 		}
 		a.Rows = append(a.Rows, row)
 	}
-	if err := a.compose(); err != nil {
+	if err := a.compose(o.Dir); err != nil {
 		return nil, err
 	}
 	b, err := json.MarshalIndent(a, "", "  ")
@@ -174,9 +209,14 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, 
 	return e, err
 }
 
-// compose computes what the runs of all rows spent together.
-func (a *Ablation) compose() (err error) {
+// compose computes what all runs spent together, also those that failed after a release.
+func (a *Ablation) compose(dir string) (err error) {
 	var runs []string
+	for _, f := range a.Failed {
+		if run := filepath.Join(dir, f.Name); Exists(run) {
+			runs = append(runs, run)
+		}
+	}
 	for _, row := range a.Rows {
 		runs = append(runs, row.Runs...)
 	}

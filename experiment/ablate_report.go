@@ -35,6 +35,9 @@ func (a *Ablation) writeReport(dir string) error {
 			"A row is the small model trained on the text of runs with the same settings, a figure for each seed; " +
 				"the seeds change prompts, samples, training and fine-tuning. The choice of a setting by these " +
 				"figures uses the test clients, who are not protected."}}
+	for _, f := range a.Failed {
+		r.Notes = append(r.Notes, fmt.Sprintf("A run failed and is not shown: %s.", f.Error))
+	}
 	accuracy := report.Ablation{Key: a.Keys()}
 	gap := report.Ablation{Key: a.Keys(), Metric: "gap closed between ε = 0 and ε = ∞, %"}
 	for _, row := range a.Rows {

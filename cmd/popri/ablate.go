@@ -120,6 +120,16 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := a.showAblation(result, page); err != nil {
+		return err
+	}
+	if n := len(result.Failed); n > 0 {
+		return fmt.Errorf("%s: %d of %d runs failed (above); the same command tries them again", cmd.Name(), n, len(cells))
+	}
+	return nil
+}
+
+func (a *app) showAblation(result *experiment.Ablation, page string) error {
 	if a.json {
 		return a.emit(struct {
 			*experiment.Ablation
@@ -191,6 +201,7 @@ func (a *app) ablateOptions(dir string) experiment.AblateOptions {
 			}
 			a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
 		},
+		Failed: func(err error) { a.say("failed: %v", err) },
 		Progress: func(c experiment.Cell) experiment.EvalProgress {
 			return a.evalProgress()
 		}}

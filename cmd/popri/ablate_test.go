@@ -147,6 +147,34 @@ func TestAblate(t *testing.T) {
 }
 
 // TestAblateOneAtATime: the configuration as it is and each change alone, with differences paired by seed on the page.
+// A run that fails leaves the others; the table and the page name it, and the command fails.
+func TestAblateFailedRun(t *testing.T) {
+	w, err := testworld.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "grid")
+	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--out", dir, "--json",
+		"--instead", "dpo.pairs=margin dpo.pair_margin=1000", "--instead", "dpo.rejected_rank=3")
+	if code != exitFailed || !strings.Contains(errs, "1 of 3 runs failed") || !strings.Contains(errs, "no prompt gave a preference pair") {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	var got experiment.Ablation
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Rows) != 2 || len(got.Failed) != 1 || !strings.HasPrefix(got.Failed[0].Name, "dpo.pairs=margin") {
+		t.Errorf("%d rows, failed %+v", len(got.Rows), got.Failed)
+	}
+	if len(got.Composed) != 1 || len(got.Composed[0].Ledgers) != 3 || got.Composed[0].Charges != 3 {
+		t.Errorf("the run that failed after its release does not count: %+v", got.Composed)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
+	if err != nil || !strings.Contains(string(page), "A run failed and is not shown: dpo.pairs=margin") {
+		t.Errorf("the page does not name the run: %v", err)
+	}
+}
+
 func TestAblateOneAtATime(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
