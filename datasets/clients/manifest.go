@@ -29,7 +29,7 @@ type Manifest struct {
 	TextsRead  int64            `json:"texts_read"`
 	Splits     map[Split]Counts `json:"splits"`
 	LeftOut    LeftOut          `json:"left_out"`
-	Filtered   *Filtered        `json:"filtered,omitempty"` // parts taken out of texts
+	Filtered   *Filtered        `json:"filtered,omitempty"`   // parts taken out of texts
 	Duplicates []Duplicates     `json:"duplicates,omitempty"` // texts that were left out, by border
 }
 
