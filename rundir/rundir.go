@@ -10,6 +10,8 @@
 //	  synthetic.parquet    the product
 //	  eval.json            small models on the test clients
 //	  report.html          the page
+//	  tensorboard/         the figures for TensorBoard (--report-to tensorboard)
+//	  mlflow.json          the run's id on an MLflow server (--report-to mlflow)
 package rundir
 
 import (
@@ -34,6 +36,9 @@ const (
 	Unsafe    = "unsafe_diagnostics" // figures without noise, if the user asked for them
 	// Encoder embeds the clients' texts where they are, if they are elsewhere (fed.collect=shards).
 	Encoder = "encoder.safetensors"
+	// TensorBoard and MLflow belong to the trackers of these names.
+	TensorBoard = "tensorboard"
+	MLflow      = "mlflow.json"
 )
 
 // The files of a round of every method. Other files belong to the method.
