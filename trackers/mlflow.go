@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -53,7 +54,7 @@ func newMLflow(run Run, l limits) (*mlflow, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	m := &mlflow{session: session, limits: l, wake: make(chan struct{}, 1), done: make(chan struct{}), stop: stop,
-		queue: run.History}
+		queue: slices.Clip(run.History)}
 	m.limits.queue += len(run.History)
 	go m.work(ctx)
 	return m, nil
@@ -63,7 +64,7 @@ func newMLflow(run Run, l limits) (*mlflow, error) {
 func (m *mlflow) Log(points []Point) error {
 	m.mu.Lock()
 	fit := min(len(points), max(0, m.limits.queue-len(m.queue)))
-	if m.refused {
+	if m.refused || m.lost > 0 { // the next process sends what follows the server's newest figures, so there may be no gap
 		fit = 0
 	}
 	m.queue = append(m.queue, points[:fit]...)
@@ -106,7 +107,7 @@ func (m *mlflow) Close(end End) error {
 	defer m.mu.Unlock()
 	err := m.tell()
 	if err == nil && (len(m.queue) > 0 || m.lost > 0) {
-		err = fmt.Errorf("%d figures were not sent", len(m.queue)+m.lost)
+		err = fmt.Errorf("%d figures were not sent; a process that goes on with the run will", len(m.queue)+m.lost)
 	}
 	return err
 }

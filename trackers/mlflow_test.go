@@ -202,6 +202,34 @@ func TestMLflowDiesInMidRun(t *testing.T) {
 	}
 }
 
+// Figures that find no room in the queue leave no gap that a later process would not see.
+func TestMLflowFullQueue(t *testing.T) {
+	f, dir := newFakeMLflow(t), t.TempDir()
+	f.fault = func(w http.ResponseWriter, r *http.Request, call string, done bool) bool {
+		w.WriteHeader(500)
+		return true
+	}
+	l := patient
+	l.queue = 10
+	m := begin(t, f, dir, l)
+	_ = m.Log(somePoints(1, 50))
+	f.locked(func() { f.fault = nil })
+	for m.waiting() {
+		time.Sleep(time.Millisecond)
+	}
+	_ = m.Log(somePoints(51, 51))
+	_ = m.Close(End{Status: Finished})
+	if got, want := shown(f.only(t).figures), shown(somePoints(1, 5)); got != want {
+		t.Errorf("the server has\n%s, want\n%s", got, want)
+	}
+	if err := begin(t, f, dir, patient, somePoints(1, 51)...).Close(End{Status: Finished}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown(f.only(t).figures), shown(somePoints(1, 51)); got != want {
+		t.Errorf("the server has\n%s, want\n%s", got, want)
+	}
+}
+
 // What the server refuses for good is not tried again.
 func TestMLflowRefuses(t *testing.T) {
 	f := newFakeMLflow(t)

@@ -20,10 +20,10 @@ const module = "popri"
 var (
 	private = module + "/datasets/clients"
 	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "assembly", "experiment", "cmd/popri"}
-	// learns must not reach private text: not even through a package that imports the private half. What the clients
+	// learns, and what shows figures elsewhere, must not reach private text: not even through a package that imports the private half. What the clients
 	// answer comes to them as values, by package release.
 	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "textgen", "tokenizer", "release", "query", "scoring", "shard",
-		"preference/trl", "sampling/vllm"}
+		"preference/trl", "sampling/vllm", "trackers"}
 )
 
 // imports maps each package folder, "" for the root, to what its files (without tests) import.
