@@ -118,17 +118,17 @@ def free_port():
 def serve(python, folder, port):
     server = subprocess.Popen([python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
                                "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"],
-                              stdout=open(folder / "server.log", "a"), stderr=subprocess.STDOUT, start_new_session=True)
+                              stdout=open(folder / "server.log", "a"), stderr=subprocess.STDOUT, start_new_session=True,
+                              env=dict(os.environ, MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false"))
     url = f"http://127.0.0.1:{port}"
-    for _ in range(600):
+    while True:
         try:
             urllib.request.urlopen(url + "/health", timeout=5)
             return server
         except OSError:
             if server.poll() is not None:
-                break
+                raise SystemExit((folder / "server.log").read_text())
             time.sleep(1)
-    raise SystemExit((folder / "server.log").read_text())
 
 
 def stop(server):
