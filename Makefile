@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz attack race leak engines engines-models engines-jobs clean
+.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz attack race leak engines engines-models engines-jobs trackers clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
@@ -93,6 +93,9 @@ leak: setup ## allocate tensors for a minute: nothing may be left
 
 engines-jobs: setup ## Ray and Slurm on this machine (Slurm: Debian, as root), and the tests of grids as their jobs
 	scripts/engines_jobs.sh
+
+trackers: build ## --report-to with TensorBoard, MLflow and Trackio themselves, which it installs once
+	python3 scripts/trackers.py
 
 clean: ## build/ and Go's test cache; what setup made stays
 	rm -rf build

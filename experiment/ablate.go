@@ -52,6 +52,9 @@ type AblateOptions struct {
 	Failed func(err error)
 	// Listen makes a listener to the runs, as in [Options].
 	Listen func([]series.Series) trainer.Events
+	// Trackers show the runs' figures, as in [Options], and Warn says which of them fail.
+	Trackers []string
+	Warn     func(text string)
 	// Progress makes the listener to the evaluation of a cell.
 	Progress func(c Cell) EvalProgress
 }
@@ -190,7 +193,8 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, 
 	if e != nil {
 		return e, nil
 	}
-	s, err := Open(ctx, Options{Config: c.Config, Dir: dir, Resume: Exists(dir), Listen: o.Listen})
+	s, err := Open(ctx, Options{Config: c.Config, Dir: dir, Resume: Exists(dir), Listen: o.Listen,
+		Trackers: o.Trackers, Warn: o.Warn})
 	if err != nil {
 		return nil, err
 	}

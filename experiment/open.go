@@ -48,8 +48,10 @@ type Options struct {
 	Device string
 	// AcceptChanges resumes a run with changed inputs. The changes are recorded.
 	AcceptChanges bool
-	// Warn is called with warnings before the run begins; it may be nil.
+	// Warn is called with warnings before the run begins, and with one for each tracker that fails; it may be nil.
 	Warn func(text string)
+	// Trackers are the programs that show the run's figures (trackers.Names).
+	Trackers []string
 }
 
 // Session is an open run. Close releases its models and the lock on its folder.
@@ -67,6 +69,7 @@ type Session struct {
 	trainer   *trainer.Trainer
 	prompter  *sampling.Prompter
 	timings   *timings
+	tracking  *tracking
 	encoder   embedding.Encoder
 }
 
@@ -174,7 +177,8 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if o.Listen != nil {
 		listeners = append(listeners, o.Listen(methods.Of(c).Series.WithPrivacy().Columns))
 	}
-	s.trainer.Events = trainer.Tee(listeners...)
+	s.tracking = openTracking(o.Trackers, o.Dir, s.Config, o.Warn)
+	s.trainer.Events = trainer.Tee(append(listeners, s.tracking.events())...)
 	return s, nil
 }
 
@@ -254,6 +258,7 @@ func (s *Session) Close() {
 		s.generator.Model.Free()
 	}
 	assembly.FreeEncoder(s.encoder)
+	s.closeTracking()
 	if s.ledger != nil {
 		s.ledger.Close()
 	}

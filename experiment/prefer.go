@@ -54,6 +54,10 @@ type PreferOptions struct {
 	Step      func(m dpo.Metrics, done, total int)
 	Eval      func(dpo.Evaluation)
 	Prepared  func(p Prepared) // called when everything has been read
+	// Trackers are the programs that show the steps' figures (trackers.Names); Warn is called with a sentence for each that
+	// fails.
+	Trackers []string
+	Warn     func(text string)
 }
 
 // Prepared describes a preference training that is about to begin.
@@ -107,6 +111,9 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	}
 	c := o.Config
 	c.Model.Device = cmp.Or(o.Device, c.Model.Device)
+	if err := CheckTrackers(o.Trackers); err != nil {
+		return nil, err
+	}
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -210,8 +217,8 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		return nil, err
 	}
 	resumed := exists(checkpoint)
+	stored := c // with the provenance of a training that goes on
 	if !o.Resume {
-		stored := c
 		stored.Provenance = map[string]string{pairsKey: absolute(o.Pairs), "program": ProgramVersion(),
 			"libtorch": LibtorchVersion(), "compute": assembly.ComputeType(c.Model.DType).String(),
 			"device": tensor.DefaultDevice().String()}
@@ -243,8 +250,10 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		return nil, err
 	}
 	f.Pairs, f.Held = all[:len(train)], all[len(train):]
-	f.OnStep, f.OnEval = o.Step, o.Eval
+	tracked := openPreferTracking(o, stored)
+	f.OnStep, f.OnEval = tracked.step(o.Step), tracked.eval(o.Eval)
 	result, err := f.Run(ctx)
+	tracked.close(err)
 	switch {
 	case errors.Is(err, dpo.ErrForeignCheckpoint):
 		return nil, mistake("%w: the pairs, the model or how it computes have changed since it was begun", err)

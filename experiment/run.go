@@ -42,9 +42,9 @@ func (s *Session) Train(ctx context.Context) error {
 	s.tellPublicTexts()
 	ended := s.trainer.Train(ctx)
 	if ended != nil && (!errors.Is(ended, ledger.ErrBudget) || s.trainer.Done() == 0) {
-		return ended
+		return s.tracking.fail(ended)
 	}
-	return cmp.Or(s.trainer.Product(ctx), ended)
+	return cmp.Or(s.tracking.fail(s.trainer.Product(ctx)), ended)
 }
 
 // tellPublicTexts says how many public texts prompts can quote.
@@ -123,6 +123,14 @@ type EvalOptions struct {
 // Evaluate trains the small model on the synthetic set and on its comparators, and writes eval.json. An existing
 // eval.json with all wanted rows is read instead.
 func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+	e, err := s.evaluate(ctx, o)
+	if s.tracking.fail(err) == nil {
+		s.tracking.evaluated(e)
+	}
+	return e, err
+}
+
+func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	product, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Synthetic))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, mistake("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)

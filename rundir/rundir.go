@@ -11,6 +11,8 @@
 //	  eval.json            small models on the test clients
 //	  report.html          the page
 //	  STOP                 asks the run to stop after its round; usually not there
+//	  tensorboard/         the figures for TensorBoard (--report-to tensorboard)
+//	  mlflow.json          the run's id on an MLflow server (--report-to mlflow)
 package rundir
 
 import (
@@ -37,6 +39,9 @@ const (
 	Encoder = "encoder.safetensors"
 	// Stop asks the run to stop after the round under way. Its presence is the request; its content informs people.
 	Stop = "STOP"
+	// TensorBoard and MLflow belong to the trackers of these names.
+	TensorBoard = "tensorboard"
+	MLflow      = "mlflow.json"
 )
 
 // The files of a round that more than one package opens. Not every method has all of them; other files belong to the

@@ -30,6 +30,7 @@ func (a *app) demo() *cobra.Command {
 	var set, with []string
 	var choice worldFlags
 	var live watchFlags
+	var track trackFlag
 	cmd := &cobra.Command{
 		Use: "demo [--world NAME] [--out DIR] [--rounds N] [--epsilon E] [--seed S] [--model NAME] " +
 			"[--with METHOD,…]",
@@ -46,6 +47,8 @@ it first. --encoder minilm compares texts by all-MiniLM-L6-v2, the paper's encod
 With --with, runs of other methods follow, with the same settings and clients, each with a budget of its own. They stand
 in the same table, with what all runs spend together.
 
+` + trackHelp + `
+
 --world runs on other data, --private and --public on any file of clients with any files of public text. The small
 model (ε = 0) and, unless --set model.path names another, the generator are then trained on the public text first, which
 takes minutes. They are kept in the user's cache folder, so the next run on the same text begins at once. Worlds:
@@ -53,11 +56,15 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 		Example: "  popri demo --out runs/demo\n  popri demo --world congress --seed 1\n" +
 			"  popri demo --private clients.parquet --public public.jsonl --epsilon 1\n" +
 			"  popri demo --out runs/eps1 --epsilon 1 --seed 2 --json\n" +
-			"  popri demo --with private_evolution,private_evolution_sft",
+			"  popri demo --with private_evolution,private_evolution_sft\n" +
+			"  popri demo --report-to tensorboard",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			world, layer, err := choice.world()
 			if err != nil {
+				return fmt.Errorf("demo: %w", err)
+			}
+			if err := track.check(); err != nil {
 				return fmt.Errorf("demo: %w", err)
 			}
 			if !cmd.Flags().Changed("out") {
@@ -123,7 +130,7 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 			}
 			defer stop()
 			return a.complete(cmd, experiment.Options{Config: ready, Dir: out, Resume: resume, Device: a.device,
-				Title: methods.Of(*c).Title + " on " + world.Title, Command: command}, with)
+				Title: methods.Of(*c).Title + " on " + world.Title, Command: command, Trackers: track.names}, with)
 		},
 	}
 	choice.add(cmd)
@@ -138,6 +145,7 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; demo-rounds is the paper's loop")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
+	track.add(cmd)
 	return cmd
 }
 
@@ -189,6 +197,7 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) 
 		return cmp.Or(a.summary(o.Dir, page, e, nil), ended)
 	}
 	beside, err := experiment.Beside(cmd.Context(), c, with, experiment.AblateOptions{Dir: o.Dir, Listen: a.events,
+		Trackers: o.Trackers, Warn: a.warn,
 		Begin: func(_, _ int, c experiment.Cell, done bool) {
 			if !done {
 				a.say("now with the method %s", c.Name)

@@ -21,6 +21,7 @@ func (a *app) dpo() *cobra.Command {
 	var flags configFlags
 	var pairs, evalPairs, reference, model, out string
 	var resume bool
+	var track trackFlag
 	cmd := &cobra.Command{
 		Use:   "dpo --pairs FILE --model DIR --out DIR",
 		Short: "Train an adapter on preference pairs",
@@ -33,14 +34,17 @@ TRL's names; evals.jsonl gets those of held-out pairs (--eval-pairs, or dpo.eval
 reference log-probabilities are written to reference.safetensors, or to the file that --reference names; other trainings
 on the same pairs and model can reuse them.
 
-This training is not differentially private: the adapter can reveal the pairs to anybody who has it.`,
+This training is not differentially private: the adapter can reveal the pairs to anybody who has it.
+
+` + trackHelp,
 		Example: "  popri dpo --pairs pairs.jsonl --model gpt2 --out adapters/mine --set dpo.epochs=3 --set " +
 			"dpo.eval_share=0.1 --set dpo.best=pairs\n  popri dpo --resume --out adapters/mine\n" +
-			"  popri dpo --pairs runs/eps1/rounds/0001/pairs.parquet --out adapters/again --json",
+			"  popri dpo --pairs runs/eps1/rounds/0001/pairs.parquet --out adapters/again --json\n" +
+			"  popri dpo --pairs pairs.jsonl --out adapters/shown --report-to tensorboard",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := experiment.PreferOptions{Pairs: pairs, EvalPairs: evalPairs, Reference: reference, Out: out,
-				Resume: resume, Device: a.device}
+				Resume: resume, Device: a.device, Trackers: track.names, Warn: a.warn}
 			switch {
 			case resume && out == "":
 				return usage(errors.New("dpo: --out names no folder"))
@@ -49,6 +53,9 @@ This training is not differentially private: the adapter can reveal the pairs to
 				return usage(errors.New("dpo: --resume uses the training's own settings and files; give only --out with it"))
 			case !resume && (pairs == "" || out == ""):
 				return usage(errors.New("dpo: --pairs and --out must name a file and a folder"))
+			}
+			if err := track.check(); err != nil {
+				return fmt.Errorf("dpo: %w", err)
 			}
 			if !resume {
 				if model != "" {
@@ -129,6 +136,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 	cmd.Flags().StringVar(&model, "model", "",
 		"Hugging Face folder, or embedded (default: the configuration's model.path)")
 	cmd.Flags().StringVar(&out, "out", "", "folder of the adapter")
+	track.add(cmd)
 	return cmd
 }
 

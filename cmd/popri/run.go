@@ -46,6 +46,7 @@ func (a *app) run() *cobra.Command {
 	var out string
 	var resume, accept bool
 	var live watchFlags
+	var track trackFlag
 	cmd := &cobra.Command{
 		Use:   "run --config FILE | --preset NAME [--set a.b=c]… --out DIR",
 		Short: "Run the rounds and write the synthetic set",
@@ -60,9 +61,12 @@ If the budget ends before the last round, the synthetic set comes from the finis
 --watch serves a page that shows the run while it trains, and prints its address; see "popri watch".
 
 With fed.collect=shards the run reads no train client. It writes the question of a round and ends with exit code 4; "popri
-score" answers the question near the data and merges the answers, and --resume goes on.`,
-		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out runs/eps1",
-		Args:    cobra.NoArgs,
+score" answers the question near the data and merges the answers, and --resume goes on.
+
+` + trackHelp,
+		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out runs/eps1\n" +
+			"  popri run --preset demo --out runs/eps20 --report-to tensorboard,mlflow",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var c configs.Config
 			if resume {
@@ -78,6 +82,9 @@ score" answers the question near the data and merges the answers, and --resume g
 			}
 			if out == "" {
 				return usage(errors.New("run: --out names no folder"))
+			}
+			if err := track.check(); err != nil {
+				return fmt.Errorf("run: %w", err)
 			}
 			if a.threads > 0 {
 				c.Model.Threads = a.threads
@@ -100,6 +107,7 @@ score" answers the question near the data and merges the answers, and --resume g
 			o := experiment.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept, Device: a.device}
 			o.Warn = a.warn
 			o.Listen = a.events
+			o.Trackers = track.names
 			s, err := experiment.Open(cmd.Context(), o)
 			if err != nil {
 				return a.stopped(err, out)
@@ -121,6 +129,7 @@ score" answers the question near the data and merges the answers, and --resume g
 	live.add(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue the run in --out")
 	cmd.Flags().BoolVar(&accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
+	track.add(cmd)
 	return cmd
 }
 

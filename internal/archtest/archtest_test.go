@@ -23,7 +23,7 @@ var (
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the private half. What the clients
 	// answer comes to them as values, by package release.
 	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "textgen", "tokenizer", "release", "query", "scoring", "shard",
-		"preference/trl", "sampling/vllm", "eventlog", "texts", "watch"}
+		"preference/trl", "sampling/vllm", "eventlog", "texts", "trackers", "watch"}
 )
 
 // imports maps each package folder, "" for the root, to what its files (without tests) import.

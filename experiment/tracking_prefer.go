@@ -1,0 +1,72 @@
+package experiment
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"popri/configs"
+	"popri/dpo"
+	"popri/trackers"
+)
+
+// preferTracking gives the figures of a preference training to trackers. A nil one does nothing.
+type preferTracking struct {
+	set    *trackers.Set
+	reader trackers.Reader
+}
+
+// openPreferTracking begins to track a training whose configuration is c. A training that goes on has its earlier
+// figures in its checkpoint.
+func openPreferTracking(o PreferOptions, c configs.Config) *preferTracking {
+	if len(o.Trackers) == 0 {
+		return nil
+	}
+	t, warn := &preferTracking{}, o.Warn
+	if warn == nil {
+		warn = func(string) {}
+	}
+	checkpoint := filepath.Join(o.Out, trainingFile)
+	p, err := readTrained(o.Out, checkpoint)
+	if err != nil {
+		warn(fmt.Sprintf("trackers: %v; they lack earlier figures", err))
+	}
+	run := described(o.Out, c)
+	written := modified(checkpoint)
+	run.History = p.points(&t.reader, 1, func(string, float64) time.Time { return written })
+	run.Tags = append(run.Tags, trackers.Pair{Name: "epsilon", Value: "none: this training is not differentially private"})
+	t.set = trackers.Open(o.Trackers, run, warn)
+	return t
+}
+
+// step is a listener to steps that calls the next one as well, which may be nil.
+func (t *preferTracking) step(next func(m dpo.Metrics, done, total int)) func(dpo.Metrics, int, int) {
+	if t == nil {
+		return next
+	}
+	return func(m dpo.Metrics, done, total int) {
+		t.set.Log(t.reader.Read(trackers.DPOStep, 1, fields(1, m), time.Now()))
+		if next != nil {
+			next(m, done, total)
+		}
+	}
+}
+
+// eval is the same for measurements.
+func (t *preferTracking) eval(next func(dpo.Evaluation)) func(dpo.Evaluation) {
+	if t == nil {
+		return next
+	}
+	return func(e dpo.Evaluation) {
+		t.set.Log(t.reader.Read(trackers.DPOEval, 1, fields(1, e), time.Now()))
+		if next != nil {
+			next(e)
+		}
+	}
+}
+
+func (t *preferTracking) close(err error) {
+	if t != nil {
+		t.set.Close(trackers.End{Status: statusOf(err)})
+	}
+}

@@ -1,0 +1,12 @@
+// Package trackers shows a run's figures in programs for experiment tracking: TensorBoard, MLflow and Trackio.
+//
+//	events of a run ─► Reader ─► points ─► Set ─┬─► TensorBoard  RUN/tensorboard
+//	files of a run  ─► Reader ─► history ──┘    ├─► MLflow       HTTP; RUN/mlflow.json has the run's id there
+//	                                            └─► Trackio      Trackio's folder
+//
+// A figure has its name in steps.jsonl, evals.jsonl or metrics.json, which for training are TRL's names. Trackers get
+// only what these files and eval.json hold. They know no text.
+//
+// A run that goes on reads its history from its files and gives it to each tracker, which adds what it lacks. So nothing
+// that is kept elsewhere can be behind the run's own files.
+package trackers

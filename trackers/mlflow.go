@@ -1,0 +1,221 @@
+package trackers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// mlflow sends points to a server from a goroutine of its own, so that the run never waits for it. Points wait in a queue
+// until the server has confirmed them. While the server is away, attempts follow each other at growing pauses; what it
+// lacks at the end, the next process that goes on with the run sends.
+type mlflow struct {
+	session *mlflowSession
+	limits  limits
+
+	wake chan struct{} // of capacity 1: something has changed
+	done chan struct{} // closed when the goroutine has ended
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	queue   []Point
+	end     *End  // set by Close
+	failing bool  // the last attempt failed
+	untold  error // the first failure that Log has not returned
+	lost    int   // points that did not fit into the queue
+	refused bool  // for good: points are no longer kept
+}
+
+// limits are the times and sizes of the sending.
+type limits struct {
+	request    time.Duration // of one request
+	pause      time.Duration // after the first failure; doubled after each further one
+	longest    time.Duration // of the pauses
+	drain      time.Duration // how long Close waits for a server that answers
+	lastChance time.Duration // and for one that did not answer before
+	queue      int           // points that wait, besides the history
+	batch      int           // points of a request
+}
+
+// The server takes at most 1000 figures in a request.
+var mlflowLimits = limits{request: 10 * time.Second, pause: time.Second, longest: time.Minute, drain: 10 * time.Second,
+	lastChance: 2 * time.Second, queue: 1 << 17, batch: 1000}
+
+func openMLflow(run Run) (Tracker, error) { return newMLflow(run, mlflowLimits) }
+
+func newMLflow(run Run, l limits) (*mlflow, error) {
+	session, err := newMLflowSession(run, l.request)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	m := &mlflow{session: session, limits: l, wake: make(chan struct{}, 1), done: make(chan struct{}), stop: stop,
+		queue: slices.Clip(run.History)}
+	m.limits.queue += len(run.History)
+	go m.work(ctx)
+	return m, nil
+}
+
+// Log implements Tracker.
+func (m *mlflow) Log(points []Point) error {
+	m.mu.Lock()
+	fit := min(len(points), max(0, m.limits.queue-len(m.queue)))
+	if m.refused || m.lost > 0 { // the next process sends what follows the server's newest figures, so there may be no gap
+		fit = 0
+	}
+	m.queue = append(m.queue, points[:fit]...)
+	m.lost += len(points) - fit
+	err := m.tell()
+	m.mu.Unlock()
+	m.poke()
+	return err
+}
+
+// tell returns a failure once. The lock is held.
+func (m *mlflow) tell() error {
+	err := m.untold
+	m.untold = nil
+	return err
+}
+
+func (m *mlflow) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default: // it has been woken already
+	}
+}
+
+// Close implements Tracker. It waits for the queue, but not for long.
+func (m *mlflow) Close(end End) error {
+	m.mu.Lock()
+	m.end = &end
+	patience := m.limits.drain
+	if m.failing {
+		patience = m.limits.lastChance
+	}
+	m.mu.Unlock()
+	m.poke()
+	late := time.AfterFunc(patience, m.stop)
+	<-m.done
+	late.Stop()
+	m.stop()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := m.tell()
+	if err == nil && (len(m.queue) > 0 || m.lost > 0) {
+		err = fmt.Errorf("%d figures were not sent; a process that goes on with the run will", len(m.queue)+m.lost)
+	}
+	return err
+}
+
+// work sends until the run has ended, or until the server refuses for good.
+func (m *mlflow) work(ctx context.Context) {
+	defer close(m.done)
+	begun, pause := false, m.limits.pause
+	for {
+		batch, end := m.next(ctx, begun)
+		if ctx.Err() != nil {
+			return
+		}
+		var err error
+		if !begun {
+			// Whatever the failed request did, the server says what it has.
+			var has map[string]int64
+			if has, err = m.session.begin(ctx); err == nil {
+				begun = true
+				m.forget(has)
+				m.failed(nil)
+				continue
+			}
+		} else if len(batch) > 0 {
+			if err = m.session.log(ctx, batch); err == nil {
+				m.mu.Lock()
+				m.queue = m.queue[len(batch):]
+				m.mu.Unlock()
+			}
+		} else if end != nil {
+			m.failed(m.session.end(ctx, *end))
+			return
+		}
+		m.failed(err)
+		if err == nil {
+			pause = m.limits.pause
+			continue
+		}
+		if _, refused := errors.AsType[*refusal](err); refused {
+			m.mu.Lock()
+			m.lost, m.queue, m.refused = m.lost+len(m.queue), nil, true
+			m.mu.Unlock()
+			return
+		}
+		if end != nil {
+			return
+		}
+		begun = false
+		m.rest(ctx, pause)
+		pause = min(2*pause, m.limits.longest)
+	}
+}
+
+// next waits until there is something to do, and returns the points to send and the end of the run, if it has come.
+func (m *mlflow) next(ctx context.Context, begun bool) ([]Point, *End) {
+	for {
+		m.mu.Lock()
+		batch, end := m.queue[:min(len(m.queue), m.limits.batch)], m.end
+		m.mu.Unlock()
+		if !begun || len(batch) > 0 || end != nil {
+			return batch, end
+		}
+		select {
+		case <-m.wake:
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// forget removes points that the server has: those up to the newest step of each key.
+func (m *mlflow) forget(has map[string]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var lacking []Point
+	for _, p := range m.queue {
+		if last, ok := has[metricName(p.Key)]; !ok || p.Step > last {
+			lacking = append(lacking, p)
+		}
+	}
+	m.queue = lacking
+}
+
+// failed notes how the last attempt ended.
+func (m *mlflow) failed(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failing = err != nil
+	m.untold = cmp.Or(m.untold, err)
+}
+
+// rest waits for a pause, or until the run ends.
+func (m *mlflow) rest(ctx context.Context, pause time.Duration) {
+	over := time.NewTimer(pause)
+	defer over.Stop()
+	for {
+		select {
+		case <-over.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-m.wake:
+			m.mu.Lock()
+			ended := m.end != nil
+			m.mu.Unlock()
+			if ended {
+				return
+			}
+		}
+	}
+}
