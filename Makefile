@@ -3,7 +3,8 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test portable cuda pure lint golden bench fuzz attack race leak engines engines-models engines-jobs trackers clean
+.PHONY: help setup build demo test portable cuda pure lint docs golden bench fuzz attack race leak engines engines-models engines-jobs \
+	trackers clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
@@ -55,6 +56,9 @@ lint: setup ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	go vet $(PACKAGES)
 	go tool staticcheck $(PACKAGES)
+
+docs: setup ## docs/settings.md and docs/commands.md, written again from comments and help
+	go test -count=1 -run '^TestReferencePage' ./internal/reference ./cmd/popri -rewrite-docs
 
 # Everything is shown but the lines that say that a test ran and passed.
 golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what is not built yet

@@ -22,7 +22,7 @@ type DPO struct {
 	// sigmoid, sigmoid_norm, robust, hinge, ipo and sft, keeps no moments between rounds (CarryOptimizer false) and measures
 	// after the last step only. An interrupted round trains anew; no equal bytes are promised. Default "local".
 	Engine string `yaml:"engine"`
-	// EngineCommand starts Python for Engine "trl"; the script and its folder follow. [], the default, is the Python
+	// EngineCommand starts Python for engine "trl"; the script and its folder follow. [], the default, is the Python
 	// of make engines, else python3. [accelerate, launch, --config_file, fsdp.yaml]
 	// trains on several GPUs.
 	EngineCommand []string `yaml:"engine_command"`
@@ -39,7 +39,7 @@ type DPO struct {
 	// SFTWeight is the weight of the chosen samples' mean negative log-likelihood per token in the loss (TRL's rpo_alpha). It
 	// keeps the chosen samples likely while the pairs are pushed apart. Default 0, as in the paper.
 	SFTWeight float64 `yaml:"sft_weight"`
-	// Reference is the model to which Beta keeps the trained one close: "base", the model without adapters, as in the
+	// Reference is the model to which dpo.beta keeps the trained one close: "base", the model without adapters, as in the
 	// paper; or "round_start", the model at the start of the round, which allows larger changes. Default "base".
 	Reference string `yaml:"reference"`
 	// Pairs says which of a prompt's ranked samples become pairs: the best against the one of rank RejectedRank
@@ -50,7 +50,7 @@ type DPO struct {
 	// the best in the paper: samples of the last ranks are odd texts rather than texts unlike the clients'. Used if Pairs
 	// is "rank" or "margin".
 	RejectedRank int `yaml:"rejected_rank"`
-	// PairMargin is the least difference of a pair's scores if Pairs is "margin", in standard deviations of a prompt's scores
+	// PairMargin is the least difference of a pair's scores if dpo.pairs is "margin", in standard deviations of a prompt's scores
 	// around their mean, over all prompts. Default 1; 0 drops no pair, much more leaves few.
 	PairMargin float64 `yaml:"pair_margin"`
 	// LearningRate is AdamW's peak learning rate. Default 5e-4, found for the embedded model with rank 8; large models need
@@ -90,7 +90,7 @@ type DPO struct {
 	// EvalShare is the share of a round's prompts whose pairs are held out for measurements. Default 0, below 1; fewer than
 	// about fifty pairs give an imprecise loss.
 	EvalShare float64 `yaml:"eval_share"`
-	// EvalSteps is the number of steps between two measurements of the held-out pairs, or of the distance that Best needs;
+	// EvalSteps is the number of steps between two measurements of the held-out pairs, or of the distance that dpo.best needs;
 	// 0, the default, measures after each epoch. The end of a round is always measured.
 	EvalSteps int `yaml:"eval_steps"`
 	// Best says which adapters a round keeps: those of its "last" step, those with the least loss on held-out "pairs", or

@@ -20,7 +20,7 @@ type GRPO struct {
 	// 1−Epsilon where the token is to become less likely. Default 0.2; above 0 and at most 1. It matters from a round's
 	// second update on.
 	Epsilon float64 `yaml:"epsilon"`
-	// EpsilonHigh is the range above 1, where the token is to become likelier. 0, the default, means Epsilon; DAPO's paper
+	// EpsilonHigh is the range above 1, where the token is to become likelier. 0, the default, means grpo.epsilon; DAPO's paper
 	// takes 0.28.
 	EpsilonHigh float64 `yaml:"epsilon_high"`
 	// Beta is the weight of the Kullback-Leibler divergence from the model without adapters. Default 0, as in TRL, which

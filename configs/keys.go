@@ -14,7 +14,7 @@ import (
 type Key struct {
 	// Name is the section and the setting, such as "dpo.beta".
 	Name string
-	// Type is "text", "whole number", "number", "true or false" or "list of texts".
+	// Type is "text", "whole number", "number", "true or false", "list of texts" or "list of numbers".
 	Type string
 
 	kind  reflect.Type
@@ -34,7 +34,7 @@ var keys = func() (list []Key) {
 				walk(field.Type, prefix+name+".", at)
 			case reflect.Map: // provenance, which is no setting
 			default:
-				list = append(list, Key{prefix + name, typeNames[field.Type.Kind()], field.Type, at})
+				list = append(list, Key{prefix + name, typeName(field.Type), field.Type, at})
 			}
 		}
 	}
@@ -44,7 +44,14 @@ var keys = func() (list []Key) {
 
 var typeNames = map[reflect.Kind]string{
 	reflect.String: "text", reflect.Int: "whole number", reflect.Uint64: "whole number", reflect.Float64: "number",
-	reflect.Bool: "true or false", reflect.Slice: "list of texts",
+	reflect.Bool: "true or false",
+}
+
+func typeName(t reflect.Type) string {
+	if t.Kind() == reflect.Slice {
+		return "list of " + typeNames[t.Elem().Kind()] + "s"
+	}
+	return typeNames[t.Kind()]
 }
 
 // Keys returns all settings in the order in which a configuration is printed.
@@ -98,7 +105,8 @@ func (k Key) decode(node *yaml.Node) (any, error) {
 			return fail()
 		}
 		for _, item := range node.Content {
-			if item.Kind != yaml.ScalarNode || item.ShortTag() != "!!str" {
+			tag, text := item.ShortTag(), k.kind.Elem().Kind() == reflect.String
+			if item.Kind != yaml.ScalarNode || text && tag != "!!str" || !text && tag != "!!int" && tag != "!!float" {
 				return nil, fmt.Errorf("holds %s, must be a %s", describe(item), k.Type)
 			}
 		}
@@ -122,7 +130,10 @@ func (k Key) parse(text string) (any, error) {
 				list = append(list, item)
 			}
 		}
-		return list, nil
+		if k.kind.Elem().Kind() == reflect.String {
+			return list, nil
+		}
+		text = "[" + strings.Join(list, ", ") + "]"
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) != 1 {

@@ -347,7 +347,7 @@ func fromEnvironment(from, to reflect.Type, value any) (any, error) {
 	if !ok || to.Kind() == from.Kind() {
 		return value, nil
 	}
-	return Key{Type: typeNames[to.Kind()], kind: to}.parse(text)
+	return Key{Type: typeName(to), kind: to}.parse(text)
 }
 
 // assignments applies the --set flags.

@@ -8,7 +8,7 @@ type PublicSelection struct {
 	// clients' texts, and fewer repeat more often in the small model's training.
 	Texts int `yaml:"texts"`
 	// Head is the number of the most relevant candidates that have HeadWeight times the weight of the others before the
-	// weights are matched. Default 3500; at most Texts.
+	// weights are matched. Default 3500; at most public_selection.texts.
 	Head int `yaml:"head"`
 	// HeadWeight is at least 1. Default 3.
 	HeadWeight float64 `yaml:"head_weight"`
@@ -17,7 +17,7 @@ type PublicSelection struct {
 	// "matched".
 	Weights string `yaml:"weights"`
 	// Effective is the least effective number of texts, 1/Σ weight², that "matched" may leave. If the clients are so far
-	// away that it leaves fewer, it matches less closely. Default 1000; at most Texts.
+	// away that it leaves fewer, it matches less closely. Default 1000; at most public_selection.texts.
 	Effective int `yaml:"effective"`
 	// Rows is the number of rows that are drawn by weight: a text occurs its share of them, rounded up or down. Default
 	// 16000, the rows of 500 steps of 32 in the small model's training.

@@ -1,0 +1,34 @@
+package configs
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// A list of numbers can be set wherever a setting can, and comes back from the printed configuration.
+func TestListOfNumbers(t *testing.T) {
+	want := []float64{1e-4, 2}
+	t.Setenv("POPRI_DOWNSTREAM_LEARNING_RATES", "1e-4, 2")
+	c, err := Load(LoadOptions{Env: true})
+	if err != nil || !reflect.DeepEqual(c.Downstream.LearningRates, want) {
+		t.Fatalf("environment: %v, %v", c, err)
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, c.YAML(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, opt := range []LoadOptions{{File: file}, {Set: []string{"downstream.learning_rates=1e-4,2"}},
+		{Set: []string{"downstream.learning_rates=[1e-4, 2]"}}} {
+		c, err := Load(opt)
+		if err != nil || !reflect.DeepEqual(c.Downstream.LearningRates, want) {
+			t.Errorf("%+v: %v, %v", opt, c, err)
+		}
+	}
+	_, err = Load(LoadOptions{Set: []string{"downstream.learning_rates=1e-4,fast"}})
+	if p := problems(t, err); len(p) != 1 || !strings.Contains(p[0].Text, "must be a list of numbers") {
+		t.Error(err)
+	}
+}
