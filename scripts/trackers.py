@@ -9,6 +9,7 @@ second one is killed in its first round and resumed, and loses the MLflow server
 server lacks. Needs Python 3.11.
 """
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -120,20 +121,24 @@ def serve(python, folder, port):
                                "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"],
                               stdout=open(folder / "server.log", "a"), stderr=subprocess.STDOUT, start_new_session=True,
                               env=dict(os.environ, MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false"))
-    url = f"http://127.0.0.1:{port}"
-    while True:
-        try:
-            urllib.request.urlopen(url + "/health", timeout=5)
-            return server
-        except OSError:
-            if server.poll() is not None:
-                raise SystemExit((folder / "server.log").read_text())
-            time.sleep(1)
+    try:
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
+                return server
+            except OSError:
+                if server.poll() is not None:
+                    raise SystemExit((folder / "server.log").read_text())
+                time.sleep(1)
+    except BaseException:
+        stop(server)
+        raise
 
 
 def stop(server):
     """Kills the server and the workers that it started."""
-    os.killpg(server.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
     server.wait()
 
 
