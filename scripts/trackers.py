@@ -9,6 +9,7 @@ second one is killed in its first round and resumed, and loses the MLflow server
 server lacks. Needs Python 3.11.
 """
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -24,7 +25,8 @@ from pathlib import Path
 
 PACKAGES = ["tensorboard==2.21.0", "mlflow==3.17.2", "trackio[tensorboard]==0.43.0"]
 DEMO = ["--rounds", "2", "--set", "generate.prompts=10", "--set", "synthetic.texts=20", "--set", "synthetic.public_texts=0",
-        "--set", "downstream.steps=10", "--set", "downstream.eval_every=10", "--report-to", "tensorboard,mlflow"]
+        "--set", "downstream.steps=10", "--set", "downstream.eval_every=10", "--set", "dpo.batch_pairs=2", "--set", "dpo.eval_share=0.2",
+        "--report-to", "tensorboard,mlflow"]
 EXPERIMENT = "popri check"
 
 
@@ -120,20 +122,24 @@ def serve(python, folder, port):
                                "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"],
                               stdout=open(folder / "server.log", "a"), stderr=subprocess.STDOUT, start_new_session=True,
                               env=dict(os.environ, MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false"))
-    url = f"http://127.0.0.1:{port}"
-    while True:
-        try:
-            urllib.request.urlopen(url + "/health", timeout=5)
-            return server
-        except OSError:
-            if server.poll() is not None:
-                raise SystemExit((folder / "server.log").read_text())
-            time.sleep(1)
+    try:
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
+                return server
+            except OSError:
+                if server.poll() is not None:
+                    raise SystemExit((folder / "server.log").read_text())
+                time.sleep(1)
+    except BaseException:
+        stop(server)
+        raise
 
 
 def stop(server):
     """Kills the server and the workers that it started."""
-    os.killpg(server.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
     server.wait()
 
 
@@ -143,11 +149,16 @@ def check(popri, python):
         port = free_port()
         server, url = serve(python, folder, port), f"http://127.0.0.1:{port}"
         try:
-            env = dict(os.environ, MLFLOW_TRACKING_URI=url, MLFLOW_EXPERIMENT_NAME=EXPERIMENT)
+            env = dict(os.environ, MLFLOW_TRACKING_URI=url, MLFLOW_EXPERIMENT_NAME=EXPERIMENT,
+                       MLFLOW_HTTP_REQUEST_TIMEOUT="600")  # the machine may be busy
 
             def start(run):
                 return subprocess.Popen([popri, "demo", "--out", run, *DEMO], env=env, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True)
+
+            def well(process):
+                said = warnings(process)
+                assert not said, said
 
             def warnings(process):
                 text = process.communicate()[1]
@@ -156,7 +167,7 @@ def check(popri, python):
 
             run = folder / "well"
             print("a run:", flush=True)
-            assert not warnings(start(run))
+            well(start(run))
             want = expected(run)
             compare("TensorBoard", tensorboard(run)[0], want, single=True)
             compare("Trackio, after its import_tf_events", trackio(run, folder), want, single=True)
@@ -182,7 +193,7 @@ def check(popri, python):
             compare("TensorBoard", tensorboard(run)[0], want, single=True)
             server = serve(python, folder, port)
             before = json.loads((run / "mlflow.json").read_text()).get("run_id")
-            assert not warnings(start(run))
+            well(start(run))
             points, found = mlflow(run, url)
             compare("MLflow, after a third process with the server back", points, want)
             assert found.info.status == "FINISHED" and before in (None, found.info.run_id), found.info

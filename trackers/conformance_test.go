@@ -150,4 +150,11 @@ func TestCheck(t *testing.T) {
 			t.Errorf("the error tells the password: %v", err)
 		}
 	}
+	env["MLFLOW_TRACKING_URI"] = "http://host:5000"
+	for seconds, ok := range map[string]bool{"": true, "1": true, "86400": true, "0": false, "-1": false, "86401": false, "10s": false} {
+		env["MLFLOW_HTTP_REQUEST_TIMEOUT"] = seconds
+		if err := Check([]string{"mlflow"}, getenv); (err == nil) != ok {
+			t.Errorf("a limit of %q seconds: %v", seconds, err)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -45,7 +46,29 @@ type limits struct {
 var mlflowLimits = limits{request: 10 * time.Second, pause: time.Second, longest: time.Minute, drain: 10 * time.Second,
 	lastChance: 2 * time.Second, queue: 1 << 17, batch: 1000}
 
-func openMLflow(run Run) (Tracker, error) { return newMLflow(run, mlflowLimits) }
+func openMLflow(run Run) (Tracker, error) {
+	l := mlflowLimits
+	if timeout, err := mlflowTimeout(run.Getenv); err != nil {
+		return nil, err
+	} else if timeout > 0 {
+		l.request, l.drain = timeout, timeout
+	}
+	return newMLflow(run, l)
+}
+
+// mlflowTimeout is MLflow's own limit of a request, 0 if the environment sets none.
+func mlflowTimeout(getenv func(string) string) (time.Duration, error) {
+	const name, day = "MLFLOW_HTTP_REQUEST_TIMEOUT", 24 * 60 * 60
+	text := getenv(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > day {
+		return 0, fmt.Errorf("%s is %q, must be a whole number of seconds from 1 to %d", name, text, day)
+	}
+	return time.Duration(n) * time.Second, nil
+}
 
 func newMLflow(run Run, l limits) (*mlflow, error) {
 	session, err := newMLflowSession(run, l.request)

@@ -42,7 +42,10 @@ const (
 )
 
 func checkMLflow(getenv func(string) string) error {
-	_, err := mlflowURL(getenv)
+	if _, err := mlflowURL(getenv); err != nil {
+		return err
+	}
+	_, err := mlflowTimeout(getenv)
 	return err
 }
 
