@@ -24,19 +24,14 @@ type kept struct {
 }
 
 // cached returns the result of an earlier suite with the same model, texts, population and options, or does the
-// fine-tuning and keeps its result. work gets the beginning of the paths of its state, "" without a cache. The file's name is an HMAC, under the secret CacheKey, of everything that the
-// result depends on except the program itself: a plain hash would let others test guesses about private text.
-func (u Suite) cached(src Source, work func(state string) (Result, error)) (Result, error) {
+// fine-tuning and keeps its result. work gets the beginning of the paths of its state, "" without a cache. The file's
+// name is an HMAC, under the secret CacheKey, of everything that the result depends on except the program itself: a plain
+// hash would let others test guesses about private text. common is the part of it that [Suite.commonKey] returns.
+func (u Suite) cached(common string, src Source, work func(state string) (Result, error)) (Result, error) {
 	if u.Cache == "" {
 		return work("")
 	}
-	if len(u.CacheKey) == 0 {
-		return Result{}, errors.New("a cache of fine-tunings needs a secret key")
-	}
-	key, err := u.cacheKey(src)
-	if err != nil {
-		return Result{}, err
-	}
+	key := u.cacheKey(common, src)
 	path := filepath.Join(u.Cache, key+".json")
 	b, err := os.ReadFile(path)
 	if err == nil {
@@ -63,7 +58,14 @@ func (u Suite) cached(src Source, work func(state string) (Result, error)) (Resu
 	return r, atomicfile.WriteBytes(path, append(b, '\n'))
 }
 
-func (u Suite) cacheKey(src Source) (string, error) {
+// commonKey is what the keys of all sources have in common; "" without a cache. It reads the whole model.
+func (u Suite) commonKey() (string, error) {
+	if u.Cache == "" {
+		return "", nil
+	}
+	if len(u.CacheKey) == 0 {
+		return "", errors.New("a cache of fine-tunings needs a secret key")
+	}
 	h := hmac.New(sha256.New, u.CacheKey)
 	entries, err := os.ReadDir(u.ModelDir) // sorted by name
 	if err != nil {
@@ -86,9 +88,15 @@ func (u Suite) cacheKey(src Source) (string, error) {
 	}
 	o := u.Options
 	o.Progress, o.Stepped = nil, nil
-	fmt.Fprintf(h, "\n%+v\n%s\n%v\n", o, u.Population.Tag(u.CacheKey), src.Key == Public)
+	fmt.Fprintf(h, "\n%+v\n%s\n", o, u.Population.Tag(u.CacheKey))
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (u Suite) cacheKey(common string, src Source) string {
+	h := hmac.New(sha256.New, u.CacheKey)
+	fmt.Fprintf(h, "%s\n%v\n", common, src.Key == Public)
 	for _, t := range src.Texts {
 		fmt.Fprintf(h, "%d %s\n", len(t), t)
 	}
-	return hex.EncodeToString(h.Sum(nil))[:32], nil
+	return hex.EncodeToString(h.Sum(nil))[:32]
 }

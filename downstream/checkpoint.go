@@ -65,7 +65,7 @@ func (t *training) read(f *safetensors.File) error {
 	if err := x.Read(f, "now.", true); err != nil {
 		return err
 	}
-	kept := lm.State{Params: x.Clone().Params}
+	kept := lm.State{Params: x.Params}.Clone()
 	if err := kept.Read(f, "best.", true); err != nil {
 		return err
 	}

@@ -140,14 +140,14 @@ func (t *training) stopped() bool {
 func (t *training) batch() []lm.Row {
 	from, n := t.step*t.Batch, t.Batch
 	if t.Epochs > 0 {
-		from = t.step/t.perEpoch*t.plan.rows + t.step%t.perEpoch*t.Batch
-		n = min(n, t.plan.rows-from%t.plan.rows)
+		from = t.step/t.perEpoch*len(t.rows) + t.step%t.perEpoch*t.Batch
+		n = min(n, len(t.rows)-from%len(t.rows))
 	}
 	batch := make([]lm.Row, n)
 	for i := range batch {
-		epoch, at := (from+i)/t.plan.rows, (from+i)%t.plan.rows
+		epoch, at := (from+i)/len(t.rows), (from+i)%len(t.rows)
 		if epoch != t.epoch {
-			t.order, t.epoch = rng.New(t.Seed, "downstream", "epoch", strconv.Itoa(epoch)).Perm(t.plan.rows), epoch
+			t.order, t.epoch = rng.New(t.Seed, "downstream", "epoch", strconv.Itoa(epoch)).Perm(len(t.rows)), epoch
 		}
 		batch[i] = t.rows[t.order[at]]
 	}

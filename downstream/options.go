@@ -18,9 +18,9 @@ type Options struct {
 	// Micro is the number of texts of a forward and backward pass; a batch's passes are computed side by side and its models
 	// one after another. 0 computes a batch in one pass and trains models side by side.
 	Micro     int
-	Recompute bool // keep only the blocks' inputs in a training pass ([lm.Model.Recompute])
-	Length    int  // tokens to which texts are cut
-	Rows      string
+	Recompute bool   // keep only the blocks' inputs in a training pass ([lm.Model.Recompute])
+	Length    int    // tokens to which texts are cut
+	Rows      string // form of a row, of RowForms
 	// LearningRates are the peaks to try; the one with the best measurement on the validation clients is used.
 	LearningRates []float64
 	Schedule      string  // of optim.Kinds
@@ -40,7 +40,7 @@ type Options struct {
 	Stepped  func()
 }
 
-// Forms of a row, see [Encode].
+// Forms of a row, see [Encoder].
 const (
 	Line     = "line"
 	Document = "document"
@@ -55,7 +55,6 @@ var (
 // plan is the options of one training, for a number of texts.
 type plan struct {
 	Options
-	rows     int
 	perEpoch int // updates
 	steps    int
 	every    int
@@ -63,7 +62,7 @@ type plan struct {
 }
 
 func (o Options) plan(rows int, rate float64) (plan, error) {
-	p := plan{Options: o, rows: rows, steps: o.Steps, every: o.EvalEvery}
+	p := plan{Options: o, steps: o.Steps, every: o.EvalEvery}
 	if o.Batch < 1 || o.Micro < 0 || o.Epochs < 0 {
 		return p, fmt.Errorf("downstream: batches of %d texts, passes of %d, %d epochs", o.Batch, o.Micro, o.Epochs)
 	}

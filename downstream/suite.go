@@ -105,6 +105,10 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 		train := clients.Texts(u.Population.Split(clients.Train))
 		all = append(all, Source{Private, "private training text (ε = ∞)", train})
 	}
+	common, err := u.commonKey()
+	if err != nil {
+		return nil, err
+	}
 	c := counter{tell: u.Progress}
 	for _, src := range all[1:] {
 		c.planned += u.Options.updates(len(src.Texts))
@@ -120,7 +124,7 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 			updates++
 			c.add(1, 0)
 		}
-		r, err := u.cached(src, func(state string) (Result, error) {
+		r, err := u.cached(common, src, func(state string) (Result, error) {
 			return u.one(ctx, s, src, e, validation, test, o, state)
 		})
 		if err != nil {
@@ -239,6 +243,12 @@ type tuned struct {
 // train fine-tunes a model with each learning rate and returns the best one, which the caller frees.
 func (u Suite) train(ctx context.Context, s *tensor.Scope, e Encoder, rows, validation []lm.Row, o Options,
 	state string) (best *lm.Model, t tuned, err error) {
+	defer func() {
+		if err != nil && best != nil {
+			best.Free()
+			best = nil
+		}
+	}()
 	for i, rate := range o.LearningRates {
 		m, err := u.model(e.Tokenizer)
 		if err != nil {
@@ -251,19 +261,15 @@ func (u Suite) train(ctx context.Context, s *tensor.Scope, e Encoder, rows, vali
 		p, curve, err := FineTune(ctx, s, m, rows, validation, rate, o, path)
 		if err != nil {
 			m.Free()
-			if best != nil {
-				best.Free()
-			}
-			return nil, t, err
+			return best, t, err
 		}
-		if best != nil && !o.better(p, t.best) {
-			m.Free()
-			continue
+		worse := m
+		if best == nil || o.better(p, t.best) {
+			best, worse, t = m, best, tuned{p, curve, rate}
 		}
-		if best != nil {
-			best.Free()
+		if worse != nil {
+			worse.Free()
 		}
-		best, t = m, tuned{p, curve, rate}
 	}
 	if best == nil {
 		return nil, t, errors.New("downstream: no learning rate is given")

@@ -138,6 +138,18 @@ type Event struct {
 	Fields map[string]any
 }
 
+// Number returns a field; 0 if it is no number.
+func (e Event) Number(field string) float64 {
+	v, _ := e.Fields[field].(float64)
+	return v
+}
+
+// Text returns a field; "" if it is no text.
+func (e Event) Text(field string) string {
+	v, _ := e.Fields[field].(string)
+	return v
+}
+
 // Read iterates over the log at path. It skips a last line without an end, which a killed or a writing process
 // leaves. Any other line that is not an event ends the iteration with an error that names it.
 func Read(path string) iter.Seq2[Event, error] {

@@ -60,8 +60,8 @@ type AblateOptions struct {
 }
 
 // Ablate does the runs of cells, each in its own folder under o.Dir. A run that fails is noted, and the others are done;
-// a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the figures and writes them to
-// ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is evaluated by ε
+// a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the figures
+// and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is evaluated by ε
 // = 0, its own text and ε = ∞ only; figures that cells share are computed once.
 func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*Ablation, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
@@ -79,7 +79,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 			continue
 		}
 		err = fmt.Errorf("%s: %w", c.Name, err)
-		if ctx.Err() != nil || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
+		if resumable(err) || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
 			return nil, err
 		}
 		failures = append(failures, err)

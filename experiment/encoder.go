@@ -131,11 +131,9 @@ func (p *PairQuality) add(c configs.Config, samples embedding.Matrix, embedded q
 		if err != nil {
 			return err
 		}
-		sum, err := v.Sum(embedded)
-		if err != nil {
+		if truth, err = v.Sum(embedded); err != nil {
 			return err
 		}
-		truth = sum
 	}
 	noised := make([]float64, len(truth))
 	for i := range noised {

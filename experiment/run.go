@@ -105,7 +105,6 @@ func (e *Evaluation) Result(key string) *downstream.Result {
 
 // EvalProgress receives the progress of an evaluation, from several goroutines; nil functions are not called.
 type EvalProgress struct {
-	Begin   func(name string, texts int)
 	Updated func(done, planned int) // updates of all models, one call at a time; the plan shrinks where models end early
 	End     func(r downstream.Result)
 	Done    func() // all models are measured, or the evaluation failed
@@ -200,11 +199,6 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	suite.Draws, suite.Cache, suite.CacheKey = c.Downstream.Bootstrap, o.Cache, key
 	suite.Main, suite.ReferencePrivate = main, c.Eval.ReferencePrivate
 	suite.End, suite.Progress = o.Progress.End, o.Progress.Updated
-	suite.Begin = func(key, name string, texts int) {
-		if o.Progress.Begin != nil {
-			o.Progress.Begin(name, texts)
-		}
-	}
 	results, err := suite.Run(ctx, sources)
 	if o.Progress.Done != nil {
 		o.Progress.Done()

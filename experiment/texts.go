@@ -80,13 +80,7 @@ func samePrompts(dir string, c *configs.Config, rounds int) (before, after []sam
 	if c.Synthetic.Examples != "public" {
 		return nil, nil, nil
 	}
-	read := func(path string) ([]sampling.Row, error) {
-		list, err := rows.Read[sampling.Row](path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		return list, err
-	}
+	read := rows.Optional[sampling.Row]
 	if before, err = read(filepath.Join(dir, rundir.Untuned)); err != nil || before == nil {
 		return nil, nil, err
 	}

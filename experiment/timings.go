@@ -160,7 +160,7 @@ func Stages(dir string) (stages []report.Stage, rounds map[int]float64, err erro
 		if err != nil {
 			return stages, rounds, err
 		}
-		name, _ := e.Fields["stage"].(string)
+		name := e.Text("stage")
 		took, ok := e.Fields["seconds"].(float64)
 		if e.Name != "stage_end" || !ok {
 			continue
@@ -170,10 +170,9 @@ func Stages(dir string) (stages []report.Stage, rounds map[int]float64, err erro
 			i, stages = len(stages), append(stages, report.Stage{Name: name})
 		}
 		stages[i].Seconds += took
-		peak, _ := e.Fields["peak_bytes"].(float64)
-		stages[i].PeakBytes = max(stages[i].PeakBytes, int64(peak))
-		if round, ok := e.Fields["round"].(float64); ok && round > 0 {
-			rounds[int(round)] += took
+		stages[i].PeakBytes = max(stages[i].PeakBytes, int64(e.Number("peak_bytes")))
+		if round := int(e.Number("round")); round > 0 {
+			rounds[round] += took
 		}
 	}
 	return stages, rounds, nil

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"popri/configs"
@@ -17,6 +15,7 @@ import (
 	"popri/eventlog"
 	"popri/guarantee"
 	"popri/internal/fault"
+	"popri/internal/rows"
 	"popri/methods/policy"
 	"popri/preference"
 	"popri/rundir"
@@ -142,14 +141,20 @@ func (s *Session) closeTracking() {
 
 // statusOf is the status of a process that ended with err.
 func statusOf(err error) trackers.Status {
-	_, waiting := errors.AsType[*WaitingError](err)
 	switch {
 	case err == nil:
 		return trackers.Finished
-	case waiting, errors.Is(err, context.Canceled):
+	case resumable(err):
 		return trackers.Killed
 	}
 	return trackers.Failed
+}
+
+// resumable reports whether a run ended in a way after which it can go on: by an interruption, a request to stop, or to
+// wait for clients elsewhere.
+func resumable(err error) bool {
+	_, waiting := errors.AsType[*WaitingError](err)
+	return waiting || errors.Is(err, context.Canceled)
 }
 
 // history reads the figures of a run's files, in the order in which the run made them, and leaves the reader behind them.
@@ -169,9 +174,7 @@ func (t *tracking) history() (points []trackers.Point, err error) {
 		if err != nil {
 			return nil, err
 		}
-		round, _ := e.Fields["round"].(float64)
-		step, _ := e.Fields["step"].(float64)
-		times[key{e.Name, int(round), step}] = e.Time
+		times[key{e.Name, int(e.Number("round")), e.Number("step")}] = e.Time
 	}
 	rounds, err := trainer.ReadMetrics(t.dir)
 	if err != nil {
@@ -238,8 +241,8 @@ func (p trained) points(r *trackers.Reader, round int, at func(event string, ste
 // readTrained reads the lines of a finished training in dir, or the checkpoint of one that is not. Without either there is
 // nothing.
 func readTrained(dir, checkpoint string) (p trained, err error) {
-	if p.Steps, err = readLines(filepath.Join(dir, preference.StepsFile)); err == nil {
-		if p.Evals, err = readLines(filepath.Join(dir, preference.EvalsFile)); errors.Is(err, fs.ErrNotExist) {
+	if p.Steps, err = rows.ReadLines[map[string]any](filepath.Join(dir, preference.StepsFile)); err == nil {
+		if p.Evals, err = rows.ReadLines[map[string]any](filepath.Join(dir, preference.EvalsFile)); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 		return p, err
@@ -263,23 +266,6 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-func readLines(path string) (lines []map[string]any, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	scanner := bufio.NewScanner(file)
-	for scanner.Scan() {
-		var line map[string]any
-		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-			return nil, fmt.Errorf("%s line %d: %w", path, len(lines)+1, err)
-		}
-		lines = append(lines, line)
-	}
-	return slices.Clip(lines), scanner.Err()
 }
 
 // modified is when a file was written; the present if nobody knows.

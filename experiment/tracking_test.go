@@ -84,7 +84,7 @@ func filed(t *testing.T, dir string) map[string]float64 {
 		t.Fatal(err)
 	}
 	for _, r := range rounds {
-		lines, err := readLines(filepath.Join(rundir.Round(dir, r.Number), preference.StepsFile))
+		lines, err := rows.ReadLines[map[string]any](filepath.Join(rundir.Round(dir, r.Number), preference.StepsFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func filed(t *testing.T, dir string) map[string]float64 {
 				}
 			}
 		}
-		evals, err := readLines(filepath.Join(rundir.Round(dir, r.Number), preference.EvalsFile))
+		evals, err := rows.ReadLines[map[string]any](filepath.Join(rundir.Round(dir, r.Number), preference.EvalsFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestTrackedPrefer(t *testing.T) {
 	if _, err := Prefer(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	steps, err := readLines(filepath.Join(o.Out, StepsFile))
+	steps, err := rows.ReadLines[map[string]any](filepath.Join(o.Out, StepsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,9 @@ func TestTrackedPrefer(t *testing.T) {
 			t.Errorf("%s is %v, want %v", at, server.values[at], line["loss"])
 		}
 	}
-	if len(server.twice) > 0 || server.status != "FINISHED" || server.newest["loss"] != int64(len(steps)) || server.newest["eval_loss"] != int64(len(steps)) {
+	newest := server.newest
+	if len(server.twice) > 0 || server.status != "FINISHED" ||
+		newest["loss"] != int64(len(steps)) || newest["eval_loss"] != int64(len(steps)) {
 		t.Errorf("twice: %q, status %s, newest %v", server.twice, server.status, server.newest)
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	_ "embed"
@@ -140,13 +141,7 @@ func (t Texts) few() (rows []textRow) {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		switch x, y := *t.Samples[a].Score, *t.Samples[b].Score; {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
+		return cmp.Compare(*t.Samples[b].Score, *t.Samples[a].Score)
 	})
 	if len(order) > printed {
 		order = append(order[:printed/2:printed/2], order[len(order)-printed/2:]...)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -61,7 +62,8 @@ type list struct {
 	Experiments []Experiment
 }
 
-func read() list {
+// read parses paper.yaml, once.
+var read = sync.OnceValue(func() list {
 	var l list
 	d := yaml.NewDecoder(bytes.NewReader(file))
 	d.KnownFields(true)
@@ -69,7 +71,7 @@ func read() list {
 		panic(fmt.Sprintf("reproduction: paper.yaml: %v", err)) // part of the program, and tested
 	}
 	return l
-}
+})
 
 // All lists the experiments in the paper's order.
 func All() []Experiment { return read().Experiments }

@@ -110,7 +110,7 @@ func Read(run string, round int) (Round, error) {
 const maxPrompts = 10_000_000
 
 func (r *Round) readPrompts(dir string, samples []sampleRow) error {
-	stored, err := optional[promptRow](filepath.Join(dir, rundir.Prompts))
+	stored, err := rows.Optional[promptRow](filepath.Join(dir, rundir.Prompts))
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (r *Round) readPrompts(dir string, samples []sampleRow) error {
 
 // readScores reads the scores or votes, and what was chosen by them. Each file may be missing.
 func (r *Round) readScores(dir string, index map[at]int) error {
-	scores, err := optional[scoreRow](filepath.Join(dir, rundir.Scores))
+	scores, err := rows.Optional[scoreRow](filepath.Join(dir, rundir.Scores))
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (r *Round) readScores(dir string, index map[at]int) error {
 			r.Samples[i].Score = s.Score
 		}
 	}
-	pairs, err := optional[pairRow](filepath.Join(dir, rundir.Pairs))
+	pairs, err := rows.Optional[pairRow](filepath.Join(dir, rundir.Pairs))
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (r *Round) readScores(dir string, index map[at]int) error {
 		r.mark(index, at{p.Prompt, p.Chosen}, Chosen)
 		r.mark(index, at{p.Prompt, p.Rejected}, Rejected)
 	}
-	chosen, err := optional[scoreRow](filepath.Join(dir, rundir.Chosen))
+	chosen, err := rows.Optional[scoreRow](filepath.Join(dir, rundir.Chosen))
 	if err != nil {
 		return err
 	}
@@ -215,13 +215,4 @@ func (r *Round) rank() {
 			r.Samples[i].Rank = r.Samples[order[n-1]].Rank + 1
 		}
 	}
-}
-
-// optional reads a file of rows; a missing one has none.
-func optional[T any](path string) ([]T, error) {
-	stored, err := rows.Read[T](path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return stored, err
 }

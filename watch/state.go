@@ -48,16 +48,6 @@ type stageTime struct {
 
 func newState() *state { return &state{steps: map[string]*curve{}} }
 
-func number(e eventlog.Event, field string) float64 {
-	v, _ := e.Fields[field].(float64)
-	return v
-}
-
-func text(e eventlog.Event, field string) string {
-	v, _ := e.Fields[field].(string)
-	return v
-}
-
 // maxNames bounds what a log with made-up names can take: popri itself has about ten.
 const maxNames = 100
 
@@ -67,7 +57,7 @@ func (s *state) add(e eventlog.Event) {
 	if s.start.IsZero() {
 		s.start = e.Time
 	}
-	round := int(number(e, "round"))
+	round := int(e.Number("round"))
 	switch e.Name {
 	case "open":
 		s.opened, s.closed, s.stopped, s.stage = true, false, 0, stage{}
@@ -77,15 +67,15 @@ func (s *state) add(e eventlog.Event) {
 		s.stopped = round
 	case "stage_begin":
 		at := e.Time.UnixMilli()
-		s.stage = stage{Name: text(e, "stage"), Round: round, Begun: at, Seen: at}
+		s.stage = stage{Name: e.Text("stage"), Round: round, Begun: at, Seen: at}
 	case "progress":
-		s.stage.Done, s.stage.Total = int(number(e, "done")), int(number(e, "total"))
+		s.stage.Done, s.stage.Total = int(e.Number("done")), int(e.Number("total"))
 		s.stage.Seen = e.Time.UnixMilli()
-		s.resident(e.Time, number(e, "bytes"))
+		s.resident(e.Time, e.Number("bytes"))
 	case "stage_end":
 		s.ends++
 		s.stage = stage{}
-		s.endStage(text(e, "stage"), number(e, "seconds"), number(e, "peak_bytes"))
+		s.endStage(e.Text("stage"), e.Number("seconds"), e.Number("peak_bytes"))
 	case "round_end":
 		s.ends++
 		s.endRound(e, round)
@@ -147,5 +137,5 @@ func (s *state) step(name string, round int, e eventlog.Event) {
 		c = &curve{}
 		s.steps[name] = c
 	}
-	c.addStep(round, int(number(e, "step")), loss)
+	c.addStep(round, int(e.Number("step")), loss)
 }

@@ -2,7 +2,6 @@ package clients
 
 import (
 	"cmp"
-	"container/heap"
 	"regexp"
 	"slices"
 	"strings"
@@ -219,37 +218,11 @@ func (i *importer) choose(train *spool) (func(id string) bool, error) {
 	if train.clients < int64(n) {
 		return nil, fault.Userf("%d train clients are asked for, there are %d", n, train.clients)
 	}
-	var h hashHeap
+	s := subset{n: n, seed: i.o.Seed}
 	err := train.each(func(c *imported) error {
-		heap.Push(&h, hashed{hashOf("subset", i.o.Seed, c.id), c.id})
-		if len(h) > n {
-			heap.Pop(&h)
-		}
+		s.add(c.id)
 		return nil
 	})
-	chosen := make(map[string]bool, n)
-	for _, c := range h {
-		chosen[c.id] = true
-	}
+	chosen := s.chosen()
 	return func(id string) bool { return chosen[id] }, err
-}
-
-type hashed struct {
-	hash uint64
-	id   string
-}
-
-// hashHeap has the largest hash first.
-type hashHeap []hashed
-
-func (h hashHeap) Len() int { return len(h) }
-func (h hashHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[j].hash, h[i].hash), cmp.Compare(h[j].id, h[i].id)) < 0
-}
-func (h hashHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *hashHeap) Push(x any)   { *h = append(*h, x.(hashed)) }
-func (h *hashHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

@@ -20,8 +20,8 @@ const module = "popri"
 var (
 	private = module + "/datasets/clients"
 	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "assembly", "experiment", "cmd/popri"}
-	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the private half. What the clients
-	// answer comes to them as values, by package release.
+	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
+	// private half. What the clients answer comes to them as values, by package release.
 	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "textgen", "tokenizer", "release", "query", "scoring", "shard",
 		"preference/trl", "sampling/vllm", "eventlog", "texts", "trackers", "watch"}
 )

@@ -2,9 +2,12 @@
 package rows
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -39,6 +42,34 @@ func Read[T any](path string) (rows []T, err error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return rows, nil
+}
+
+// Optional is [Read] for a file that may be missing: it then has no rows.
+func Optional[T any](path string) ([]T, error) {
+	rows, err := Read[T](path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return rows, err
+}
+
+// ReadLines reads what WriteLines wrote. A missing file gives fs.ErrNotExist.
+func ReadLines[T any](path string) (values []T, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, 1<<30)
+	for scanner.Scan() {
+		var v T
+		if err := json.Unmarshal(scanner.Bytes(), &v); err != nil {
+			return nil, fmt.Errorf("%s line %d: %w", path, len(values)+1, err)
+		}
+		values = append(values, v)
+	}
+	return values, scanner.Err()
 }
 
 // WriteLines writes values as JSON lines, in one step.
