@@ -197,13 +197,15 @@ func (t *Optimizer) gradients(s *tensor.Scope, m *Model, adapter Adapter, rows [
 		drop.seed = rng.Seed(t.seed, "dropout", strconv.Itoa(t.Adam.Step), strconv.Itoa(part))
 	}
 	s.WithGrad(func() {
-		sc := m.score(s, rows, adapter, false, drop)
-		weights := make([]float32, len(sc.LogProbs))
-		for i, lp := range sc.LogProbs {
+		sc := m.unscored(s, rows, adapter, drop)
+		weights := make([]float32, len(sc.Row))
+		for i := range weights {
 			weights[i] = -1 / float32(total)
-			loss -= float64(lp) / float64(total)
 		}
 		grads = t.Gradients(s, sc, weights)
+		for _, lp := range sc.LogProbs {
+			loss -= float64(lp) / float64(total)
+		}
 	})
 	return loss, grads
 }

@@ -29,6 +29,27 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool) *
 }
 
 func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, drop dropout) *Scored {
+	sc := m.unscored(s, rows, adapter, drop)
+	if len(sc.Row) == 0 {
+		return sc
+	}
+	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
+		l := s.NewLogProbs(logits, sc.tokens[from:to], rank, true)
+		sc.LogProbs = append(sc.LogProbs, l.Values...)
+		sc.Rank = append(sc.Rank, l.Rank...)
+		sc.Entropy = append(sc.Entropy, l.Entropy...)
+	})
+	n := len(sc.Row)
+	sc.LogProbs, sc.Entropy = sc.LogProbs[:n], sc.Entropy[:n]
+	if rank {
+		sc.Rank = sc.Rank[:n]
+	}
+	return sc
+}
+
+// unscored is score up to the hidden states: [Scored.Gradients] gives the log-probabilities, too, so that a loss whose
+// weights do not depend on them needs one pass over the vocabulary instead of two.
+func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop dropout) *Scored {
 	tokens := make([][]int32, len(rows))
 	for i, r := range rows {
 		tokens[i] = r.Tokens
@@ -36,10 +57,9 @@ func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, d
 	in := branchedInput(s, rows, PaddedInput(s, tokens, m.Config.Context), m.Config.Context)
 	in.drop = drop
 	at, next, sequence := targets(rows, int(in.IDs.Size(1)))
-	n := len(at)
 	sc := &Scored{m: m, Row: sequence}
 	// The number of positions is rounded up to a multiple of 32. The surplus scores position 0 and is dropped.
-	for n > 0 && len(at)%32 != 0 {
+	for len(sequence) > 0 && len(at)%32 != 0 {
 		at, next = append(at, 0), append(next, 0)
 	}
 	sc.tokens = next
@@ -52,16 +72,6 @@ func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, d
 	} else {
 		hidden := s.Reshape(m.Hidden(s, in, adapter), -1, int64(m.Config.Hidden))
 		sc.hidden = s.IndexSelect(hidden, 0, s.FromInt64(at, int64(len(at))))
-	}
-	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
-		l := s.NewLogProbs(logits, next[from:to], rank, true)
-		sc.LogProbs = append(sc.LogProbs, l.Values...)
-		sc.Rank = append(sc.Rank, l.Rank...)
-		sc.Entropy = append(sc.Entropy, l.Entropy...)
-	})
-	sc.LogProbs, sc.Entropy = sc.LogProbs[:n], sc.Entropy[:n]
-	if rank {
-		sc.Rank = sc.Rank[:n]
 	}
 	return sc
 }
@@ -104,8 +114,9 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 }
 
 // Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it,
-// and frees the graph. The vocabulary's share is computed chunk by chunk: what belongs to the hidden states is joined to
-// their graph by its product with them, and what belongs to the head is added to its gradient.
+// and frees the graph. After [Model.unscored] it fills LogProbs. The vocabulary's share is computed chunk by chunk: what
+// belongs to the hidden states is joined to their graph by its product with them, and what belongs to the head is added to
+// its gradient.
 func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
 	m := sc.m
 	if len(sc.tokens) == 0 {
@@ -115,6 +126,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 		}
 		return zeros
 	}
+	unscored := sc.LogProbs == nil
 	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
 	dHidden := s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
 	var own []tensor.Tensor // gradients of the head and of its bias, if they are trained
@@ -127,7 +139,11 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 	var head tensor.Tensor
 	s.NoGrad(func() { head = s.To(s.Detach(m.head), sc.hidden.DType()) })
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
-		s.NewLogProbs(logits, sc.tokens[from:to], false, false).Grad_(weights[from:to])
+		l := s.NewLogProbs(logits, sc.tokens[from:to], false, false)
+		l.Grad_(weights[from:to])
+		if unscored {
+			sc.LogProbs = append(sc.LogProbs, l.Values[:min(len(l.Values), len(sc.Row)-from)]...)
+		}
 		s.Copy_(s.Narrow(dHidden, 0, int64(from), int64(to-from)), s.MatMul(logits, head))
 		for i, sum := range own {
 			left, right := s.Transpose(logits, 0, 1), h

@@ -2,7 +2,10 @@
 #pragma once
 #include <stdint.h>
 
-static inline float from_bf16(uint16_t x) {
+// Without the attribute, GCC calls these from loops whose functions have other options, and vectorises none of them.
+#define BF16_INLINE static inline __attribute__((always_inline))
+
+BF16_INLINE float from_bf16(uint16_t x) {
   union {
     uint32_t i;
     float f;
@@ -10,7 +13,7 @@ static inline float from_bf16(uint16_t x) {
   return u.f;
 }
 
-static inline uint16_t to_bf16(float x) { // round to nearest even; a NaN stays one
+BF16_INLINE uint16_t to_bf16(float x) { // round to nearest even; a NaN stays one
   union {
     float f;
     uint32_t i;

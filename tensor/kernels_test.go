@@ -77,6 +77,60 @@ func TestLogProbsMatchFloat64(t *testing.T) {
 	}
 }
 
+// A row is read in chunks of 2048 logits; chunks without a finite one and steps of the greatest must not matter.
+func TestLogProbsAcrossChunks(t *testing.T) {
+	const v = 3*2048 + 5
+	nan, none := float32(math.NaN()), float32(math.Inf(-1))
+	for name, c := range map[string]struct {
+		chunk [4]float32
+		bad   bool
+	}{
+		"rising":        {[4]float32{-80, 1, 60, 61}, false},
+		"falling":       {[4]float32{61, 60, -80, 2}, false},
+		"hidden first":  {[4]float32{none, none, 3, 2}, false},
+		"hidden last":   {[4]float32{3, 2, none, none}, false},
+		"all hidden":    {[4]float32{none, none, none, none}, true},
+		"no number":     {[4]float32{1, nan, 3, 2}, true},
+		"no number yet": {[4]float32{nan, 1, 3, 2}, true},
+		"infinite":      {[4]float32{1, float32(math.Inf(1)), 3, 2}, true},
+	} {
+		row := make([]float32, v)
+		total, weighted := 0.0, 0.0
+		for i := range row {
+			row[i] = c.chunk[i/2048] + float32(i%3)
+		}
+		for _, x := range row {
+			total += math.Exp(float64(x))
+		}
+		for _, x := range row {
+			if p := math.Exp(float64(x)) / total; p > 0 {
+				weighted -= p * math.Log(p)
+			}
+		}
+		target := int32(2048*2 + 7)
+		if c.chunk[2] == none {
+			target = 7
+		}
+		for _, d := range []DType{Float32, BFloat16} {
+			_ = Run(func(s *Scope) error {
+				l := s.NewLogProbs(s.To(s.FromFloat32(row, 1, v), d), []int32{target}, true, true)
+				got, want := float64(l.Values[0]), float64(row[target])-math.Log(total)
+				switch {
+				case c.bad:
+					if !math.IsNaN(got) || !math.IsNaN(float64(l.Entropy[0])) || l.Rank[0] != v {
+						t.Errorf("%s, %v: log-probability %g, entropy %g, rank %d", name, d, got, l.Entropy[0], l.Rank[0])
+					}
+				case !(math.Abs(got-want) < 2e-5*(1+math.Abs(want))) ||
+					!(math.Abs(float64(l.Entropy[0])-weighted) < 1e-4*(1+weighted)):
+					t.Errorf("%s, %v: log-probability %g, want %g; entropy %g, want %g", name, d, got, want, l.Entropy[0],
+						weighted)
+				}
+				return nil
+			})
+		}
+	}
+}
+
 func TestSampleFollowsTheSoftmax(t *testing.T) {
 	logits := []float32{0.3, -1.2, 2.0, float32(math.Inf(-1)), 0.9, -3, 1.5, 0, -0.5, 0.1, 0.2, 0.7, -2, 1, 1.1, -0.1, 0.4}
 	const n = 40000

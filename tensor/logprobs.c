@@ -12,7 +12,13 @@ CLONES static void softmax_grad(float *restrict x, int n, float normaliser, floa
 }
 
 CLONES static void softmax_grad_bf16(uint16_t *restrict x, int n, float normaliser, float weight) {
-  for (int i = 0; i < n; i++) x[i] = to_bf16(-weight * fast_exp(from_bf16(x[i]) - normaliser));
+  int i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    floats y = load(x, i, 1), sum = {0};
+    exp_floats((const float *)&y, normaliser, 1.0f, (float *)&y, &sum);
+    store_floats(x, i, -weight * y, 1);
+  }
+  for (; i < n; i++) x[i] = to_bf16(-weight * fast_exp(from_bf16(x[i]) - normaliser));
 }
 
 // The number of x above y.
@@ -29,14 +35,14 @@ CLONES static int not_below(const float *restrict x, int n, float y) {
   return count;
 }
 
-// Σ e·(x − max); a probability of 0 counts as 0 even where the logit is -INFINITY.
+// Σ e·(x − max) over what is not vanishingly small; fast_exp is not 0 even for -INFINITY.
 CLONES static float weighted_sum(const float *restrict e, const float *restrict x, int n, float max) {
   floats part = {0};
   int i = 0;
   for (; i + LANES <= n; i += LANES)
-    for (int k = 0; k < LANES; k++) part[k] += e[i + k] > 0 ? e[i + k] * (x[i + k] - max) : 0;
+    for (int k = 0; k < LANES; k++) part[k] += x[i + k] - max < -87 ? 0 : e[i + k] * (x[i + k] - max);
   float total = 0;
-  for (; i < n; i++) total += e[i] > 0 ? e[i] * (x[i] - max) : 0;
+  for (; i < n; i++) total += x[i] - max < -87 ? 0 : e[i] * (x[i] - max);
   for (int j = 0; j < LANES; j++) total += part[j];
   return total;
 }
@@ -51,21 +57,24 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
     const float *xf = (const float *)logits + r * vocab;
     const uint16_t *xb = (const uint16_t *)logits + r * vocab;
     float max = -INFINITY;
-    int bad = 0;
-    for (int at = 0; at < vocab; at += CHUNK) {
-      int n = vocab - at < CHUNK ? vocab - at : CHUNK;
-      if (bf16) widen(wide, xb + at, n);
-      float m = max_of(bf16 ? wide : xf + at, n);
-      max = m > max ? m : max;
-    }
     double total = 0, weighted = 0;
+    // One pass over the row: the sums are of e^(x − max) for the greatest logit so far.
     for (int at = 0; at < vocab; at += CHUNK) {
       int n = vocab - at < CHUNK ? vocab - at : CHUNK;
       if (bf16) widen(wide, xb + at, n);
-      total += exp_sum(e, bf16 ? wide : xf + at, n, max, 1.0f);
-      if (entropy) weighted += weighted_sum(e, bf16 ? wide : xf + at, n, max);
+      const float *part = bf16 ? wide : xf + at;
+      float m = max_of(part, n);
+      if (m > max) {
+        // What came before is smaller by e^(max − m): by all of it, if it was minus infinity. NaN stays.
+        double smaller = max == -INFINITY ? 0 : exp((double)max - m);
+        weighted = smaller > 0 ? smaller * (weighted + ((double)max - m) * total) : 0;
+        total *= smaller;
+        max = m;
+      }
+      total += exp_sum(e, part, n, max == -INFINITY ? 0 : max, 1.0f);
+      if (entropy && max > -INFINITY) weighted += weighted_sum(e, part, n, max);
     }
-    bad = !(max > -INFINITY && max < INFINITY && total > 0);
+    int bad = !(max > -INFINITY && max < INFINITY && total > 0);
     float norm = max + (float)log(total);
     float x = bf16 ? from_bf16(xb[target[r]]) : xf[target[r]];
     out[r] = bad ? NAN : x - norm;

@@ -287,7 +287,7 @@ func taskEnvironment() (map[string]string, error) {
 		return nil, usage(err)
 	}
 	vars := map[string]string{datakey.Variable: key, cachedir.Variable: cache}
-	for _, name := range []string{"POPRI_KERNELS", "POPRI_AMX", "POPRI_DEVICE", "LD_LIBRARY_PATH"} {
+	for _, name := range []string{"POPRI_KERNELS", "POPRI_AMX", "POPRI_MKL", "POPRI_DEVICE", "LD_LIBRARY_PATH"} {
 		if value := os.Getenv(name); value != "" {
 			vars[name] = value
 		}

@@ -1,4 +1,4 @@
-// Package symbols lets tests check whether the running program has its own allocator.
+// Package symbols lets tests check which functions of the C library or of libtorch the running program replaces.
 package symbols
 
 import (
@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// allocator are the functions of the C library that package allocator replaces.
-var allocator = []string{"free", "posix_memalign", "realloc"}
+// Allocator are the functions of the C library that package allocator replaces.
+var Allocator = []string{"free", "posix_memalign", "realloc"}
 
-// Allocator returns, in alphabetical order, which of these functions the running executable defines itself. The file must
-// be ELF.
-func Allocator() ([]string, error) {
+// Defined returns, in alphabetical order, which functions of names the running executable defines itself, so that its
+// libraries call them. The file must be ELF.
+func Defined(names ...string) ([]string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func Allocator() ([]string, error) {
 	}
 	var defined []string
 	for _, s := range all {
-		if s.Section != elf.SHN_UNDEF && slices.Contains(allocator, s.Name) {
+		if s.Section != elf.SHN_UNDEF && slices.Contains(names, s.Name) {
 			defined = append(defined, s.Name)
 		}
 	}
