@@ -176,9 +176,11 @@ func (t *training) measure(s *tensor.Scope, validation []lm.Row) error {
 	t.curve = append(t.curve, p)
 	if len(t.curve) == 1 || t.better(p, t.best) {
 		t.best = p
-		t.kept = slices.Grow(t.kept[:0], len(t.params))
-		for _, x := range t.params {
-			t.kept = append(t.kept, slices.Clone(x.Host()))
+		if t.kept == nil {
+			t.kept = make([][]float32, len(t.params))
+		}
+		for i, x := range t.params {
+			t.kept[i] = append(t.kept[i][:0], x.Host()...)
 		}
 	}
 	if t.Progress != nil {

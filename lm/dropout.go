@@ -3,6 +3,8 @@ package lm
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sync"
 
 	"popri/tensor"
 )
@@ -26,6 +28,9 @@ const (
 	dropPlaces
 )
 
+// masks are buffers for a mask.
+var masks = sync.Pool{New: func() any { return new([]byte) }}
+
 func (d dropout) in(block int) dropout {
 	d.block = block
 	return d
@@ -36,11 +41,15 @@ func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tenso
 		return x
 	}
 	random := rand.New(rand.NewPCG(d.seed, uint64(d.block*dropPlaces+place)))
-	mask := make([]byte, x.NumElements())
+	buffer := masks.Get().(*[]byte)
+	defer masks.Put(buffer)
+	mask := slices.Grow((*buffer)[:0], int(x.NumElements()))[:x.NumElements()]
+	*buffer = mask
 	limit := uint64(math.Round(d.share * (1 << 16)))
 	for i := 0; i < len(mask); i += 4 {
 		bits := random.Uint64()
 		for k := i; k < min(i+4, len(mask)); k++ {
+			mask[k] = 0
 			if bits&0xffff >= limit {
 				mask[k] = 1
 			}

@@ -13,6 +13,7 @@ type Input struct {
 	Positions tensor.Tensor // int64 [B, T]; none means 0…T-1
 	Mask      tensor.Tensor // bool [B, 1, T, T] or [1, 1, T, T], true where a row may look at a column; none means causal
 	drop      dropout
+	leaf      *tensor.Tensor // if not nil, receives the tokens' embeddings [B, T, H], where gradients then end
 }
 
 // hidden as a masked score. Minus infinity would turn rows of padding alone into NaN.
@@ -83,6 +84,11 @@ func (m *Model) scale() float64 {
 func (m *Model) embed(s *tensor.Scope, in Input) tensor.Tensor {
 	t := in.IDs.Size(1)
 	x := s.Embedding(m.tok, in.IDs)
+	if in.leaf != nil {
+		x = s.Detach(x)
+		s.RequireGrad(x, true)
+		*in.leaf = x
+	}
 	if m.pos.Defined() {
 		if in.Positions.Defined() {
 			x = s.Add(x, s.Embedding(m.pos, in.Positions))

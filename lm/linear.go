@@ -15,6 +15,7 @@ type matrix struct {
 	InOut        bool           // as GPT-2 stores it
 	gates        bool           // the first half of the outputs gates the second half
 	packed       *tensor.Packed // the weight for the matrix unit, if [Model.Pack] made it
+	cast         tensor.Tensor  // the weight in the type of the products, of [Model.cast], or none
 }
 
 func (w *matrix) product() *matrix { return w }
@@ -25,7 +26,10 @@ func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	if w.packed != nil && !w.packed.Gated && w.packed.DType == x.DType() && !s.Recording() {
 		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.bias})
 	}
-	weight, bias := s.To(w.weight, x.DType()), w.bias
+	weight, bias := w.cast, w.bias
+	if !weight.Defined() || weight.DType() != x.DType() {
+		weight = s.To(w.weight, x.DType())
+	}
 	if bias.Defined() {
 		bias = s.To(bias, x.DType())
 	}

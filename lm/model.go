@@ -35,7 +35,8 @@ type Model struct {
 	head        tensor.Tensor // [V, H]
 	headBias    tensor.Tensor // [V], of BERT
 	headPacked  *tensor.Packed
-	samples     bool // and nothing else, see [Options]
+	headCast    tensor.Tensor // of [Model.cast], or none
+	samples     bool          // and nothing else, see [Options]
 	norm        norm
 	blocks      []block
 

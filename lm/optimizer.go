@@ -100,9 +100,17 @@ func (t *Optimizer) Apply(grads []tensor.Tensor, lr float64) (norm float64, err 
 // Step does one update on rows and returns the mean loss before it and the gradient norm before clipping.
 func (t *Optimizer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
 	lr float64) (loss, norm float64, err error) {
+	leaves, free, err := m.cast(t.Params)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer free()
 	s.Do(func() {
 		var grads []tensor.Tensor
-		loss, grads = t.gradients(s, m, adapter, rows, counted(rows), 0)
+		loss, grads = t.gradients(s, m, adapter, rows, leaves, counted(rows), 0)
+		for i := range grads {
+			grads[i] = s.To(grads[i], tensor.Float32)
+		}
 		norm, err = t.Apply(grads, lr)
 	})
 	return loss, norm, finite(loss, err)
@@ -115,8 +123,13 @@ func (t *Optimizer) StepParts(m *Model, adapter Adapter, rows []Row, parts int,
 	parts = max(1, min(parts, len(rows)))
 	total := counted(rows)
 	losses := make([]float64, parts)
+	leaves, free, err := m.cast(t.Params)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer free()
 	norm, err = t.StepPasses(parts, lr, func(i int, s *tensor.Scope) (grads []tensor.Tensor, err error) {
-		losses[i], grads = t.gradients(s, m, adapter, rows[i*len(rows)/parts:(i+1)*len(rows)/parts], total, i)
+		losses[i], grads = t.gradients(s, m, adapter, rows[i*len(rows)/parts:(i+1)*len(rows)/parts], leaves, total, i)
 		return grads, nil
 	})
 	for _, l := range losses {
@@ -160,6 +173,9 @@ func (g *gradientSum) add(s *tensor.Scope, i int, part []tensor.Tensor) {
 	g.Lock()
 	defer g.Unlock()
 	for _, x := range part {
+		if i == 0 {
+			x = s.To(x, tensor.Float32)
+		}
 		g.parts[i] = append(g.parts[i], s.Keep(x))
 	}
 	for ; g.next < len(g.parts) && g.parts[g.next] != nil; g.next++ {
@@ -189,8 +205,8 @@ func finite(loss float64, err error) error {
 	return err
 }
 
-// gradients returns the share of rows in the mean loss over total tokens, and its gradients.
-func (t *Optimizer) gradients(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
+// gradients returns the share of rows in the mean loss over total tokens, and the gradients of the leaves.
+func (t *Optimizer) gradients(s *tensor.Scope, m *Model, adapter Adapter, rows []Row, leaves []tensor.Tensor,
 	total, part int) (loss float64, grads []tensor.Tensor) {
 	drop := dropout{share: t.dropout}
 	if drop.share > 0 {
@@ -202,7 +218,7 @@ func (t *Optimizer) gradients(s *tensor.Scope, m *Model, adapter Adapter, rows [
 		for i := range weights {
 			weights[i] = -1 / float32(total)
 		}
-		grads = t.Gradients(s, sc, weights)
+		grads = contiguous(s, sc.Gradients(s, weights, leaves))
 		for _, lp := range sc.LogProbs {
 			loss -= float64(lp) / float64(total)
 		}
@@ -212,9 +228,12 @@ func (t *Optimizer) gradients(s *tensor.Scope, m *Model, adapter Adapter, rows [
 
 // Gradients are [Scored.Gradients] of the optimizer's parameters, as [Optimizer.StepPasses] takes them.
 func (t *Optimizer) Gradients(s *tensor.Scope, sc *Scored, weights []float32) []tensor.Tensor {
-	grads := sc.Gradients(s, weights, t.Params)
-	for i := range grads {
-		grads[i] = s.Contiguous(grads[i])
+	return contiguous(s, sc.Gradients(s, weights, t.Params))
+}
+
+func contiguous(s *tensor.Scope, list []tensor.Tensor) []tensor.Tensor {
+	for i := range list {
+		list[i] = s.Contiguous(list[i])
 	}
-	return grads
+	return list
 }

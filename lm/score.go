@@ -2,6 +2,7 @@ package lm
 
 import (
 	"fmt"
+	"slices"
 
 	"popri/tensor"
 )
@@ -17,6 +18,8 @@ type Scored struct {
 	tokens   []int32
 	m        *Model
 	replay   *replay // set if the backward pass computes the blocks again
+	// The tokens and their embeddings, if the table is the head, too: its gradient is one matrix, not one for each use.
+	ids, embedded tensor.Tensor
 }
 
 // The vocabulary is processed for this many positions at a time, so that its memory does not grow with the batch.
@@ -70,6 +73,9 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 		sc.replay = &replay{in: in, at: s.FromInt64(at, int64(len(at))), adapter: adapter}
 		s.NoGrad(func() { sc.hidden = sc.replay.forward(s, m) })
 	} else {
+		if m.head == m.tok && m.tok.RequiresGrad() && s.Recording() {
+			in.leaf, sc.ids = &sc.embedded, in.IDs
+		}
 		hidden := s.Reshape(m.Hidden(s, in, adapter), -1, int64(m.Config.Hidden))
 		sc.hidden = s.IndexSelect(hidden, 0, s.FromInt64(at, int64(len(at))))
 	}
@@ -78,7 +84,7 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 
 func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.Tensor)) {
 	s.NoGrad(func() {
-		head := s.Transpose(s.To(s.Detach(sc.m.head), sc.hidden.DType()), 0, 1)
+		head := s.Transpose(sc.m.headFor(s, sc.hidden.DType()), 0, 1)
 		for from := 0; from < len(sc.tokens); from += vocabRows {
 			to := min(from+vocabRows, len(sc.tokens))
 			s.Do(func() {
@@ -137,7 +143,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 		}
 	}
 	var head tensor.Tensor
-	s.NoGrad(func() { head = s.To(s.Detach(m.head), sc.hidden.DType()) })
+	s.NoGrad(func() { head = m.headFor(s, sc.hidden.DType()) })
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
 		l := s.NewLogProbs(logits, sc.tokens[from:to], false, false)
 		l.Grad_(weights[from:to])
@@ -162,7 +168,16 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 	if sc.replay != nil {
 		grads = sc.replay.backward(s, m, root, params)
 	} else {
-		grads = s.BackwardSome(root(sc.hidden), params)
+		wanted := params
+		if sc.embedded.Defined() {
+			wanted = append(slices.Clone(params), sc.embedded)
+		}
+		grads = s.BackwardSome(root(sc.hidden), wanted)
+		if sc.embedded.Defined() {
+			rows := s.Reshape(grads[len(params)], -1, int64(m.Config.Hidden))
+			s.IndexAdd_(own[0], 0, s.Reshape(sc.ids, -1), s.To(rows, tensor.Float32))
+		}
+		grads = grads[:len(params)]
 	}
 	for i, p := range params {
 		for k, of := range []tensor.Tensor{m.head, m.headBias}[:len(own)] {
@@ -170,7 +185,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 				continue
 			}
 			own[k] = s.Reshape(own[k], p.Shape()...)
-			if grads[i].Defined() { // a tied head is the embedding, too
+			if grads[i].Defined() { // a tied head is the embedding, too, here of blocks that were computed again
 				s.Add_(own[k], grads[i])
 			}
 			grads[i] = own[k]

@@ -52,6 +52,7 @@ void atg_gather(tensor *, tensor, int64_t, tensor, int);
 void atg_gelu(tensor *, tensor, char *, int);
 void atg_gt_tensor(tensor *, tensor, tensor);
 void atg_index_select(tensor *, tensor, int64_t, tensor);
+void atg_index_add_(tensor *, tensor, int64_t, tensor, tensor);
 void atg_index_copy_(tensor *, tensor, int64_t, tensor, tensor);
 void atg_index_put_(tensor *, tensor, tensor *, int, tensor, int);
 void atg_isfinite(tensor *, tensor);

@@ -39,7 +39,7 @@ extern void *__libc_realloc(void *, size_t);
 #define RESERVED ((size_t)256 << 30)
 #define STEPS 8 // sizes between two powers of two
 #define CLASSES (STEPS * 40)
-#define KEPT ((size_t)256 << 20) // at least so many free bytes keep their pages for reuse
+#define KEPT ((size_t)256 << 20) // so many free bytes beyond the peak keep their pages for reuse
 
 // The header lies HEADER bytes before the block's memory, which keeps that memory aligned to 64 bytes.
 typedef struct block {
@@ -83,10 +83,10 @@ static void reserve(void) {
   madvise(p, RESERVED, MADV_HUGEPAGE);
 }
 
-// Returns the whole pages inside a free block to the kernel.
-static void cool(block *b) {
-  uintptr_t from = ((uintptr_t)b + HEADER + 4095) & ~(uintptr_t)4095;
-  uintptr_t to = ((uintptr_t)b + HEADER + size_of(b->class)) & ~(uintptr_t)4095;
+// Returns the whole pages of this size inside a free block to the kernel.
+static void cool(block *b, uintptr_t page) {
+  uintptr_t from = ((uintptr_t)b + HEADER + page - 1) & ~(page - 1);
+  uintptr_t to = ((uintptr_t)b + HEADER + size_of(b->class)) & ~(page - 1);
   if (to > from) madvise((void *)from, to - from, MADV_DONTNEED);
   b->cold = 1;
 }
@@ -129,8 +129,9 @@ static void give(void *p) {
   size_t n = size_of(b->class);
   pthread_mutex_lock(&pool.lock);
   pool.used -= n;
-  if (pool.used + pool.warm + n > pool.peak + KEPT)
-    cool(b);
+  // A part of a huge page that goes back comes again as small pages, one fault each.
+  if (n >= 4 * HUGE && pool.used + pool.warm + n > pool.peak + KEPT)
+    cool(b, HUGE);
   else
     pool.warm += n;
   b->next = pool.free[b->cold][b->class];
@@ -144,7 +145,7 @@ void popri_release_free_blocks(void) {
     while (pool.free[0][c]) {
       block *b = pool.free[0][c];
       pool.free[0][c] = b->next;
-      cool(b);
+      cool(b, 4096);
       b->next = pool.free[1][c];
       pool.free[1][c] = b;
     }
