@@ -109,6 +109,11 @@ func (e *Encoder) Hash() string {
 const (
 	batchTokens   = 1024 // padded tokens of a batch: enough for fast products, few enough for the processor's cache
 	tokenizeTexts = 64   // texts that one task tokenizes
+
+	// The library rounds small and odd products in another way than others. Batches are padded to at least this many
+	// columns and tokens, the columns to a multiple of 8, so that a text's float32 vector does not depend on what else is
+	// in its batch: clients in shards get the bits of clients in one process.
+	leastColumns, leastTokens, columnStep = 16, 512, 8
 )
 
 // Encode implements [embedding.Encoder]. The batches depend on the texts alone, and each batch runs on one thread, so
@@ -156,13 +161,20 @@ func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embeddi
 	if t == 0 { // nothing is in the texts, and no token goes around them: rows of zeros
 		return nil
 	}
+	t = max((t+columnStep-1)/columnStep*columnStep, leastColumns)
+	if e.pos.Defined() {
+		t = min(t, int(e.pos.Size(0)))
+	}
+	b = max(b, (leastTokens+t-1)/t)
 	flat, share, blocked := make([]int64, b*t), make([]float32, b*t), make([]float32, b*t)
 	places := make([]int64, b*t)
-	padded := false
-	for row, i := range which {
-		for k := range t {
-			blocked[row*t+k] = blockedScore
+	padded := b > len(which)
+	for i := range blocked {
+		if i/t < len(which) {
+			blocked[i] = blockedScore
 		}
+	}
+	for row, i := range which {
 		before := 0 // tokens that are not padding
 		for k, id := range ids[i] {
 			at := row*t + k
