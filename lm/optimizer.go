@@ -102,7 +102,7 @@ func (t *Optimizer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
 	lr float64) (loss, norm float64, err error) {
 	s.Do(func() {
 		var grads []tensor.Tensor
-		loss, grads = t.gradients(s, m, adapter, rows, counted(rows), 0)
+		loss, grads = t.gradients(s, m, adapter, rows, m.counted(rows), 0)
 		norm, err = t.Apply(grads, lr)
 	})
 	return loss, norm, finite(loss, err)
@@ -113,7 +113,7 @@ func (t *Optimizer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
 func (t *Optimizer) StepParts(m *Model, adapter Adapter, rows []Row, parts int,
 	lr float64) (loss, norm float64, err error) {
 	parts = max(1, min(parts, len(rows)))
-	total := counted(rows)
+	total := m.counted(rows)
 	losses := make([]float64, parts)
 	norm, err = t.StepPasses(parts, lr, func(i int, s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		losses[i], grads = t.gradients(s, m, adapter, rows[i*len(rows)/parts:(i+1)*len(rows)/parts], total, i)
