@@ -11,6 +11,11 @@ import (
 	"popri/internal/quote"
 )
 
+// PublicIsFile reports whether data.public names files, which can have labels.
+func PublicIsFile(c configs.Config) bool {
+	return !slices.Contains([]string{embedded, withoutDomain}, c.Data.Public)
+}
+
 // readLabelled reads files of public text with labels, of which there must be two or more.
 func readLabelled(files []string) (datasets.Public, error) {
 	const why = "generate.by_label and downstream.task=classification need public texts with labels"

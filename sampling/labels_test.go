@@ -3,12 +3,15 @@ package sampling
 import (
 	"math"
 	"math/rand/v2"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"popri/configs"
 	"popri/datasets"
+	"popri/internal/rows"
 )
 
 // labelled are n public texts; every fourth one is "rare", the others "common".
@@ -88,10 +91,32 @@ func TestPromptsByLabel(t *testing.T) {
 	}
 }
 
-// TestLabelledRows: rows keep their labels in a file, and empty texts are left out with theirs.
+// TestLabelledRows: rows keep their labels in a file, files of earlier versions have none, and empty texts are left out with theirs.
 func TestLabelledRows(t *testing.T) {
 	texts, labels := Labelled([]Row{{Text: "a", Label: "x"}, {Label: "y"}, {Text: "b", Label: "z"}})
 	if !slices.Equal(texts, []string{"a", "b"}) || !slices.Equal(labels, []string{"x", "z"}) {
 		t.Errorf("%q %q", texts, labels)
+	}
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	want := []Row{{Text: "a", Finish: "stop", Label: "x", IDs: []int32{1}}, {Text: "b", Finish: "stop", IDs: []int32{2}}}
+	if err := rows.Write(path, want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := rows.Read[Row](path); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v (%v)", got, err)
+	}
+	type old struct { // before there were labels
+		Prompt int64   `parquet:"prompt_index"`
+		Sample int64   `parquet:"sample_index"`
+		Text   string  `parquet:"text,zstd"`
+		Finish string  `parquet:"finish,dict"`
+		IDs    []int32 `parquet:"ids,zstd"`
+		Model  string  `parquet:"model,dict"`
+	}
+	if err := rows.Write(path, []old{{1, 2, "a", "stop", []int32{3}, "m"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := rows.Read[Row](path); err != nil || !reflect.DeepEqual(got, []Row{{1, 2, "a", "stop", []int32{3}, "m", ""}}) {
+		t.Errorf("of an earlier version: %+v (%v)", got, err)
 	}
 }

@@ -1,0 +1,141 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"popri/assembly"
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/downstream"
+	"popri/internal/quote"
+	"popri/lm"
+	"popri/models"
+	"popri/sampling"
+)
+
+// classifies reports whether the small model gives texts labels.
+func classifies(c configs.Config) bool { return c.Downstream.Task == configs.Classification }
+
+// checkTask returns the user's mistake if the product of a run would lack the labels that its evaluation needs.
+func checkTask(c configs.Config) error {
+	if classifies(c) && !c.Generate.ByLabel {
+		return mistake("downstream.task is \"classification\", and generate.by_label is false: the product's texts would have no " +
+			"labels to learn; set generate.by_label=true")
+	}
+	return nil
+}
+
+// classes are the labels of a classification: those of public text, and of validation and test clients, who are not
+// protected. The labels of train clients stay private: a text of theirs with another label is left out of the ε = ∞ row. A
+// folder whose classifier is trained has its own labels, which must include all of these.
+func classes(c configs.Config, population *clients.Population, public []datasets.Text) ([]string, error) {
+	if !classifies(c) {
+		return nil, nil
+	}
+	held := append(population.Split(clients.Validation), population.Split(clients.Test)...)
+	all := datasets.Classes(append(datasets.Labels(public), clients.Labels(held)...)...)
+	dir, err := assembly.ModelDir(c.Downstream.Model, models.Device)
+	if err != nil {
+		return nil, err
+	}
+	trained, err := lm.ClassifierLabels(dir)
+	if err != nil {
+		return nil, mistake("downstream.model: %w", err)
+	}
+	if trained == nil {
+		if len(all) < 2 {
+			return nil, mistake("downstream.task is \"classification\", and all texts have the label %s: two labels or more are needed",
+				quote.Text(strings.Join(all, "")))
+		}
+		return all, nil
+	}
+	for _, l := range all {
+		if !slices.Contains(trained, l) {
+			return nil, mistake("downstream.model: the classifier in %s has the labels %q and not %s, which the data have", dir, trained,
+				quote.Text(l))
+		}
+	}
+	return trained, nil
+}
+
+// publicSource is the text of a classification's ε = 0 point; nil for next tokens, whose point is the untrained model, and
+// without public text.
+func publicSource(c configs.Config, public []datasets.Text) *downstream.Source {
+	if !classifies(c) || len(public) == 0 {
+		return nil
+	}
+	return &downstream.Source{Key: downstream.Public, Name: "public text (ε = 0)", Texts: datasets.Strings(public),
+		Labels: datasets.Labels(public)}
+}
+
+// fill sets the texts of a source, and for a classification their labels.
+func fill(c configs.Config, src *downstream.Source, written []sampling.Row) {
+	texts, labels := sampling.Labelled(written)
+	if src.Texts = texts; classifies(c) {
+		src.Labels = labels
+	}
+}
+
+// labelNotes says what labels the figures of a classification lack.
+func labelNotes(population *clients.Population, all []string, sources []downstream.Source) (notes []string) {
+	test := clients.Labels(population.Split(clients.Test))
+	missing := func(of downstream.Source) (labels []string, texts int) {
+		for _, l := range all {
+			if slices.Contains(of.Labels, l) {
+				continue
+			}
+			n := 0
+			for _, own := range test {
+				if own == l {
+					n++
+				}
+			}
+			if n > 0 {
+				labels, texts = append(labels, l), texts+n
+			}
+		}
+		return labels, texts
+	}
+	for _, src := range sources {
+		labels, texts := missing(src)
+		if len(labels) == 0 {
+			continue
+		}
+		shown := labels[:min(5, len(labels))]
+		more := ""
+		if len(shown) < len(labels) {
+			more = fmt.Sprintf(" and %d more", len(labels)-len(shown))
+		}
+		notes = append(notes, fmt.Sprintf("%d of %d test texts have a label that no text of %q has (%s%s): what is trained on it gives "+
+			"it to none of them.", texts, len(test), src.Name, quoted(shown), more))
+	}
+	return notes
+}
+
+func quoted(labels []string) string {
+	out := make([]string, len(labels))
+	for i, l := range labels {
+		out[i] = quote.Text(l)
+	}
+	return strings.Join(out, ", ")
+}
+
+// classifies reports whether the small models gave texts labels.
+func (e *Evaluation) classifies() bool { return e.Task == configs.Classification }
+
+// measured says in words what the figures are.
+func (e *Evaluation) measured() string {
+	if e.classifies() {
+		return fmt.Sprintf("Accuracy is the share of texts of %d private test clients that get their own of %d labels; macro F1 is the "+
+			"mean of the labels' F1, in which a rare label counts as much as a frequent one. Intervals are 95 %% bootstrap intervals "+
+			"over clients. Every model starts from the same weights with the same new head, unless downstream.model has a trained one, "+
+			"and %s, in the same way for all. A written text has the label of the public texts that its prompt quoted; nothing checks "+
+			"that it fits.", e.Clients, len(e.Labels), e.Protocol)
+	}
+	return fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test "+
+		"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+
+		"and %s, in the same way for all.", e.Clients, e.Protocol)
+}
