@@ -3,7 +3,6 @@ package experiment
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"popri/assembly"
 	"popri/configs"
@@ -47,16 +46,19 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 	}
 	if trained == nil {
 		if len(all) < 2 {
-			return nil, mistake("downstream.task is \"classification\", and all texts have the label %s: two labels or more are needed",
-				quote.Text(strings.Join(all, "")))
+			return nil, mistake("downstream.task is \"classification\", and all validation and test texts have one label: two are needed")
 		}
 		return all, nil
 	}
 	for _, l := range all {
-		if !slices.Contains(trained, l) {
-			return nil, mistake("downstream.model: the classifier in %s has the labels %q and not %s, which the data have", dir, trained,
-				quote.Text(l))
+		if slices.Contains(trained, l) {
+			continue
 		}
+		which := "a label of validation or test clients"
+		if slices.Contains(datasets.Labels(public), l) {
+			which = fmt.Sprintf("%s, which data.public has", quote.Text(l))
+		}
+		return nil, mistake("downstream.model: the classifier in %s has the labels %q and not %s", dir, trained, which)
 	}
 	return trained, nil
 }
@@ -79,10 +81,10 @@ func fill(c configs.Config, src *downstream.Source, written []sampling.Row) {
 	}
 }
 
-// labelNotes says what labels the figures of a classification lack.
+// labelNotes says how many test texts no model of a source can be right on. It names no label: a client's may be anything.
 func labelNotes(population *clients.Population, all []string, sources []downstream.Source) (notes []string) {
 	test := clients.Labels(population.Split(clients.Test))
-	missing := func(of downstream.Source) (labels []string, texts int) {
+	missing := func(of downstream.Source) (labels, texts int) {
 		for _, l := range all {
 			if slices.Contains(of.Labels, l) {
 				continue
@@ -94,33 +96,18 @@ func labelNotes(population *clients.Population, all []string, sources []downstre
 				}
 			}
 			if n > 0 {
-				labels, texts = append(labels, l), texts+n
+				labels, texts = labels+1, texts+n
 			}
 		}
 		return labels, texts
 	}
 	for _, src := range sources {
-		labels, texts := missing(src)
-		if len(labels) == 0 {
-			continue
+		if labels, texts := missing(src); labels > 0 {
+			notes = append(notes, fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d labels): what is "+
+				"trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
 		}
-		shown := labels[:min(5, len(labels))]
-		more := ""
-		if len(shown) < len(labels) {
-			more = fmt.Sprintf(" and %d more", len(labels)-len(shown))
-		}
-		notes = append(notes, fmt.Sprintf("%d of %d test texts have a label that no text of %q has (%s%s): what is trained on it gives "+
-			"it to none of them.", texts, len(test), src.Name, quoted(shown), more))
 	}
 	return notes
-}
-
-func quoted(labels []string) string {
-	out := make([]string, len(labels))
-	for i, l := range labels {
-		out[i] = quote.Text(l)
-	}
-	return strings.Join(out, ", ")
 }
 
 // classifies reports whether the small models gave texts labels.
@@ -133,7 +120,7 @@ func (e *Evaluation) measured() string {
 			"mean of the labels' F1, in which a rare label counts as much as a frequent one. Intervals are 95 %% bootstrap intervals "+
 			"over clients. Every model starts from the same weights with the same new head, unless downstream.model has a trained one, "+
 			"and %s, in the same way for all. A written text has the label of the public texts that its prompt quoted; nothing checks "+
-			"that it fits.", e.Clients, len(e.Labels), e.Protocol)
+			"that it fits.", e.Clients, e.Labels, e.Protocol)
 	}
 	return fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test "+
 		"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+

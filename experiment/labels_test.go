@@ -1,11 +1,12 @@
 package experiment
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -84,7 +85,7 @@ func TestLabelledRuns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if e.Task != configs.Classification || !slices.Equal(e.Labels, []string{"alive", "thing"}) || len(e.Notes) > 0 {
+				if e.Task != configs.Classification || e.Labels != 2 || len(e.Notes) > 0 {
 					t.Errorf("%+v", e)
 				}
 				for _, key := range []string{downstream.Public, KeyUntuned, m.Name, downstream.Private} {
@@ -136,7 +137,7 @@ func TestLabelledRunKilled(t *testing.T) {
 					askOnce(c)
 				}
 				labelled(c)
-			}, 4)
+			}, 3)
 		})
 	}
 }
@@ -174,9 +175,9 @@ func TestLabelMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(e.Labels, []string{"alive", "held", "thing"}) || len(e.Notes) != 2 ||
-		!strings.HasPrefix(e.Notes[0], "3 of 24 test texts have a label that no text of \"public text (ε = 0)\" has") {
-		t.Errorf("labels %q, notes %q", e.Labels, e.Notes)
+	if e.Labels != 3 || len(e.Notes) != 2 ||
+		!strings.HasPrefix(e.Notes[0], "3 of 24 test texts have labels that no text of \"public text (ε = 0)\" has (1 of 3 labels)") {
+		t.Errorf("%d labels, notes %q", e.Labels, e.Notes)
 	}
 	if r := e.Result(downstream.Private); r.Skipped != 3 {
 		t.Errorf("%d train texts with a label of their own were left out", r.Skipped)
@@ -191,5 +192,52 @@ func TestLabelMistakes(t *testing.T) {
 	c.Data.Public = "godoc" // no ε = 0 point
 	if e, err = Judge(t.Context(), c, text, EvalOptions{}); err != nil || e.Result(downstream.Public) != nil {
 		t.Errorf("without public text: %+v (%v)", e, errors.Unwrap(err))
+	}
+}
+
+// TestTrainLabelsStayPrivate: other labels of train clients change neither the product nor, without the ε = ∞ row, a figure.
+func TestTrainLabelsStayPrivate(t *testing.T) {
+	w := world(t)
+	p, err := clients.Read(w.LabelledPrivate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Clients {
+		if x := &p.Clients[i]; x.Split == clients.Train {
+			x.Label, x.Labels = "own", nil
+		}
+	}
+	other := filepath.Join(t.TempDir(), "other.parquet")
+	if err := clients.Write(other, p); err != nil {
+		t.Fatal(err)
+	}
+	var products [2][]sampling.Row
+	var results [2]*Evaluation
+	for i, private := range []string{w.LabelledPrivate, other} {
+		c := w.Config
+		askOnce(&c)
+		labelled(&c)
+		c.Data.Private, c.Eval.ReferencePrivate = private, false
+		dir := t.TempDir()
+		if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+			t.Fatal(err)
+		}
+		if products[i], err = rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic)); err != nil {
+			t.Fatal(err)
+		}
+		if results[i], err = Judge(t.Context(), c, filepath.Join(dir, rundir.Synthetic), EvalOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for k := range results[i].Results { // the folder's name
+			results[i].Results[k].Name = ""
+		}
+	}
+	if !reflect.DeepEqual(products[0], products[1]) {
+		t.Error("the product follows the labels of train clients")
+	}
+	a, _ := json.Marshal(results[0])
+	b, _ := json.Marshal(results[1])
+	if string(a) != string(b) || strings.Contains(string(b), "own") {
+		t.Errorf("figures follow the labels of train clients:\n%s\n%s", a, b)
 	}
 }

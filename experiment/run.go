@@ -83,9 +83,9 @@ type Evaluation struct {
 	Results []downstream.Result `json:"results"`
 	Clients int                 `json:"test_clients"`
 	Seed    uint64              `json:"seed"`
-	// Task is that of the configuration, and Labels are those of a classification; "" and none for next tokens.
-	Task   string   `json:"task,omitempty"`
-	Labels []string `json:"labels,omitempty"`
+	// Task is that of the configuration, and Labels the number of labels of a classification; "" and 0 for next tokens.
+	Task   string `json:"task,omitempty"`
+	Labels int    `json:"labels,omitempty"`
 	// Notes are sentences about what limits the figures.
 	Notes []string `json:"notes,omitempty"`
 	// Protocol says, in a clause, how every model was trained.
@@ -215,7 +215,7 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	}
 	e := &Evaluation{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Protocol: protocol(c.Downstream)}
 	if classifies(c) {
-		e.Task, e.Labels = c.Downstream.Task, suite.Labels
+		e.Task, e.Labels = c.Downstream.Task, len(suite.Labels)
 		if suite.Zero != nil {
 			sources = append([]downstream.Source{*suite.Zero}, sources...)
 		}
