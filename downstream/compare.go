@@ -42,7 +42,7 @@ func (u Suite) compare(results []Result) error {
 				return err
 			}
 		}
-		if zero == nil || infinite == nil {
+		if zero == nil || infinite == nil || Accuracy(infinite) <= Accuracy(zero) {
 			continue
 		}
 		gap := GapClosed(r.scores, zero, infinite)

@@ -45,7 +45,7 @@ type Result struct {
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
 	MacroF1      *float64  `json:"macro_f1,omitempty"`
 	MacroF1CI    *Interval `json:"macro_f1_ci,omitempty"`
-	// GapClosed is nil without the ε = ∞ point, and if ε = 0 and ε = ∞ are equally good.
+	// GapClosed is nil where there is no gap: without the ε = ∞ point, and if it is no better than ε = 0.
 	GapClosed   *float64  `json:"gap_closed,omitempty"`
 	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
 	// Behind is how much less accurate than [Suite.Main] the result is, and BehindCI its interval, in which both are

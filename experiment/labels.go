@@ -110,6 +110,16 @@ func labelNotes(population *clients.Population, all []string, sources []downstre
 	return notes
 }
 
+// noGap says that there is no share of a gap, "" where there is one to close.
+func noGap(e *Evaluation) string {
+	zero, infinite := e.Result(downstream.Public), e.Result(downstream.Private)
+	if zero == nil || infinite == nil || infinite.Accuracy > zero.Accuracy {
+		return ""
+	}
+	return fmt.Sprintf("The clients' own texts teach the small model no more than public text does (%.2f %% and %.2f %%): there is no gap "+
+		"to close.", 100*infinite.Accuracy, 100*zero.Accuracy)
+}
+
 // classifies reports whether the small models gave texts labels.
 func (e *Evaluation) classifies() bool { return e.Task == configs.Classification }
 

@@ -220,6 +220,9 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 			sources = append([]downstream.Source{*suite.Zero}, sources...)
 		}
 		e.Notes = labelNotes(population, suite.Labels, sources)
+		if note := noGap(e); note != "" {
+			e.Notes = append(e.Notes, note)
+		}
 	}
 	if e.HasReference() {
 		e.OutsideEpsilon = guarantee.Reference
