@@ -45,6 +45,9 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := CheckLabels(c, corpus.Private); err != nil {
+		return nil, err
+	}
 	if c.Fed.Collect == configs.Shards {
 		if warn != nil {
 			warn("the train clients are elsewhere (fed.collect=shards): nobody compares their texts with data.public, which prompts quote")
@@ -106,7 +109,11 @@ func loadPrivate(c configs.Config) (*clients.Population, error) {
 
 // LoadPublic reads the data that data.public names, and nothing of the clients.
 func LoadPublic(c configs.Config) (datasets.Public, error) {
-	return ReadPublic(PublicFiles(c.Data.Public)...)
+	files := PublicFiles(c.Data.Public)
+	if c.NeedsLabels() {
+		return readLabelled(files)
+	}
+	return ReadPublic(files...)
 }
 
 // checkPublic refuses public texts that are clients' texts: prompts quote public text word for word, and ε does not

@@ -34,9 +34,14 @@ func ReadPublic(files ...string) (datasets.Public, error) {
 		}
 		return g.Public, nil
 	}
+	return join(files, datasets.ReadPublic)
+}
+
+// join reads files one after the other.
+func join(files []string, read func(path string) ([]datasets.Text, error)) (datasets.Public, error) {
 	var texts []datasets.Text
 	for _, file := range files {
-		more, err := datasets.ReadPublic(file)
+		more, err := read(file)
 		if err != nil {
 			return datasets.Public{}, fault.User(err)
 		}

@@ -5,9 +5,14 @@ import "fmt"
 // Downstream says how the synthetic set is evaluated: a small model is trained on it and tested on the private test
 // clients.
 type Downstream struct {
+	// Task is what the small model learns: "next_token", to write text like its training text; or "classification", to give
+	// a text its label, judged by accuracy and macro F1. The latter needs labelled texts: the column label of data.private
+	// and data.public, and generate.by_label for those of the product. Its ε = 0 point is the same model trained on the
+	// public text. Default "next_token".
+	Task string `yaml:"task"`
 	// Model is "embedded" for the small model that comes with the program; "trained" for one that is trained on the texts
 	// that prompts quote and kept in the user's cache folder; or a Hugging Face folder. It was trained on public text and is
-	// the ε = 0 point. Default "embedded"; "" is refused.
+	// the ε = 0 point of next_token. For classification it gets a new head, unless the folder has a trained one. Default "embedded"; "" is refused.
 	Model string `yaml:"model"`
 	// Steps is the number of updates. Default 500, the same for every training set that is compared; unused with epochs.
 	Steps int `yaml:"steps"`
@@ -28,8 +33,8 @@ type Downstream struct {
 	Length int `yaml:"length"`
 	// Rows is the form of a training or test row: "line", the end-of-text token, the text and a line's end, which is how the
 	// small models that come with the program were trained; or "document", the tokenizer's begin-of-text token, the text
-	// and the end-of-text token, as the POPri paper's DistilGPT2 is trained. Every token after the first one counts.
-	// Default "line".
+	// and the end-of-text token, as the POPri paper's DistilGPT2 is trained. Every token after the first one counts;
+	// for classification, the last one is read (of BERT, the first one). Default "line".
 	Rows string `yaml:"rows"`
 	// LearningRate is AdamW's peak learning rate. Default 5e-4.
 	LearningRate float64 `yaml:"learning_rate"`
@@ -71,7 +76,16 @@ type Eval struct {
 	ReferencePrivate bool `yaml:"reference_private"`
 }
 
+// Classification is the value of downstream.task for texts with labels.
+const Classification = "classification"
+
+// NeedsLabels reports whether public texts must have labels.
+func (c Config) NeedsLabels() bool {
+	return c.Generate.ByLabel || c.Downstream.Task == Classification
+}
+
 func (v *validator) downstream(d Downstream) {
+	v.oneOf("downstream.task", d.Task, []string{"next_token", Classification})
 	v.text("downstream.model", d.Model, `"embedded", "trained" or a model folder`)
 	v.count("downstream.steps", d.Steps, 1, maxCount)
 	v.count("downstream.epochs", d.Epochs, 0, maxCount)

@@ -48,7 +48,13 @@ type Generate struct {
 	// DistinctExamples keeps a text from occurring twice in a prompt, as in the published code, in which the two examples of
 	// a prompt differ; false draws each text from all. Default false: with thousands of texts a repetition is rare.
 	DistinctExamples bool `yaml:"distinct_examples"`
-	// TemplateHeader is the prompt's first line; "", the default, leaves it out.
+	// ByLabel makes labelled text: each prompt quotes public texts of one label alone, and what is written for it bears that
+	// label; public texts of the product bear their own. data.public then needs a column label. The first text of a prompt
+	// is drawn from all that may be quoted, so that labels come in the proportion of the public text, because the clients'
+	// are private. Default false; downstream.task "classification" needs true.
+	ByLabel bool `yaml:"by_label"`
+	// TemplateHeader is the prompt's first line, in which {label} stands for the prompt's label (by_label); "", the default,
+	// leaves it out.
 	TemplateHeader string `yaml:"template_header"`
 	// TemplateItem is the line before each text; {i} in it becomes the text's number, from 1. A sample ends where the line
 	// occurs again. "", the default, puts one text on each line after the end-of-text token, as in the embedded model's

@@ -94,6 +94,9 @@ func (c Config) check(v *validator) error {
 	v.count("generate.prompts", c.Generate.Prompts, 1, maxCount)
 	v.count("generate.samples", c.Generate.Samples, 2, 1<<16)
 	v.count("generate.examples", c.Generate.Examples, 0, 1000)
+	if c.Generate.ByLabel && c.Generate.Examples == 0 {
+		v.add("generate.examples", "is 0, must be at least 1 where generate.by_label is true: the quoted texts show the label")
+	}
 	v.above("generate.temperature", c.Generate.Temperature, 0, 100)
 	v.above("generate.top_p", c.Generate.TopP, 0, 1)
 	v.count("generate.top_k", c.Generate.TopK, 0, maxCount)

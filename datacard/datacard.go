@@ -42,15 +42,35 @@ type Result struct {
 	Texts     int    `json:"texts"`
 	LeftOut   int    `json:"left_out"` // empty texts
 	Bytes     int64  `json:"bytes"`
-	SHA256    string `json:"sha256"` // of the Parquet file
+	SHA256    string `json:"sha256"`           // of the Parquet file
+	Labels    int    `json:"labels,omitempty"` // different ones
 	decoded   int64  // bytes of all cells
 	Guarantee string `json:"guarantee"`
 }
 
-// row is a text of the product.
-type row struct {
-	Text   string `parquet:"text"`
-	Finish string `parquet:"finish,dict"`
+// row is a text of the product, and labelled one with a label.
+type (
+	row struct {
+		Text   string `parquet:"text"`
+		Finish string `parquet:"finish,dict"`
+	}
+	labelled struct {
+		Text   string `parquet:"text"`
+		Finish string `parquet:"finish,dict"`
+		Label  string `parquet:"label,dict"`
+	}
+)
+
+// write writes the rows, without the column label where no row has one.
+func write(w io.Writer, rows []labelled, labels bool) error {
+	if labels {
+		return parquetio.Write(w, rows, nil)
+	}
+	plain := make([]row, len(rows))
+	for i, r := range rows {
+		plain[i] = row{r.Text, r.Finish}
+	}
+	return parquetio.Write(w, plain, nil)
 }
 
 // Write writes the product of a finished run to a folder. Each file is replaced as a whole; the card comes last.
@@ -75,7 +95,7 @@ func Write(run, out string, o Options) (Result, error) {
 		return fail(err)
 	}
 	file := filepath.Join(out, Data)
-	if err := atomicfile.Write(file, func(w io.Writer) error { return parquetio.Write(w, rows, nil) }); err != nil {
+	if err := atomicfile.Write(file, func(w io.Writer) error { return write(w, rows, r.Labels > 0) }); err != nil {
 		return fail(err)
 	}
 	if r.SHA256, err = filehash.SHA256(file); err != nil {
@@ -97,7 +117,7 @@ func Write(run, out string, o Options) (Result, error) {
 }
 
 // product reads the texts of a run's product that are not empty.
-func product(path string, r *Result) (rows []row, err error) {
+func product(path string, r *Result) (rows []labelled, err error) {
 	f, err := parquetio.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Userf("%s is not there: the run has no product yet; popri run --resume finishes it", path)
@@ -106,15 +126,26 @@ func product(path string, r *Result) (rows []row, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	err = f.Scan([]parquetio.Column{{Name: "text"}, {Name: "finish"}}, func(_ int64, cells [][]parquetio.Cell) error {
+	columns := []parquetio.Column{{Name: "text"}, {Name: "finish"}}
+	if f.Has("label") { // products of earlier versions have none
+		columns = append(columns, parquetio.Column{Name: "label"})
+	}
+	labels := map[string]bool{}
+	err = f.Scan(columns, func(_ int64, cells [][]parquetio.Cell) error {
 		if text := cells[0][0].Value; text != "" {
-			rows = append(rows, row{text, cells[1][0].Value})
-			r.decoded += int64(len(text) + len(cells[1][0].Value))
+			x := labelled{Text: text, Finish: cells[1][0].Value}
+			if len(columns) > 2 && cells[2][0].Value != "" {
+				x.Label = cells[2][0].Value
+				labels[x.Label] = true
+			}
+			rows = append(rows, x)
+			r.decoded += int64(len(text) + len(x.Finish) + len(x.Label))
 		} else {
 			r.LeftOut++
 		}
 		return nil
 	})
+	r.Labels = len(labels)
 	if r.Texts = len(rows); err == nil && len(rows) == 0 {
 		err = fault.Userf("%s has no texts", path)
 	}
@@ -179,6 +210,10 @@ func compose(run string, facts guarantee.Facts, r Result, o Options) ([]byte, er
 		m.Tags = append(m.Tags, "differential-privacy")
 	}
 	m.Info.Features = []feature{{"text", "string"}, {"finish", "string"}}
+	if r.Labels > 0 {
+		m.Tasks = append(m.Tasks, "text-classification")
+		m.Info.Features = append(m.Info.Features, feature{"label", "string"})
+	}
 	m.Info.Splits = []split{{"train", r.decoded, r.Texts}}
 	m.Info.Download, m.Info.Size = r.Bytes, r.decoded
 	front, err := yaml.Marshal(m)
@@ -195,6 +230,10 @@ func compose(run string, facts guarantee.Facts, r Result, o Options) ([]byte, er
 		r.Texts, o.Program)
 	fmt.Fprint(&b, "\n| column | |\n|---|---|\n| `text` | a text, never empty |\n"+
 		"| `finish` | how it ended: `stop` at its end token, `length` at the limit; `public` for a public text that was chosen |\n")
+	if r.Labels > 0 {
+		fmt.Fprintf(&b, "| `label` | one of %d: a public text's own, or that of the public texts which the model was shown; nothing checks that "+
+			"what it wrote fits |\n", r.Labels)
+	}
 	fmt.Fprintf(&b, "\n## Privacy\n**%s.**\n\n", strings.TrimSuffix(r.Guarantee, "."))
 	for _, s := range facts.Statement() {
 		fmt.Fprintf(&b, "- %s\n", s)

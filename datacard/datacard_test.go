@@ -14,6 +14,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filehash"
 	"popri/internal/parquetio"
+	"popri/internal/rows"
 	"popri/rundir"
 )
 
@@ -84,6 +85,47 @@ func TestWrite(t *testing.T) {
 	for _, want := range wanted {
 		if !strings.Contains(body, want) {
 			t.Errorf("the card lacks %q:\n%s", want, body)
+		}
+	}
+}
+
+// TestLabels: the labels of a product are a column of the data set, and nothing is said of them without any.
+func TestLabels(t *testing.T) {
+	type stored struct {
+		Text   string `parquet:"text"`
+		Finish string `parquet:"finish"`
+		Label  string `parquet:"label,optional"`
+	}
+	for _, labels := range [][]string{{"pos", "neg"}, {"", ""}} {
+		dir, out := run(t, false, "x"), filepath.Join(t.TempDir(), "hub")
+		if err := rows.Write(filepath.Join(dir, rundir.Synthetic), []stored{{"one", "stop", labels[0]}, {"", "stop", "odd"},
+			{"two", "public", labels[1]}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Write(dir, out, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := parquetio.Open(filepath.Join(out, Data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		card, err := os.ReadFile(filepath.Join(out, Card))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := labels[0] != ""
+		if f.Has("label") != has || strings.Contains(string(card), "label") != has || strings.Contains(string(card), "text-classification") != has {
+			t.Errorf("%q: columns %q, card\n%s", labels, f.Columns(), card)
+		}
+		if !has {
+			continue
+		}
+		if cells, err := f.Strings("label"); err != nil || len(cells) != 2 || cells[0].Value != "pos" || cells[1].Value != "neg" {
+			t.Errorf("%v (%v)", cells, err)
+		}
+		if !strings.Contains(string(card), "one of 2") {
+			t.Errorf("the card counts other labels:\n%s", card)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 type Text struct {
 	Text   string // single spaces, no line breaks, never empty
 	Source string // where it comes from, such as "net/http/server.go"; may be empty
+	Label  string // its class; empty unless it was read by [ReadLabelled]
 }
 
 // Public is the text that everybody may see. Its parts may share texts.
@@ -21,7 +22,7 @@ type Public struct {
 	InDomain  []Text // a public sample of the clients' domain, for comparison; may be empty
 }
 
-// Hash identifies the texts and their order: hex SHA-256.
+// Hash identifies the texts, their labels and their order: hex SHA-256.
 func (p *Public) Hash() string {
 	h := sha256.New()
 	for _, part := range [][]Text{p.Prompts, p.Generator, p.InDomain} {
@@ -30,6 +31,10 @@ func (p *Public) Hash() string {
 			h.Write([]byte{0})
 			io.WriteString(h, t.Text)
 			h.Write([]byte{0})
+			if t.Label != "" {
+				io.WriteString(h, t.Label)
+				h.Write([]byte{2})
+			}
 		}
 		h.Write([]byte{1})
 	}
@@ -43,6 +48,21 @@ func Words(texts []Text) int {
 		n += len(strings.Fields(t.Text))
 	}
 	return n
+}
+
+// Labels returns the texts' labels; nil if no text has one.
+func Labels(texts []Text) []string {
+	var out []string
+	for i, t := range texts {
+		if t.Label == "" {
+			continue
+		}
+		if out == nil {
+			out = make([]string, len(texts))
+		}
+		out[i] = t.Label
+	}
+	return out
 }
 
 // Strings returns the texts without their sources.

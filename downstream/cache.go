@@ -89,6 +89,9 @@ func (u Suite) commonKey() (string, error) {
 	o := u.Options
 	o.Progress, o.Stepped = nil, nil
 	fmt.Fprintf(h, "\n%+v\n%s\n", o, u.Population.Tag(u.CacheKey))
+	for _, l := range u.Labels {
+		fmt.Fprintf(h, "label %d %s\n", len(l), l)
+	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
@@ -97,6 +100,9 @@ func (u Suite) cacheKey(common string, src Source) string {
 	fmt.Fprintf(h, "%s\n%v\n", common, src.Key == Public)
 	for _, t := range src.Texts {
 		fmt.Fprintf(h, "%d %s\n", len(t), t)
+	}
+	for _, l := range src.Labels {
+		fmt.Fprintf(h, "label %d %s\n", len(l), l)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }

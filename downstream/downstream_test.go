@@ -283,7 +283,8 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := []Source{{"public_all", "public text", datasets.Strings(public)}, {"own", "train text again", clients.Texts(p.Split(clients.Train))}}
+	sources := []Source{{Key: "public_all", Name: "public text", Texts: datasets.Strings(public)},
+		{Key: "own", Name: "train text again", Texts: clients.Texts(p.Split(clients.Train))}}
 	u := Suite{ModelDir: w.Device, Population: p, Draws: 100, ReferencePrivate: true, Options: options(12)}
 	run := func(u Suite) []Result {
 		t.Helper()

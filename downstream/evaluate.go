@@ -18,6 +18,8 @@ type Score struct {
 	Top3    int     `json:"top3"`    // and that are among its three
 	Top5    int     `json:"top5"`    // and five likeliest ones
 	Loss    float64 `json:"loss"`    // summed, nats
+	// Named has the labels of each text, of a classification, whose tokens are texts.
+	Named []Named `json:"named,omitempty"`
 }
 
 // Set is clients' text prepared for evaluation.
@@ -31,13 +33,17 @@ type Set struct {
 func NewSet(e Encoder, list []clients.Client) Set {
 	set := Set{n: len(list)}
 	for i, c := range list {
-		rows := e.Encode(c.Texts)
-		set.Rows = append(set.Rows, rows...)
-		for range rows {
-			set.client = append(set.client, i)
-		}
+		set.add(i, e.Encode(c.Texts))
 	}
 	return set
+}
+
+// add adds rows of a client.
+func (set *Set) add(client int, rows []lm.Row) {
+	set.Rows = append(set.Rows, rows...)
+	for range rows {
+		set.client = append(set.client, client)
+	}
 }
 
 // Evaluate scores the model on each client of the set.
@@ -54,6 +60,9 @@ func Evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
 		c.Top3 += r.Top3
 		c.Top5 += r.Top5
 		c.Loss += r.Loss
+		if m.Config.Classifies() {
+			c.Named = append(c.Named, Named{set.Rows[i].Class, r.Best})
+		}
 	}
 	return scores, nil
 }

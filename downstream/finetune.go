@@ -30,9 +30,9 @@ type Encoder struct {
 
 // Encode returns a row for each text.
 func (e Encoder) Encode(texts []string) []lm.Row {
-	first, last := e.Begin, []int32{e.End}
+	first, last := e.Begin, e.ending()
 	if e.Rows == Line {
-		first, last = e.End, e.Tokenizer.Encode("\n")
+		first = e.End
 	}
 	rows := make([]lm.Row, 0, len(texts))
 	for _, t := range texts {
@@ -41,6 +41,14 @@ func (e Encoder) Encode(texts []string) []lm.Row {
 		rows = append(rows, lm.Row{Tokens: ids[:min(len(ids), e.Length)]})
 	}
 	return rows
+}
+
+// ending is what ends a row.
+func (e Encoder) ending() []int32 {
+	if e.Rows == Line {
+		return e.Tokenizer.Encode("\n")
+	}
+	return []int32{e.End}
 }
 
 // Batches of evaluation hold this many padded tokens.

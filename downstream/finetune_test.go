@@ -219,7 +219,7 @@ func TestLearningRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := []Source{{"own", "train text", clients.Texts(p.Split(clients.Train))}}
+	sources := []Source{{Key: "own", Name: "train text", Texts: clients.Texts(p.Split(clients.Train))}}
 	u := Suite{ModelDir: w.Device, Population: p, Options: options(8)}
 	one, err := u.Run(t.Context(), sources)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 
 	"popri/datasets/clients"
@@ -15,7 +14,7 @@ import (
 
 // Keys of the reference points that every comparison has.
 const (
-	Public  = "public"  // ε = 0: the starting point
+	Public  = "public"  // ε = 0: the starting point; of a classification, trained on public text
 	Private = "private" // ε = ∞: the private training text itself
 )
 
@@ -24,6 +23,8 @@ type Source struct {
 	Key   string // popri, untuned, public_all, …
 	Name  string // for people
 	Texts []string
+	// Labels are those of the texts, for a classification; else nil.
+	Labels []string
 }
 
 // Result is the result of fine-tuning on a source, measured on the test clients.
@@ -31,6 +32,7 @@ type Result struct {
 	Key          string    `json:"key"`
 	Name         string    `json:"name"`
 	Texts        int       `json:"texts"`
+	Skipped      int       `json:"skipped,omitempty"` // texts left out because their label is none of the suite's
 	BestStep     int       `json:"best_step"`
 	LearningRate float64   `json:"learning_rate,omitempty"` // the chosen peak
 	Curve        []Point   `json:"curve,omitempty"`
@@ -38,9 +40,12 @@ type Result struct {
 	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"` // intervals are nil where the bootstrap is left out
 	Top3         float64   `json:"top3_accuracy"`
 	Top5         float64   `json:"top5_accuracy"`
-	Perplexity   float64   `json:"perplexity"`
+	// Perplexity is that of tokens; a classification has the macro F1 instead.
+	Perplexity   float64   `json:"perplexity,omitempty"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
-	// GapClosed is nil without the ε = ∞ point, and if ε = 0 and ε = ∞ are equally good.
+	MacroF1      *float64  `json:"macro_f1,omitempty"`
+	MacroF1CI    *Interval `json:"macro_f1_ci,omitempty"`
+	// GapClosed is nil where there is no gap: without the ε = ∞ point, and if it is no better than ε = 0.
 	GapClosed   *float64  `json:"gap_closed,omitempty"`
 	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
 	// Behind is how much less accurate than [Suite.Main] the result is, and BehindCI its interval, in which both are
@@ -72,6 +77,11 @@ type Suite struct {
 	Population *clients.Population
 	Options    Options
 	Draws      int // of the bootstrap; 0 leaves intervals out
+	// Labels are those of a classification, all that validation and test texts have among them; nil trains on next tokens.
+	Labels []string
+	// Zero is the public text of a classification's ε = 0 point; nil leaves the point out. The ε = 0 point of next tokens is
+	// the small model before its training.
+	Zero *Source
 	// Main is the key of the source that the others are compared with; "" compares none.
 	Main string
 	// ReferencePrivate trains a model on the train clients' own texts too: the ε = ∞ point. Its figures, and every share
@@ -94,24 +104,31 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	validation := NewSet(e, u.Population.Split(clients.Validation))
-	test := NewSet(e, u.Population.Split(clients.Test))
+	validation, err := u.set(e, clients.Validation)
+	if err != nil {
+		return nil, err
+	}
+	test, err := u.set(e, clients.Test)
+	if err != nil {
+		return nil, err
+	}
 	if validation.n == 0 || test.n == 0 {
 		return nil, fmt.Errorf("downstream: the population has %d validation and %d test clients, both are "+
 			"needed", validation.n, test.n)
 	}
-	all := append([]Source{{Public, "public checkpoint (ε = 0)", nil}}, sources...)
-	if u.ReferencePrivate {
-		train := clients.Texts(u.Population.Split(clients.Train))
-		all = append(all, Source{Private, "private training text (ε = ∞)", train})
+	all, skipped, err := u.all(sources)
+	if err != nil {
+		return nil, err
 	}
 	common, err := u.commonKey()
 	if err != nil {
 		return nil, err
 	}
 	c := counter{tell: u.Progress}
-	for _, src := range all[1:] {
-		c.planned += u.Options.updates(len(src.Texts))
+	for _, src := range all {
+		if src.trained() {
+			c.planned += u.Options.updates(len(src.Texts))
+		}
 	}
 	results := make([]Result, len(all))
 	err = u.each(len(all), func(i int, s *tensor.Scope) error {
@@ -130,8 +147,9 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", src.Name, err)
 		}
+		r.Skipped = skipped[i]
 		results[i] = r
-		if planned := o.updates(len(src.Texts)); src.Key != Public && updates < planned {
+		if planned := o.updates(len(src.Texts)); src.trained() && updates < planned {
 			c.add(0, updates-planned)
 		}
 		if u.End != nil {
@@ -145,6 +163,36 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 	return results, u.compare(results)
 }
 
+// all are the sources with those of ε = 0 and ε = ∞, and how many texts of each have a label that no test text has.
+func (u Suite) all(sources []Source) (all []Source, skipped []int, err error) {
+	zero := []Source{{Key: Public, Name: "public checkpoint (ε = 0)"}}
+	if u.classifies() {
+		if zero = nil; u.Zero != nil {
+			zero = []Source{*u.Zero}
+		}
+	}
+	all = append(zero, sources...)
+	if u.ReferencePrivate {
+		train := u.Population.Split(clients.Train)
+		src := Source{Key: Private, Name: "private training text (ε = ∞)", Texts: clients.Texts(train)}
+		if u.classifies() {
+			src.Labels = clients.Labels(train)
+		}
+		all = append(all, src)
+	}
+	skipped = make([]int, len(all))
+	for i, src := range all {
+		if all[i], err = u.known(src); err != nil {
+			return nil, nil, err
+		}
+		skipped[i] = len(src.Texts) - len(all[i].Texts)
+	}
+	return all, skipped, nil
+}
+
+// trained reports whether a model is trained on the source: the ε = 0 point of next tokens is the untrained one.
+func (s Source) trained() bool { return s.Key != Public || s.Texts != nil }
+
 // Validate fine-tunes on every source and returns the best measurement of each on the validation clients. Test clients and
 // the train clients' texts are not read.
 func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) {
@@ -152,10 +200,17 @@ func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) 
 	if err != nil {
 		return nil, err
 	}
-	validation := NewSet(e, u.Population.Split(clients.Validation))
+	validation, err := u.set(e, clients.Validation)
+	if err != nil {
+		return nil, err
+	}
 	best := make([]Point, len(sources))
 	err = u.each(len(sources), func(i int, s *tensor.Scope) error {
-		m, t, err := u.train(ctx, s, e, e.Encode(sources[i].Texts), validation.Rows, u.Options, "")
+		src, err := u.known(sources[i])
+		if err != nil {
+			return err
+		}
+		m, t, err := u.train(ctx, s, e, u.rows(e, src), validation.Rows, u.Options, "")
 		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", sources[i].Name, err)
 		}
@@ -198,7 +253,12 @@ func (u Suite) encoder() (Encoder, error) {
 
 // model loads the small model.
 func (u Suite) model(tok *tokenizer.Tokenizer) (*lm.Model, error) {
-	m, err := lm.Load(u.ModelDir, lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute})
+	o := lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute}
+	load := func() (*lm.Model, error) { return lm.Load(u.ModelDir, o) }
+	if u.classifies() {
+		load = func() (*lm.Model, error) { return u.classifier(o) }
+	}
+	m, err := load()
 	if err != nil {
 		return nil, err
 	}
@@ -215,14 +275,14 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 	o Options, state string) (r Result, err error) {
 	r = Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
 	var m *lm.Model
-	if src.Key == Public {
+	if !src.trained() {
 		m, err = u.model(e.Tokenizer)
 	} else {
 		if src.Key == Private {
 			state = ""
 		}
 		var t tuned
-		m, t, err = u.train(ctx, s, e, e.Encode(src.Texts), validation.Rows, o, state)
+		m, t, err = u.train(ctx, s, e, u.rows(e, src), validation.Rows, o, state)
 		r.BestStep, r.Curve, r.LearningRate = t.best.Step, t.curve, t.rate
 	}
 	if err != nil {
@@ -275,69 +335,6 @@ func (u Suite) train(ctx context.Context, s *tensor.Scope, e Encoder, rows, vali
 		return nil, t, errors.New("downstream: no learning rate is given")
 	}
 	return best, t, nil
-}
-
-// compare computes the figures and their intervals.
-func (u Suite) compare(results []Result) error {
-	var infinite []Score // nil without the ε = ∞ point
-	zero := results[0].scores
-	if last := results[len(results)-1]; last.Key == Private {
-		infinite = last.scores
-	}
-	var main []Score
-	for _, r := range results {
-		if r.Key == u.Main {
-			main = r.scores
-		}
-	}
-	one := func(f func([]Score) float64) func(...[]Score) float64 {
-		return func(l ...[]Score) float64 { return f(l[0]) }
-	}
-	for i := range results {
-		r := &results[i]
-		r.Accuracy, r.Perplexity = Accuracy(r.scores), Perplexity(r.scores)
-		r.Top3, r.Top5 = Top3(r.scores), Top5(r.scores)
-		var err error
-		if r.AccuracyCI, err = u.interval(one(Accuracy), r.scores); err != nil {
-			return err
-		}
-		if r.PerplexityCI, err = u.interval(one(Perplexity), r.scores); err != nil {
-			return err
-		}
-		if main != nil && r.Key != u.Main {
-			behind := func(l ...[]Score) float64 { return Accuracy(l[0]) - Accuracy(l[1]) }
-			r.Behind = new(behind(main, r.scores))
-			if r.BehindCI, err = u.interval(behind, main, r.scores); err != nil {
-				return err
-			}
-		}
-		if infinite == nil {
-			continue
-		}
-		gap := GapClosed(r.scores, zero, infinite)
-		if r.Key == Public || r.Key == Private || math.IsNaN(gap) || math.IsInf(gap, 0) {
-			continue
-		}
-		r.GapClosed = &gap
-		r.GapClosedCI, err = u.interval(func(l ...[]Score) float64 { return GapClosed(l[0], l[1], l[2]) },
-			r.scores, zero, infinite)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// interval returns nil if there is no interval: without draws, or if the statistic is not finite in any draw.
-func (u Suite) interval(statistic func(...[]Score) float64, lists ...[]Score) (*Interval, error) {
-	if u.Draws == 0 {
-		return nil, nil
-	}
-	i, err := Bootstrap(u.Draws, u.Options.Seed, statistic, lists...)
-	if err != nil || math.IsNaN(i[0]) || math.IsNaN(i[1]) {
-		return nil, err
-	}
-	return &i, nil
 }
 
 // TestClients is the number of clients that the results are measured on.

@@ -36,9 +36,10 @@ type AblationRow struct {
 	Values     []string `json:"values"` // one of each axis
 	Base       bool     `json:"base,omitempty"`
 	Accuracy   Summary  `json:"accuracy"` // of the small model trained on the runs' text
-	Perplexity Summary  `json:"perplexity"`
-	Public     Summary  `json:"public"`            // accuracy at ε = 0
-	Private    *Summary `json:"private,omitempty"` // accuracy at ε = ∞; nil without eval.reference_private
+	Perplexity *Summary `json:"perplexity,omitempty"`
+	MacroF1    *Summary `json:"macro_f1,omitempty"` // of a classification, instead of the perplexity
+	Public     Summary  `json:"public"`             // accuracy at ε = 0
+	Private    *Summary `json:"private,omitempty"`  // accuracy at ε = ∞; nil without eval.reference_private
 	// GapClosed is nil where the gap of a seed is empty, and without eval.reference_private.
 	GapClosed *Summary `json:"gap_closed,omitempty"`
 	Epsilon   Summary  `json:"epsilon"` // spent by each run
@@ -47,7 +48,7 @@ type AblationRow struct {
 
 func newRow(cells []Cell, results []*Evaluation, dir string) (AblationRow, error) {
 	row := AblationRow{Values: cells[0].Values, Base: cells[0].Base}
-	var accuracy, perplexity, public, private, gap, epsilon []float64
+	var accuracy, perplexity, f1, public, private, gap, epsilon []float64
 	for i, e := range results {
 		path := filepath.Join(dir, cells[i].Name)
 		popri, zero, infinite := e.Result(methods.Of(cells[i].Config).Name), e.Result(downstream.Public),
@@ -59,7 +60,11 @@ func newRow(cells []Cell, results []*Evaluation, dir string) (AblationRow, error
 		if err != nil {
 			return row, err
 		}
-		accuracy, perplexity = append(accuracy, popri.Accuracy), append(perplexity, popri.Perplexity)
+		if accuracy = append(accuracy, popri.Accuracy); popri.MacroF1 != nil {
+			f1 = append(f1, *popri.MacroF1)
+		} else {
+			perplexity = append(perplexity, popri.Perplexity)
+		}
 		public, epsilon = append(public, zero.Accuracy), append(epsilon, spent)
 		if infinite != nil {
 			private = append(private, infinite.Accuracy)
@@ -69,8 +74,12 @@ func newRow(cells []Cell, results []*Evaluation, dir string) (AblationRow, error
 		}
 		row.Runs = append(row.Runs, path)
 	}
-	row.Accuracy, row.Perplexity, row.Public, row.Epsilon = summarize(accuracy), summarize(perplexity),
-		summarize(public), summarize(epsilon)
+	row.Accuracy, row.Public, row.Epsilon = summarize(accuracy), summarize(public), summarize(epsilon)
+	if len(f1) == len(results) {
+		row.MacroF1 = new(summarize(f1))
+	} else if len(perplexity) == len(results) {
+		row.Perplexity = new(summarize(perplexity))
+	}
 	if len(private) > 0 {
 		row.Private = new(summarize(private))
 	}

@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"popri/assembly"
@@ -19,7 +21,7 @@ import (
 const KeyText = "text"
 
 // Judge trains the small model of the configuration on any texts, and tests it on the test clients of data.private
-// beside ε = 0 and ε = ∞. File holds the texts as Parquet, JSON lines or plain lines.
+// beside ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet, JSON lines or plain lines.
 func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*Evaluation, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -27,7 +29,7 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 	if err := assembly.SetDevice(c); err != nil {
 		return nil, err
 	}
-	texts, err := judged(file)
+	src, err := judged(c, file)
 	if err != nil {
 		return nil, mistake("%w", err)
 	}
@@ -43,26 +45,47 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 			return nil, mistake("%s has no %s clients", c.Data.Private, split)
 		}
 	}
-	return evaluate(ctx, c, population, "", []downstream.Source{{Key: KeyText, Name: file, Texts: texts}}, o)
-}
-
-// judged reads texts to judge. A file of a run's own samples may hold empty ones, which are left out as in the run's
-// evaluation; elsewhere an empty text is an error.
-func judged(file string) ([]string, error) {
-	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
-		f, err := parquetio.Open(file)
+	if err := assembly.CheckLabels(c, population); err != nil {
+		return nil, err
+	}
+	var public []datasets.Text
+	if classifies(c) && assembly.PublicIsFile(c) {
+		read, err := assembly.LoadPublic(c)
 		if err != nil {
 			return nil, err
 		}
+		public = read.Generator
+	}
+	return evaluate(ctx, c, population, public, "", []downstream.Source{src}, o)
+}
+
+// judged reads texts to judge, with labels for a classification. A file of a run's own samples may hold empty ones, which are left out as in the run's
+// evaluation; elsewhere an empty text is an error.
+func judged(c configs.Config, file string) (downstream.Source, error) {
+	src := downstream.Source{Key: KeyText, Name: file}
+	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
+		f, err := parquetio.Open(file)
+		if err != nil {
+			return src, err
+		}
 		own := f.Has("sample_index") && f.Has("finish") && f.Has("ids")
 		if err := f.Close(); err != nil {
-			return nil, err
+			return src, err
 		}
 		if own {
 			samples, err := rows.Read[sampling.Row](file)
-			return sampling.Texts(samples), err
+			if i := slices.IndexFunc(samples, func(r sampling.Row) bool { return r.Text != "" && r.Label == "" }); classifies(c) && i >= 0 {
+				return src, fmt.Errorf("%s: row %d has no label: its run had generate.by_label=false", file, i)
+			}
+			fill(c, &src, samples)
+			return src, err
 		}
 	}
-	texts, err := datasets.ReadPublic(file)
-	return datasets.Strings(texts), err
+	read := datasets.ReadPublic
+	if classifies(c) {
+		read = datasets.ReadLabelled
+	}
+	texts, err := read(file)
+	src.Texts, src.Labels = datasets.Strings(texts), datasets.Labels(texts)
+	return src, err
 }

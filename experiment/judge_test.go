@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"popri/configs"
 	"popri/internal/rows"
 	"popri/sampling"
 )
@@ -16,9 +17,9 @@ func TestJudgeOwnSamples(t *testing.T) {
 	if err := rows.Write(path, []sampling.Row{{Text: "one"}, {}, {Text: "two"}}); err != nil {
 		t.Fatal(err)
 	}
-	texts, err := judged(path)
-	if err != nil || !slices.Equal(texts, []string{"one", "two"}) {
-		t.Errorf("%q (%v)", texts, err)
+	src, err := judged(configs.Default(), path)
+	if texts := src.Texts; err != nil || !slices.Equal(texts, []string{"one", "two"}) {
+		t.Errorf("%q (%v)", src.Texts, err)
 	}
 	type plain struct {
 		Text string `parquet:"text"`
@@ -26,7 +27,7 @@ func TestJudgeOwnSamples(t *testing.T) {
 	if err := rows.Write(path, []plain{{"one"}, {}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := judged(path); err == nil {
+	if _, err := judged(configs.Default(), path); err == nil {
 		t.Error("an empty text of another file is no error")
 	}
 }

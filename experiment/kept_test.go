@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"popri/datasets"
 	"popri/internal/rows"
 	"popri/methods/policy"
 	"popri/methods/target"
@@ -40,7 +41,7 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	quotable := target.Texts(chosen)
+	quotable := datasets.Strings(target.Texts(chosen))
 	for round := 1; round <= 3; round++ {
 		prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(want, round), policy.PromptsFile))
 		if err != nil {

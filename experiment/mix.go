@@ -50,9 +50,11 @@ func (s *Session) chooseMix(ctx context.Context, stage trainer.Stage, product []
 	names := []string{"both", "written", "public"}
 	var sources []downstream.Source
 	for i, set := range sets {
-		sources = append(sources, downstream.Source{Key: names[i], Name: names[i], Texts: sampling.Texts(set)})
+		src := downstream.Source{Key: names[i], Name: names[i]}
+		fill(c, &src, set)
+		sources = append(sources, src)
 	}
-	suite, err := newSuite(c, s.Population)
+	suite, err := newSuite(c, s.Population, s.Public.Generator)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"popri/audit"
 	"popri/configs"
+	"popri/datasets"
 	"popri/fedsim"
 	"popri/internal/rows"
 	"popri/methods/target"
@@ -95,7 +96,7 @@ func TestAskedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := target.Texts(chosen)
+	texts := datasets.Strings(target.Texts(chosen))
 	for _, p := range prompts {
 		for _, line := range strings.Split(strings.TrimSpace(p.Text), "\n") {
 			if line != "" && !slices.Contains(texts, line) {

@@ -197,7 +197,10 @@ func (o *Options) configuration() error {
 		return mistake("%s holds a run already: resume it (--resume) or name another folder", o.Dir)
 	}
 	o.Config.Model.Device = cmp.Or(o.Device, o.Config.Model.Device)
-	return o.Config.Validate()
+	if err := o.Config.Validate(); err != nil {
+		return err
+	}
+	return checkTask(o.Config)
 }
 
 // openLedger opens the run's ledger, which locks the folder, and fixes the noise.

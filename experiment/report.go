@@ -157,6 +157,9 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 		KeyWritten:         "without public texts", KeySelected: "without the model's texts",
 		KeyInDomain: "public files of the same trees; in practice nobody has such text",
 		"private":   "no privacy: the upper bound"}
+	if e.classifies() {
+		notes["public"] = "data.public with its own labels"
+	}
 	if all := e.Result(KeyPublicAll); all != nil {
 		notes[KeyPublicAll] = "data.public"
 		if strings.HasSuffix(all.Name, sawIt) {
@@ -166,18 +169,18 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 	var product, others = e.Result(d.Name), []string{}
 	for _, x := range e.Results {
 		row := report.Result{Key: x.Key, Name: x.Name, Note: notes[x.Key], Accuracy: new(x.Accuracy),
-			Perplexity: new(x.Perplexity),
-			AccuracyCI: reported(x.AccuracyCI), PerplexityCI: reported(x.PerplexityCI), GapClosed: x.GapClosed,
-			GapClosedCI: reported(x.GapClosedCI)}
+			AccuracyCI: reported(x.AccuracyCI), PerplexityCI: reported(x.PerplexityCI), MacroF1: x.MacroF1,
+			MacroF1CI: reported(x.MacroF1CI), GapClosed: x.GapClosed, GapClosedCI: reported(x.GapClosedCI)}
+		if !e.classifies() {
+			row.Perplexity = new(x.Perplexity)
+		}
 		r.Results = append(r.Results, row)
 		if product != nil && x.Key != d.Name && x.Key != "private" && x.Accuracy >= product.Accuracy {
 			others = append(others, fmt.Sprintf("%s (%.2f %%)", x.Name, 100*x.Accuracy))
 		}
 	}
-	r.Notes = append(r.Notes,
-		fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test "+
-			"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+
-			"and %s, in the same way for all.", e.Clients, e.Protocol))
+	r.Notes = append(r.Notes, e.measured())
+	r.Notes = append(r.Notes, e.Notes...)
 	if !e.HasReference() {
 		r.Notes = append(r.Notes, "The table has no row ε = ∞ and no share of the gap closed: both are exact "+
 			"functions of the train clients' texts. Where these are public or test data, "+

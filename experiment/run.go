@@ -14,6 +14,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/assembly"
 	"popri/configs"
+	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/downstream"
 	"popri/guarantee"
@@ -82,6 +83,11 @@ type Evaluation struct {
 	Results []downstream.Result `json:"results"`
 	Clients int                 `json:"test_clients"`
 	Seed    uint64              `json:"seed"`
+	// Task is that of the configuration, and Labels the number of labels of a classification; "" and 0 for next tokens.
+	Task   string `json:"task,omitempty"`
+	Labels int    `json:"labels,omitempty"`
+	// Notes are sentences about what limits the figures.
+	Notes []string `json:"notes,omitempty"`
 	// Protocol says, in a clause, how every model was trained.
 	Protocol string `json:"protocol"`
 	// PublicDistance says how far public text is from the clients; nil if only part of the table was asked for.
@@ -167,7 +173,8 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	}
 	o.Progress = s.timings.counting(o.Progress)
 	err = s.timings.run("evaluate", func() error {
-		if e, err = evaluate(ctx, s.Config, s.Population, methods.Of(s.Config).Name, sources, o); err == nil && o.Sources == nil {
+		e, err = evaluate(ctx, s.Config, s.Population, s.Public.Generator, methods.Of(s.Config).Name, sources, o)
+		if err == nil && o.Sources == nil {
 			e.PublicDistance, err = s.publicDistance()
 		}
 		return err
@@ -183,10 +190,10 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 }
 
 // evaluate compares texts by what the configuration's small model learns from them; main is the key of the source that
-// the others are compared with, "" for none.
-func evaluate(ctx context.Context, c configs.Config, population *clients.Population, main string,
+// the others are compared with, "" for none. A classification's ε = 0 point learns from the public text.
+func evaluate(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text, main string,
 	sources []downstream.Source, o EvalOptions) (*Evaluation, error) {
-	suite, err := newSuite(c, population)
+	suite, err := newSuite(c, population, public)
 	if err != nil {
 		return nil, err
 	}
@@ -207,6 +214,16 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 		return nil, err
 	}
 	e := &Evaluation{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Protocol: protocol(c.Downstream)}
+	if classifies(c) {
+		e.Task, e.Labels = c.Downstream.Task, len(suite.Labels)
+		if suite.Zero != nil {
+			sources = append([]downstream.Source{*suite.Zero}, sources...)
+		}
+		e.Notes = labelNotes(population, suite.Labels, sources)
+		if note := noGap(e); note != "" {
+			e.Notes = append(e.Notes, note)
+		}
+	}
 	if e.HasReference() {
 		e.OutsideEpsilon = guarantee.Reference
 	}
@@ -227,12 +244,17 @@ func protocol(d configs.Downstream) string {
 	return fmt.Sprintf("%s%s; the one with the %s on the validation clients is used", length, rate, figure)
 }
 
-// newSuite prepares the training of the configuration's small model.
-func newSuite(c configs.Config, population *clients.Population) (downstream.Suite, error) {
+// newSuite prepares the training of the configuration's small model. The public text gives a classification labels and its
+// ε = 0 point.
+func newSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
 	d := c.Downstream
 	dir, err := assembly.ModelDir(d.Model, models.Device)
+	if err != nil {
+		return downstream.Suite{}, err
+	}
+	labels, err := classes(c, population, public)
 	rates := append([]float64{d.LearningRate}, d.LearningRates...)
-	return downstream.Suite{ModelDir: dir, Population: population, Options: downstream.Options{Steps: d.Steps,
+	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public), Options: downstream.Options{Steps: d.Steps,
 		Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts, Recompute: d.GradientCheckpointing, Length: d.Length,
 		Rows: d.Rows, LearningRates: rates, Schedule: d.Schedule, Warmup: d.WarmupSteps, WeightDecay: d.WeightDecay,
 		MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best, Patience: d.Patience,

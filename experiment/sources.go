@@ -38,6 +38,9 @@ func (s *Session) keys(mixes []sampling.Row) []string {
 	if public, written := parts(mixes); len(public) > 0 && len(written) > 0 {
 		keys = append(keys, KeyWritten, KeySelected)
 	}
+	if classifies(s.Config) {
+		return keys // ε = 0 learns from all public text
+	}
 	keys = append(keys, KeyPublicAll)
 	if len(s.Public.InDomain) > 0 {
 		keys = append(keys, KeyInDomain)
@@ -63,13 +66,16 @@ func (s *Session) source(ctx context.Context, key string, product, mixes []sampl
 				return src, fmt.Errorf("weights on the untuned model's text: %w", err)
 			}
 		}
-		src.Texts = sampling.Texts(untuned)
+		fill(s.Config, &src, untuned)
 	case d.Name:
-		src.Name, src.Texts = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon), sampling.Texts(product)
+		src.Name = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon)
+		fill(s.Config, &src, product)
 	case KeyWritten:
-		src.Name, src.Texts = "what the tuned model wrote", sampling.Texts(written)
+		src.Name = "what the tuned model wrote"
+		fill(s.Config, &src, written)
 	case KeySelected:
-		src.Name, src.Texts = "its weighted public text", sampling.Texts(public)
+		src.Name = "its weighted public text"
+		fill(s.Config, &src, public)
 	case KeyPublicAll:
 		name, err := s.allPublic()
 		if err != nil {

@@ -108,7 +108,11 @@ func (t *tracking) evaluated(e *Evaluation) {
 func (t *tracking) accuracies(e *Evaluation, at time.Time) (points []trackers.Point) {
 	for _, r := range e.Results {
 		if r.Key != downstream.Private {
-			for name, v := range map[string]float64{"accuracy": r.Accuracy, "perplexity": r.Perplexity} {
+			figures := map[string]float64{"accuracy": r.Accuracy, "perplexity": r.Perplexity}
+			if r.MacroF1 != nil {
+				figures = map[string]float64{"accuracy": r.Accuracy, "macro_f1": *r.MacroF1}
+			}
+			for name, v := range figures {
 				points = append(points, trackers.Point{Key: "downstream/" + name + "/" + r.Key, Step: int64(t.rounds), Time: at, Value: v})
 			}
 		}

@@ -12,7 +12,8 @@ func (e *Evaluation) Verdict() string {
 	var best *downstream.Result
 	for i := range e.Results {
 		r := &e.Results[i]
-		if r.Behind == nil || r.Key == downstream.Private || r.Key == downstream.Public {
+		untrained := r.Key == downstream.Public && r.Texts == 0
+		if r.Behind == nil || r.Key == downstream.Private || untrained {
 			continue
 		}
 		if best == nil || *r.Behind < *best.Behind {

@@ -11,7 +11,8 @@ import (
 
 // BERT (Devlin et al. 2018) as a causal language model: norms after attention and MLP, a norm after the embeddings, and a
 // transformation before the head, which has a bias. It is always masked as a decoder, whatever is_decoder says, because
-// what is measured is the prediction of the next token. It is for fine-tuning and measuring; it does not sample.
+// what is measured is the prediction of the next token; only a classifier sees both sides. It is for fine-tuning and
+// measuring; it does not sample.
 var bert = architecture{config: bertConfig, fields: bertFields, build: bertBuild, rename: bertName}
 
 func bertConfig(raw []byte) (Config, error) {
@@ -104,13 +105,17 @@ func bertBuild(m *Model, b *builder) {
 			mlpNorm: b.layerNorm(p+"output.LayerNorm", h),
 		})
 	}
+	if c.Classifies() {
+		m.norm = identity{}
+		return
+	}
 	const head = "cls.predictions."
 	m.norm = transformation{b.linear(head+"transform.dense", h, h, true), b.layerNorm(head+"transform.LayerNorm", h), exact}
 	m.headBias = b.take(head+"bias", int64(c.Vocab))
 }
 
 // canSample reports whether the model can continue texts.
-func (m *Model) canSample() bool { return m.embedNorm == nil }
+func (m *Model) canSample() bool { return m.embedNorm == nil && !m.Config.Classifies() }
 
 // transformation is BERT's step before the head: norm(gelu(dense(x))).
 type transformation struct {

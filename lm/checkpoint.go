@@ -22,6 +22,12 @@ func Load(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	return load(dir, config, o, nil)
+}
+
+// load is [Load] with the given configuration. A tensor that the folder lacks is what missing returns, if it is not nil.
+func load(dir string, config Config, o Options,
+	missing func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, bool)) (*Model, error) {
 	stamps, err := stampsOf(dir)
 	if err != nil {
 		return nil, err
@@ -33,6 +39,11 @@ func Load(dir string, o Options) (*Model, error) {
 	defer c.close()
 	read := map[string]bool{}
 	m, err := assemble(config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
+		if _, ok := c.tensors[name]; !ok && missing != nil {
+			if made, ok := missing(s, name, shape); ok {
+				return made, nil
+			}
+		}
 		read[name] = true
 		return c.read(s, name, shape)
 	})
@@ -101,7 +112,7 @@ func openFolder(dir string, config Config) (*folder, error) {
 	c := &folder{dir: dir, files: files, tensors: map[string]safetensors.Tensor{}}
 	for _, name := range files.Names() {
 		t, _ := files.Tensor(name)
-		if as := architectures[config.Type].rename(name); as != "" {
+		if as := config.parameter(name); as != "" {
 			c.tensors[as] = t
 		}
 	}

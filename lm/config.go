@@ -32,6 +32,9 @@ type Config struct {
 	EOS       []int32 // tokens that end a sequence
 	ScaleAttn bool    // attention scores are divided by √D
 
+	// Labels are those of a classifier, in the order of its outputs; none of a language model.
+	Labels []string
+
 	Types   int    // type_vocab_size of BERT, whose texts have type 0; 0 elsewhere
 	Rotary  Rotary // rotary positions, where the architecture has them
 	QKVBias bool   // query, key and value projections have biases

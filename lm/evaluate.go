@@ -30,7 +30,8 @@ func (m *Model) Evaluate(s *tensor.Scope, rows []Row, batchTokens int) (loss, ac
 type RowScore struct {
 	Loss            float64 // summed negative log-likelihood, nats
 	Tokens, Correct int
-	Top3, Top5      int // tokens among the three and the five likeliest ones
+	Top3, Top5      int   // tokens among the three and the five likeliest ones
+	Best            int32 // of a classifier: the likeliest label
 }
 
 // EvaluateRows scores each row by itself.
@@ -52,6 +53,9 @@ func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, batchTokens int) ([]Ro
 				r := &out[from+sc.Row[i]]
 				r.Loss -= float64(lp)
 				r.Tokens++
+				if len(sc.Best) > 0 {
+					r.Best = sc.Best[i]
+				}
 				switch rank := sc.Rank[i]; {
 				case rank == 0:
 					r.Correct++

@@ -37,7 +37,7 @@ func New(config Config, o Options, normal func() float64) (*Model, error) {
 			}
 			return s.Full(tensor.Float32, 1, shape...), nil
 		}
-		std := 0.02
+		std := initialStd
 		for _, end := range arch.residual {
 			if strings.HasSuffix(name, end+".weight") {
 				std /= math.Sqrt(2 * float64(config.Layers))
@@ -50,6 +50,9 @@ func New(config Config, o Options, normal func() float64) (*Model, error) {
 		return s.FromFloat32(data, shape...), nil
 	})
 }
+
+// initialStd is the standard deviation of GPT-2's and BERT's first weights.
+const initialStd = 0.02
 
 // headName is the output projection's name in every architecture.
 const headName = "lm_head.weight"
@@ -78,7 +81,10 @@ func assemble(config Config, o Options, get source) (*Model, error) {
 		b := &builder{m: m, s: s, o: o, get: get}
 		architectures[config.Type].build(m, b)
 		m.head = m.tok
-		if !config.TiedHead {
+		switch {
+		case config.Classifies():
+			b.takeClassifier()
+		case !config.TiedHead:
 			m.head = b.take(headName, int64(config.Vocab), int64(config.Hidden))
 		}
 		if config.Rotary != (Rotary{}) {

@@ -14,7 +14,7 @@ type Adapter interface {
 	Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor
 }
 
-// Model is a decoder with its weights. It is safe for concurrent forward passes as long as nobody updates its weights.
+// Model is a decoder, or a classifier ([Config.Labels]), with its weights. It is safe for concurrent forward passes as long as nobody updates its weights.
 // Free releases it.
 type Model struct {
 	Config Config
@@ -32,8 +32,9 @@ type Model struct {
 	frequencies tensor.Tensor // float32 [D/2] of rotary positions
 	types       tensor.Tensor // [types, H], of BERT
 	embedNorm   norm          // after the embeddings, of BERT; else nil
-	head        tensor.Tensor // [V, H]
+	head        tensor.Tensor // [V, H]; of a classifier [C, H]
 	headBias    tensor.Tensor // [V], of BERT
+	pooler      *Linear       // before the head of a BERT that classifies; else nil
 	headPacked  *tensor.Packed
 	headCast    tensor.Tensor // of [Model.cast], or none
 	samples     bool          // and nothing else, see [Options]

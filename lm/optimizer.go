@@ -107,7 +107,7 @@ func (t *Optimizer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
 	defer free()
 	s.Do(func() {
 		var grads []tensor.Tensor
-		loss, grads = t.gradients(s, m, adapter, rows, leaves, counted(rows), 0)
+		loss, grads = t.gradients(s, m, adapter, rows, leaves, m.counted(rows), 0)
 		for i := range grads {
 			grads[i] = s.To(grads[i], tensor.Float32)
 		}
@@ -121,7 +121,7 @@ func (t *Optimizer) Step(s *tensor.Scope, m *Model, adapter Adapter, rows []Row,
 func (t *Optimizer) StepParts(m *Model, adapter Adapter, rows []Row, parts int,
 	lr float64) (loss, norm float64, err error) {
 	parts = max(1, min(parts, len(rows)))
-	total := counted(rows)
+	total := m.counted(rows)
 	losses := make([]float64, parts)
 	leaves, free, err := m.cast(t.Params)
 	if err != nil {

@@ -25,7 +25,7 @@ func (p *replay) forward(s *tensor.Scope, m *Model) tensor.Tensor {
 }
 
 func (p *replay) last(s *tensor.Scope, m *Model, x tensor.Tensor) tensor.Tensor {
-	return s.IndexSelect(s.Reshape(m.norm.apply(s, x), -1, int64(m.Config.Hidden)), 0, p.at)
+	return m.pick(s, m.norm.apply(s, x), p.at, p.in.drop)
 }
 
 // backward computes the blocks again, the last one first, each with its own graph. root makes a scalar of the hidden

@@ -13,6 +13,7 @@ const Ignore = int32(-100)
 // The first token is never predicted.
 type Row struct {
 	Tokens, Labels []int32
+	Class          int32 // the row's label for a classifier, an index of [Config.Labels]
 	// Branches, if any, make the row several sequences with a common beginning, Tokens[:Shared]. The first one goes on
 	// with Tokens[Shared:Branches[0]], the next one with Tokens[Branches[0]:Branches[1]], and the last one with the rest.
 	// They do not see each other. Each sequence must fit the model's context; the row may be longer.
@@ -87,9 +88,4 @@ func branchedInput(s *tensor.Scope, rows []Row, in Input, context int) Input {
 	in.Positions = s.FromInt64(positions, int64(len(rows)), int64(width))
 	in.Mask = s.FromBytes(tensor.Bool, mask, int64(len(rows)), 1, int64(width), int64(width))
 	return in
-}
-
-func counted(rows []Row) int {
-	_, tokens, _ := targets(rows, 0)
-	return len(tokens)
 }

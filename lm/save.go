@@ -6,6 +6,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"popri/internal/atomicfile"
 	"popri/safetensors"
@@ -46,6 +48,15 @@ func save(m *Model, dir string, d safetensors.DType) error {
 func (c Config) fields() map[string]any {
 	config := architectures[c.Type].fields(c)
 	maps.Copy(config, map[string]any{"model_type": c.Type, "vocab_size": c.Vocab, "tie_word_embeddings": c.TiedHead})
+	if c.Classifies() {
+		class := config["architectures"].([]string)[0]
+		class = strings.TrimSuffix(strings.TrimSuffix(class, "LMHeadModel"), "ForCausalLM")
+		names, ids := map[string]string{}, map[string]int{}
+		for i, label := range c.Labels {
+			names[strconv.Itoa(i)], ids[label] = label, i
+		}
+		config["architectures"], config["id2label"], config["label2id"] = []string{class + "ForSequenceClassification"}, names, ids
+	}
 	switch len(c.EOS) {
 	case 0:
 	case 1:

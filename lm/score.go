@@ -11,6 +11,7 @@ import (
 // the backward pass needs.
 type Scored struct {
 	LogProbs []float32 // nats
+	Best     []int32   // the likeliest label of each row, of a classifier
 	Rank     []int32   // likelier tokens at each position, if asked for: 0 where the counted token is the likeliest
 	Entropy  []float32 // of the next-token distribution at each, nats
 	Row      []int     // the sequence that each belongs to, numbered through all rows: the row, where rows hold one
@@ -37,6 +38,9 @@ func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, d
 		return sc
 	}
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
+		if m.Config.Classifies() {
+			sc.Best = append(sc.Best, likeliest(s, logits)...)
+		}
 		l := s.NewLogProbs(logits, sc.tokens[from:to], rank, true)
 		sc.LogProbs = append(sc.LogProbs, l.Values...)
 		sc.Rank = append(sc.Rank, l.Rank...)
@@ -58,8 +62,11 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 		tokens[i] = r.Tokens
 	}
 	in := branchedInput(s, rows, PaddedInput(s, tokens, m.Config.Context), m.Config.Context)
+	if m.Config.twoWay() {
+		in = wholeRows(s, rows, in)
+	}
 	in.drop = drop
-	at, next, sequence := targets(rows, int(in.IDs.Size(1)))
+	at, next, sequence := m.targets(rows, int(in.IDs.Size(1)))
 	sc := &Scored{m: m, Row: sequence}
 	// The number of positions is rounded up to a multiple of 32. The surplus scores position 0 and is dropped.
 	for len(sequence) > 0 && len(at)%32 != 0 {
@@ -76,8 +83,7 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 		if m.head == m.tok && m.tok.RequiresGrad() && s.Recording() {
 			in.leaf, sc.ids = &sc.embedded, in.IDs
 		}
-		hidden := s.Reshape(m.Hidden(s, in, adapter), -1, int64(m.Config.Hidden))
-		sc.hidden = s.IndexSelect(hidden, 0, s.FromInt64(at, int64(len(at))))
+		sc.hidden = m.pick(s, m.Hidden(s, in, adapter), s.FromInt64(at, int64(len(at))), drop)
 	}
 	return sc
 }

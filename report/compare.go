@@ -20,15 +20,15 @@ func Compare(path string, runs []Report) error {
 }
 
 type comparison struct {
-	Style                     template.CSS
-	Script                    script
-	Title                     string
-	Runs                      []runLegend
-	Warnings                  []string
-	Privacy                   matrix
-	Accuracy, Gap, Perplexity matrix
-	Curves                    []figure
-	Settings                  matrix
+	Style                              template.CSS
+	Script                             script
+	Title                              string
+	Runs                               []runLegend
+	Warnings                           []string
+	Privacy                            matrix
+	Accuracy, Gap, Perplexity, MacroF1 matrix
+	Curves                             []figure
+	Settings                           matrix
 }
 
 type runLegend struct {
@@ -105,6 +105,9 @@ func newComparison(runs []Report) (*comparison, error) {
 	})
 	p.Perplexity = figures(func(r Result) (*float64, string, string) {
 		return r.Perplexity, fixed(value(r.Perplexity), 2), interval(r.PerplexityCI, 2, 1)
+	})
+	p.MacroF1 = figures(func(r Result) (*float64, string, string) {
+		return r.MacroF1, percent(value(r.MacroF1), 2), interval(r.MacroF1CI, 2, 100)
 	})
 	markBest(&p.Accuracy, runs, names)
 

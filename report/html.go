@@ -57,6 +57,7 @@ type page struct {
 	Results   []resultRow
 	Axis      []axisMark
 	HasGap    bool
+	Labelled  bool // small models give texts labels: macro F1 instead of perplexity
 	HasTrack  bool
 	Curves    []figure
 	RoundHead []string
@@ -78,7 +79,7 @@ type fact struct{ Name, Value string }
 type resultRow struct {
 	Name, Note                        string
 	Accuracy, AccuracyCI              string
-	Perplexity, PerplexityCI          string
+	Second, SecondCI                  string // perplexity or macro F1
 	Gap, GapCI                        string
 	Main, Reference, HasDot, HasRange bool
 	Dot, Left, Width                  template.CSS
@@ -162,10 +163,14 @@ func (p *page) results(results []Result, main string) {
 		row := resultRow{
 			Name: r.Name, Note: r.Note, Main: r.Key == main, Reference: r.Key == KeyPublic || r.Key == KeyPrivate,
 			Accuracy: percent(value(r.Accuracy), 2), AccuracyCI: interval(r.AccuracyCI, 2, 100),
-			Perplexity: fixed(value(r.Perplexity), 2), PerplexityCI: interval(r.PerplexityCI, 2, 1),
+			Second: fixed(value(r.Perplexity), 2), SecondCI: interval(r.PerplexityCI, 2, 1),
 			Gap: percent(value(r.GapClosed), 0), GapCI: interval(r.GapClosedCI, 0, 100),
 		}
 		p.HasGap = p.HasGap || r.GapClosed != nil
+		if r.MacroF1 != nil {
+			p.Labelled = true
+			row.Second, row.SecondCI = percent(*r.MacroF1, 2), interval(r.MacroF1CI, 2, 100)
+		}
 		if v := value(r.Accuracy); p.HasTrack && finite(v) {
 			row.HasDot, row.Dot = true, css(place(v))
 			row.TrackLabel = r.Name + ": " + row.Accuracy

@@ -27,6 +27,9 @@ func (p *page) tiles(r Report) {
 		}
 		if row.Accuracy != nil {
 			note := "next-token accuracy"
+			if row.MacroF1 != nil {
+				note = "texts that get their label"
+			}
 			if i := slices.IndexFunc(r.Results, func(o Result) bool { return o.Key == KeyPublic && o.Accuracy != nil }); i >= 0 {
 				note = percent(*r.Results[i].Accuracy, 1) + " without the clients"
 			}

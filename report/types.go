@@ -74,8 +74,11 @@ type Result struct {
 	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"`
 	Perplexity   *float64  `json:"perplexity,omitempty"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
-	GapClosed    *float64  `json:"gap_closed,omitempty"`
-	GapClosedCI  *Interval `json:"gap_closed_ci,omitempty"`
+	// MacroF1 takes the place of the perplexity where small models give texts labels.
+	MacroF1     *float64  `json:"macro_f1,omitempty"`
+	MacroF1CI   *Interval `json:"macro_f1_ci,omitempty"`
+	GapClosed   *float64  `json:"gap_closed,omitempty"`
+	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
 }
 
 // Keys of results that the page treats specially.

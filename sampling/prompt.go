@@ -50,7 +50,9 @@ type Prompter struct {
 	longest   int // largest number of tokens of a completion
 	maxTokens int // largest number of tokens of a public text, and of a sample if samples are cut
 	texts     []string
-	ids       [][]int32 // tokens of the texts, if each line is a text
+	ids       [][]int32        // tokens of the texts, if each line is a text
+	labels    []string         // of the texts, where a prompt quotes texts of one label; else nil
+	groups    map[string][]int // the texts of each label
 	separator int32
 	newline   []int32
 	marker    string // the marker that starts the next text under a template
@@ -106,9 +108,20 @@ func (p *Prompter) take(public []datasets.Text, cut bool) {
 			continue
 		}
 		p.Public.Used++
-		p.texts = append(p.texts, text)
-		p.ids = append(p.ids, ids)
+		p.add(text, t.Label, ids)
 	}
+}
+
+// add adds a text that prompts may quote. Its label counts if a prompt quotes texts of one label.
+func (p *Prompter) add(text, label string, ids []int32) {
+	if p.config.ByLabel {
+		if p.groups == nil {
+			p.groups = map[string][]int{}
+		}
+		p.groups[label] = append(p.groups[label], len(p.texts))
+		p.labels = append(p.labels, label)
+	}
+	p.texts, p.ids = append(p.texts, text), append(p.ids, ids)
 }
 
 // distinct counts the different texts.
@@ -120,24 +133,38 @@ func (p *Prompter) distinct() int {
 	return len(seen)
 }
 
+// enough reports whether n of the texts at these places differ.
+func (p *Prompter) enough(places []int, n int) bool {
+	seen := map[string]bool{}
+	for _, i := range places {
+		if seen[p.texts[i]] = true; len(seen) >= n {
+			return true
+		}
+	}
+	return len(seen) >= n
+}
+
 // Texts are the public texts that prompts quote. They must not be changed.
 func (p *Prompter) Texts() []string { return p.texts }
 
+// Labels are the labels of Texts, with generate.by_label; else nil. They must not be changed.
+func (p *Prompter) Labels() []string { return p.labels }
+
 // With returns a prompter that quotes other texts in the same way.
-func (p *Prompter) With(texts []string) *Prompter {
+func (p *Prompter) With(texts []datasets.Text) *Prompter {
 	q := *p
-	q.texts, q.ids = texts, nil
+	q.texts, q.ids, q.labels, q.groups = nil, nil, nil, nil
 	for _, t := range texts {
-		q.ids = append(q.ids, p.tok.Encode(t))
+		q.add(t.Text, t.Label, p.tok.Encode(t.Text))
 	}
 	return &q
 }
 
 // Fitting returns the texts that prompts can quote: those of at most data.max_tokens tokens, repetitions kept.
-func (p *Prompter) Fitting(texts []string) []string {
-	out := make([]string, 0, len(texts))
+func (p *Prompter) Fitting(texts []datasets.Text) []datasets.Text {
+	out := make([]datasets.Text, 0, len(texts))
 	for _, t := range texts {
-		if len(p.tok.Encode(t)) <= p.maxTokens {
+		if len(p.tok.Encode(t.Text)) <= p.maxTokens {
 			out = append(out, t)
 		}
 	}
@@ -151,15 +178,22 @@ type Prompt struct {
 	// Begun are the tokens at the prompt's end that are the beginning of the sample; none if the model writes the whole
 	// sample.
 	Begun []int32
+	Label string // of the texts that it quotes, with generate.by_label; its samples bear it
 }
 
 // Draw makes n prompts.
-func (p *Prompter) Draw(random *rand.Rand, n int) ([]Prompt, error) {
+func (p *Prompter) Draw(random *rand.Rand, n int) ([]Prompt, error) { return p.DrawFor(random, nil, n) }
+
+// DrawFor makes n prompts, which quote texts of these labels; nil leaves the labels to chance.
+func (p *Prompter) DrawFor(random *rand.Rand, labels []string, n int) ([]Prompt, error) {
 	out := make([]Prompt, n)
 	for i := range out {
-		fits := false
+		fits, label := false, ""
+		if labels != nil {
+			label = labels[i]
+		}
 		for range 100 {
-			if out[i] = p.one(random); len(out[i].IDs) <= p.context {
+			if out[i] = p.one(random, label); len(out[i].IDs) <= p.context {
 				fits = true
 				break
 			}
@@ -173,37 +207,52 @@ func (p *Prompter) Draw(random *rand.Rand, n int) ([]Prompt, error) {
 	return out, nil
 }
 
-// choose draws the texts of a prompt, with replacement unless they must differ.
-func (p *Prompter) choose(random *rand.Rand) []int {
+// choose draws the texts of a prompt, with replacement unless they must differ. Under generate.by_label they have one label:
+// the given one, or, if that is "", the label of the first text, which is drawn from all: so labels come in proportion.
+func (p *Prompter) choose(random *rand.Rand, label string) []int {
 	which := make([]int, 0, p.config.Examples)
+	group := p.groups[label] // nil: all texts
 	for len(which) < p.config.Examples {
-		w := random.IntN(len(p.texts))
-		if p.config.DistinctExamples && slices.ContainsFunc(which, func(v int) bool { return p.texts[v] == p.texts[w] }) {
-			continue // NewPrompter verified that there are enough different ones
+		var w int
+		if group == nil {
+			w = random.IntN(len(p.texts))
+		} else {
+			w = group[random.IntN(len(group))]
+		}
+		// NewPrompter verified that there are enough different ones of all; a label may have fewer, which are then quoted twice.
+		if p.config.DistinctExamples && slices.ContainsFunc(which, func(v int) bool { return p.texts[v] == p.texts[w] }) &&
+			(group == nil || p.enough(group, len(which)+1)) {
+			continue
 		}
 		which = append(which, w)
+		if p.labels != nil && group == nil {
+			group = p.groups[p.labels[w]]
+		}
 	}
 	return which
 }
 
-func (p *Prompter) one(random *rand.Rand) Prompt {
+func (p *Prompter) one(random *rand.Rand, label string) Prompt {
 	var texts []string
 	var ids [][]int32
-	for _, w := range p.choose(random) {
+	for _, w := range p.choose(random, label) {
 		texts, ids = append(texts, p.texts[w]), append(ids, p.ids[w])
+		if p.labels != nil {
+			label = p.labels[w]
+		}
 	}
-	return p.quoting(texts, ids, "")
+	return p.quoting(label, texts, ids, "")
 }
 
-// Quoting makes a prompt that quotes texts in order and begins the sample with given words, "" for none. If that is too
-// long for the model, the first texts are left out, one after the other.
-func (p *Prompter) Quoting(texts []string, beginning string) (Prompt, error) {
+// Quoting makes a prompt that quotes texts in order and begins the sample with given words, "" for none. label is the texts'
+// label, "" for none. If the prompt is too long for the model, the first texts are left out, one after the other.
+func (p *Prompter) Quoting(label string, texts []string, beginning string) (Prompt, error) {
 	ids := make([][]int32, len(texts))
 	for i, text := range texts {
 		ids[i] = p.tok.Encode(text)
 	}
 	for skip := range len(texts) + 1 {
-		if x := p.quoting(texts[skip:], ids[skip:], beginning); len(x.IDs) <= p.context {
+		if x := p.quoting(label, texts[skip:], ids[skip:], beginning); len(x.IDs) <= p.context {
 			return x, nil
 		}
 	}
@@ -211,8 +260,8 @@ func (p *Prompter) Quoting(texts []string, beginning string) (Prompt, error) {
 		len(strings.Fields(beginning)), p.context)
 }
 
-// quoting makes a prompt of texts with the given tokens.
-func (p *Prompter) quoting(texts []string, tokens [][]int32, beginning string) Prompt {
+// quoting makes a prompt of texts with the given label and tokens.
+func (p *Prompter) quoting(label string, texts []string, tokens [][]int32, beginning string) Prompt {
 	begun := p.tok.Encode(beginning)
 	var text strings.Builder
 	if p.config.TemplateItem == "" {
@@ -221,18 +270,18 @@ func (p *Prompter) quoting(texts []string, tokens [][]int32, beginning string) P
 			ids = append(append(ids, tokens[i]...), p.newline...)
 			text.WriteString(quoted + "\n")
 		}
-		return Prompt{text.String() + beginning, append(ids, begun...), begun}
+		return Prompt{text.String() + beginning, append(ids, begun...), begun, label}
 	}
 	item := func(i int) string { return strings.ReplaceAll(p.config.TemplateItem, "{i}", strconv.Itoa(i)) }
 	if p.config.TemplateHeader != "" {
-		text.WriteString(p.config.TemplateHeader + p.gap)
+		text.WriteString(strings.ReplaceAll(p.config.TemplateHeader, "{label}", label) + p.gap)
 	}
 	for i, quoted := range texts {
 		text.WriteString(item(i+1) + "\n" + quoted + p.gap)
 	}
 	text.WriteString(item(len(texts)+1) + "\n" + beginning)
 	prefix, _ := p.tok.Template()
-	return Prompt{text.String(), append(append([]int32{}, prefix...), p.tok.Encode(text.String())...), begun}
+	return Prompt{text.String(), append(append([]int32{}, prefix...), p.tok.Encode(text.String())...), begun, label}
 }
 
 // Cut returns as many of a text's first words as fit data.max_tokens; "" if not even the first word fits.

@@ -189,7 +189,7 @@ func newPlainTokenizer(t *testing.T) *tokenizer.Tokenizer {
 func TestQuoting(t *testing.T) {
 	for _, item := range []string{"", "Text {i}"} {
 		p := newPrompter(t, configs.Generate{Examples: 1, TemplateItem: item}, 120, 20)
-		x, err := p.Quoting([]string{"the first one", "the second one"}, "a begin")
+		x, err := p.Quoting("", []string{"the first one", "the second one"}, "a begin")
 		if err != nil || !strings.HasSuffix(p.tok.Decode(x.IDs, true), "the second one"+map[bool]string{true: "\n", false: "\n\nText 3\n"}[item == ""]+"a begin") {
 			t.Errorf("%q (%v)", p.tok.Decode(x.IDs, true), err)
 		}
@@ -197,11 +197,11 @@ func TestQuoting(t *testing.T) {
 			t.Errorf("the sample is %q", text)
 		}
 		many := slices.Repeat([]string{"quoted many times"}, 30)
-		x, err = p.Quoting(append(many, "the last one"), "a begin")
+		x, err = p.Quoting("", append(many, "the last one"), "a begin")
 		if text := p.tok.Decode(x.IDs, true); err != nil || len(x.IDs) > 100 || !strings.Contains(text, "the last one") || !strings.Contains(text, "quoted") {
 			t.Errorf("%d tokens: %q (%v)", len(x.IDs), text, err)
 		}
-		if _, err := p.Quoting(nil, strings.Repeat("no room ", 200)); err == nil {
+		if _, err := p.Quoting("", nil, strings.Repeat("no room ", 200)); err == nil {
 			t.Error("a beginning of 400 words fits 100 tokens")
 		}
 		if cut := p.Cut(strings.Repeat("word ", 500)); cut == "" || len(p.tok.Encode(cut)) > p.maxTokens {

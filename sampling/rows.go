@@ -5,6 +5,7 @@ type PromptRow struct {
 	Index int64   `parquet:"prompt_index"`
 	Text  string  `parquet:"prompt,zstd"`
 	IDs   []int32 `parquet:"ids,zstd"`
+	Label string  `parquet:"label,optional,dict"` // null without generate.by_label
 }
 
 // Public is the Finish of a row that is a public text instead of a sample.
@@ -18,13 +19,14 @@ type Row struct {
 	Finish string  `parquet:"finish,dict"`
 	IDs    []int32 `parquet:"ids,zstd"` // the completion, with its end token where it has one
 	Model  string  `parquet:"model,dict"`
+	Label  string  `parquet:"label,optional,dict"` // null without generate.by_label
 }
 
 // PromptRows are the prompts as they are stored.
 func PromptRows(prompts []Prompt) []PromptRow {
 	out := make([]PromptRow, len(prompts))
 	for i, p := range prompts {
-		out[i] = PromptRow{int64(i), p.Text, p.IDs}
+		out[i] = PromptRow{int64(i), p.Text, p.IDs, p.Label}
 	}
 	return out
 }
@@ -38,4 +40,14 @@ func Texts(rows []Row) []string {
 		}
 	}
 	return out
+}
+
+// Labelled returns the texts that are not empty, as [Texts], and the label of each.
+func Labelled(rows []Row) (texts, labels []string) {
+	for _, r := range rows {
+		if r.Text != "" {
+			texts, labels = append(texts, r.Text), append(labels, r.Label)
+		}
+	}
+	return texts, labels
 }

@@ -63,6 +63,13 @@ func (s *Scope) Square(a Tensor) Tensor {
 	return s.own("Square", out, a)
 }
 
+// Tanh applies it element by element.
+func (s *Scope) Tanh(a Tensor) Tensor {
+	var out C.tensor
+	C.atg_tanh(&out, a.c)
+	return s.own("Tanh", out, a)
+}
+
 // Silu applies it element by element.
 func (s *Scope) Silu(a Tensor) Tensor {
 	var out C.tensor

@@ -75,6 +75,7 @@ void atg_scatter_(tensor *, tensor, int64_t, tensor, tensor);
 void atg_select(tensor *, tensor, int64_t, int64_t);
 void atg_set_requires_grad(tensor *, tensor, int);
 void atg_silu(tensor *, tensor);
+void atg_tanh(tensor *, tensor);
 void atg_sqrt(tensor *, tensor);
 void atg_sin(tensor *, tensor);
 void atg_softmax(tensor *, tensor, int64_t, int);

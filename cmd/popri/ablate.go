@@ -214,9 +214,18 @@ func ablationTable(w io.Writer, r *experiment.Ablation) error {
 	for _, x := range r.Axes {
 		keys = append(keys, x.Key)
 	}
-	fmt.Fprintln(t, strings.Join(keys, "\t")+"\taccuracy %\tperplexity\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
+	second := "perplexity"
+	if len(r.Rows) > 0 && r.Rows[0].MacroF1 != nil {
+		second = "macro F1 %"
+	}
+	fmt.Fprintln(t, strings.Join(keys, "\t")+"\taccuracy %\t"+second+"\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
 	for _, row := range r.Rows {
-		gap, private, mark := "–", "–", ""
+		gap, private, mark, figure := "–", "–", "", "–"
+		if row.MacroF1 != nil {
+			figure = spread(*row.MacroF1, 100, 2)
+		} else if row.Perplexity != nil {
+			figure = spread(*row.Perplexity, 1, 1)
+		}
 		if row.Private != nil {
 			private = spread(*row.Private, 100, 2)
 		}
@@ -227,7 +236,7 @@ func ablationTable(w io.Writer, r *experiment.Ablation) error {
 			mark = "configured"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", strings.Join(row.Values, "\t"),
-			spread(row.Accuracy, 100, 2), spread(row.Perplexity, 1, 1), gap,
+			spread(row.Accuracy, 100, 2), figure, gap,
 			spread(row.Public, 100, 2), private, accountant.RoundUp(row.Epsilon.Mean, 4), len(row.Accuracy.Values), mark)
 	}
 	return t.Flush()

@@ -19,11 +19,12 @@ func (a *app) eval() *cobra.Command {
 		Short: "Train a small model on text and test it on private test clients",
 		Long: `Trains the small model on a set of texts and tests it on the private test clients. It prints next-token accuracy and
 perplexity, the same for the model before training (ε = 0) and after training on the private text itself (ε = ∞), and the
-share of the gap between these two that the texts close.
+share of the gap between these two that the texts close. With downstream.task=classification, the small model learns the
+labels of texts instead: accuracy and macro F1 on the test clients' labels, and ε = 0 is the model trained on data.public.
 
 --run evaluates a finished run's synthetic set and compares it with the untuned model's text and with public text; the
 figures go into the run's eval.json and report.html. --synthetic evaluates any file with one text per row or line: Parquet
-(column text), JSON lines or plain text. The configuration's downstream.* keys set steps and learning rate.`,
+(column text, and label for a classification), JSON lines or plain text. The configuration's downstream.* keys set steps and learning rate.`,
 		Example: "  popri eval --run runs/eps1\n  popri eval --synthetic texts.parquet --private clients.parquet " +
 			"--model small --set downstream.steps=300 --json",
 		Args: cobra.NoArgs,

@@ -170,6 +170,7 @@ type result struct {
 	Clients     int                `json:"clients"`
 	Accuracy    map[string]float64 `json:"accuracy,omitempty"`
 	Perplexity  map[string]float64 `json:"perplexity,omitempty"`
+	MacroF1     map[string]float64 `json:"macro_f1,omitempty"` // of a classification, instead of the perplexity
 	GapClosed   *float64           `json:"gap_closed,omitempty"`
 	GapClosedCI *[2]float64        `json:"gap_closed_ci,omitempty"`
 	// PublicDistance says how far public text is from the clients.
@@ -209,10 +210,14 @@ func (a *app) summary(dir, path string, e *experiment.Evaluation, beside *experi
 		out.Seconds[s.Name] = s.Seconds
 	}
 	if e != nil {
-		out.Accuracy, out.Perplexity = map[string]float64{}, map[string]float64{}
+		out.Accuracy, out.Perplexity, out.MacroF1 = map[string]float64{}, map[string]float64{}, map[string]float64{}
 		out.PublicDistance = e.PublicDistance
 		for _, x := range e.Results {
-			out.Accuracy[x.Key], out.Perplexity[x.Key] = x.Accuracy, x.Perplexity
+			if out.Accuracy[x.Key] = x.Accuracy; x.MacroF1 != nil {
+				out.MacroF1[x.Key] = *x.MacroF1
+			} else {
+				out.Perplexity[x.Key] = x.Perplexity
+			}
 			if x.Key == r.Main {
 				out.GapClosed = x.GapClosed
 				if x.GapClosedCI != nil {

@@ -48,6 +48,8 @@ type World struct {
 	Device    string // model folder
 	File      string // the configuration as YAML
 	Config    configs.Config
+	// The same texts with a label each, see [Label].
+	LabelledPrivate, LabelledPublic string
 }
 
 var (
@@ -69,11 +71,29 @@ type clientRow struct {
 	Text   string `parquet:"text"`
 }
 
+type labelledRow struct {
+	Client string `parquet:"client_id,dict"`
+	Split  string `parquet:"split,dict"`
+	Text   string `parquet:"text"`
+	Label  string `parquet:"label,dict"`
+}
+
+// Label is the label of a sentence: whether its subject lives.
+func Label(text string) string {
+	for _, s := range []string{"the cat", "a small dog", "my neighbour"} {
+		if strings.HasPrefix(text, s) {
+			return "alive"
+		}
+	}
+	return "thing"
+}
+
 // New builds the world in dir, which exists. The same program builds the same bytes.
 func New(dir string) (*World, error) {
 	w := &World{Dir: dir, Private: filepath.Join(dir, "clients.parquet"), Public: filepath.Join(dir, "public.jsonl"),
 		Generator: filepath.Join(dir, "generator"), Device: filepath.Join(dir, "device"),
-		File: filepath.Join(dir, "world.yaml")}
+		File: filepath.Join(dir, "world.yaml"), LabelledPrivate: filepath.Join(dir, "labelled.parquet"),
+		LabelledPublic: filepath.Join(dir, "labelled.jsonl")}
 	r := rand.New(rand.NewPCG(1, 2))
 	texts, err := w.writeTexts(r)
 	if err != nil {
@@ -96,6 +116,7 @@ func New(dir string) (*World, error) {
 
 func (w *World) writeTexts(r *rand.Rand) (texts []string, err error) {
 	var rows []clientRow
+	var labelled []labelledRow
 	owned := map[string]bool{}
 	for _, part := range []struct {
 		split string
@@ -105,7 +126,8 @@ func (w *World) writeTexts(r *rand.Rand) (texts []string, err error) {
 			for range 3 {
 				text := sentence(r, private)
 				owned[text] = true
-				rows = append(rows, clientRow{fmt.Sprintf("%s-%02d", part.split, i), part.split, text})
+				row := clientRow{fmt.Sprintf("%s-%02d", part.split, i), part.split, text}
+				rows, labelled = append(rows, row), append(labelled, labelledRow{row.Client, row.Split, row.Text, Label(text)})
 			}
 		}
 	}
@@ -113,7 +135,11 @@ func (w *World) writeTexts(r *rand.Rand) (texts []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var lines bytes.Buffer
+	err = atomicfile.Write(w.LabelledPrivate, func(out io.Writer) error { return parquetio.Write(out, labelled, nil) })
+	if err != nil {
+		return nil, err
+	}
+	var lines, withLabels bytes.Buffer
 	for range 150 {
 		t := sentence(r, public)
 		for owned[t] { // a run refuses public texts that are clients' texts
@@ -125,6 +151,13 @@ func (w *World) writeTexts(r *rand.Rand) (texts []string, err error) {
 			return nil, err
 		}
 		lines.Write(append(b, '\n'))
+		if b, err = json.Marshal(map[string]string{"text": t, "label": Label(t)}); err != nil {
+			return nil, err
+		}
+		withLabels.Write(append(b, '\n'))
+	}
+	if err := atomicfile.WriteBytes(w.LabelledPublic, withLabels.Bytes()); err != nil {
+		return nil, err
 	}
 	return texts, atomicfile.WriteBytes(w.Public, lines.Bytes())
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"popri/configs"
+	"popri/datasets"
 	"popri/internal/rng"
 )
 
@@ -64,7 +65,7 @@ func (e *Evolution) Len() int {
 
 // Start returns the population of round 1: N public texts, drawn with replacement, and under Aug-PE the variations of each.
 // No text may be blank. (PrE-Text draws from texts of more than 20 words; which texts are long enough is for the caller.)
-func (e *Evolution) Start(ctx context.Context, public []string) (Population, error) {
+func (e *Evolution) Start(ctx context.Context, public []datasets.Text) (Population, error) {
 	if len(public) == 0 {
 		return Population{}, fmt.Errorf("evolution: there are no public texts to start from")
 	}
@@ -72,10 +73,10 @@ func (e *Evolution) Start(ctx context.Context, public []string) (Population, err
 	p := Population{Round: 1}
 	for range e.config.Population {
 		i := random.IntN(len(public))
-		if strings.TrimSpace(public[i]) == "" {
+		if strings.TrimSpace(public[i].Text) == "" {
 			return Population{}, fmt.Errorf("evolution: public text %d is blank", i)
 		}
-		p.Samples = append(p.Samples, Sample{Text: public[i], Parent: -1, Kind: Public})
+		p.Samples = append(p.Samples, Sample{Text: public[i].Text, Parent: -1, Kind: Public, Label: public[i].Label})
 	}
 	if e.config.Variant == PreText {
 		return p, nil
@@ -123,7 +124,7 @@ func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Popula
 		copies = e.config.Variations
 		for i, sample := range selected {
 			next.Samples = append(next.Samples,
-				Sample{Text: sample.Text, Parent: parents[i], Kind: Kept, Generation: sample.Generation})
+				Sample{Text: sample.Text, Parent: parents[i], Kind: Kept, Generation: sample.Generation, Label: sample.Label})
 		}
 	}
 	children, err := e.vary(ctx, selected, copies, p.Round)
@@ -140,29 +141,30 @@ func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Popula
 // vary writes copies variations of each sample, after the votes of a round: sample j of the result varies sample j mod
 // len(samples), whose index is its parent. An empty variation is replaced by the parent.
 func (e *Evolution) vary(ctx context.Context, samples []Sample, copies, round int) ([]Sample, error) {
-	texts := Population{Samples: samples}.Texts()
-	written, err := e.write(ctx, texts, copies, round, "vary")
+	written, err := e.write(ctx, samples, copies, round, "vary")
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Sample, len(written))
 	for j, text := range written {
 		parent := j % len(samples)
-		out[j] = Sample{Text: text, Parent: parent, Kind: Kind(e.config.Variation), Generation: samples[parent].Generation + 1}
-		if text == "" {
-			out[j] = Sample{Text: texts[parent], Parent: parent, Kind: Kept, Generation: samples[parent].Generation}
+		out[j] = samples[parent]
+		if out[j].Parent, out[j].Kind = parent, Kept; text != "" {
+			out[j].Text, out[j].Kind = text, Kind(e.config.Variation)
+			out[j].Generation++
 		}
 	}
 	return out, nil
 }
 
-// write asks for copies variations of each text, in the order of [Evolution.vary]. Blank ones are returned as "".
-func (e *Evolution) write(ctx context.Context, texts []string, copies, round int, stage string) ([]string, error) {
+// write asks for copies variations of each sample, in the order of [Evolution.vary]. Blank ones are returned as "".
+func (e *Evolution) write(ctx context.Context, samples []Sample, copies, round int, stage string) ([]string, error) {
 	random := e.stream(round, stage)
-	requests := make([]Request, 0, copies*len(texts))
+	quotable := Population{Samples: samples}.quotable()
+	requests := make([]Request, 0, copies*len(samples))
 	for range copies {
-		for i := range texts {
-			requests = append(requests, e.variation(texts, i, random))
+		for i := range samples {
+			requests = append(requests, e.variation(quotable, i, random))
 		}
 	}
 	written, err := e.writer.Write(ctx, requests, rng.Seed(e.seed, path(round, stage)...))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/datasets"
 	"popri/embedding"
 	"popri/internal/rng"
 )
@@ -55,10 +56,19 @@ func open(t testing.TB, w Writer, set ...string) *Evolution {
 	return e
 }
 
-func public(n int) []string {
-	out := make([]string, n)
+func public(n int) []datasets.Text {
+	out := make([]datasets.Text, n)
 	for i := range out {
-		out[i] = fmt.Sprintf("public text %d has eight words or so", i)
+		out[i].Text = fmt.Sprintf("public text %d has eight words or so", i)
+	}
+	return out
+}
+
+// labelled are public texts of which every third one is "odd" and the others are "even".
+func labelled(n int) []datasets.Text {
+	out := public(n)
+	for i := range out {
+		out[i].Label = map[bool]string{true: "odd", false: "even"}[i%3 == 0]
 	}
 	return out
 }
@@ -66,8 +76,13 @@ func public(n int) []string {
 // evolve runs rounds with votes from a seed; every third round has none above the threshold.
 func evolve(t testing.TB, e *Evolution, rounds int, seed uint64) []Round {
 	t.Helper()
+	return evolveFrom(t, e, public(30), rounds, seed)
+}
+
+func evolveFrom(t testing.TB, e *Evolution, from []datasets.Text, rounds int, seed uint64) []Round {
+	t.Helper()
 	ctx := context.Background()
-	p, err := e.Start(ctx, public(30))
+	p, err := e.Start(ctx, from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +159,7 @@ func checkParent(t *testing.T, rounds []Round, s Sample) {
 	t.Helper()
 	last := len(rounds) - 1
 	if s.Kind == Public {
-		if last != 0 || s.Parent != -1 || s.Generation != 0 || !slices.Contains(public(30), s.Text) {
+		if last != 0 || s.Parent != -1 || s.Generation != 0 || !slices.Contains(datasets.Strings(public(30)), s.Text) {
 			t.Fatalf("round %d: %+v", last+1, s)
 		}
 		return
@@ -280,8 +295,11 @@ func TestRequests(t *testing.T) {
 	}{{0, 0}, {1, 0}, {3, 2}, {100, 11}} {
 		w := &scribe{}
 		e := open(t, w, fmt.Sprintf("generate.examples=%d", c.examples), "private_evolution.variation=rephrase")
-		texts := public(12)
-		written, err := e.write(context.Background(), texts, 2, 1, "vary")
+		texts, samples := datasets.Strings(public(12)), make([]Sample, 12)
+		for i, text := range texts {
+			samples[i].Text = text
+		}
+		written, err := e.write(context.Background(), samples, 2, 1, "vary")
 		if err != nil || len(written) != 24 {
 			t.Fatal(written, err)
 		}
@@ -394,8 +412,68 @@ func TestSurvivors(t *testing.T) {
 		{all, nil, nil},
 		{last, nil, nil},
 	} {
-		if got := c.e.Survivors(c.rounds); !slices.Equal(got, c.want) {
+		if got := datasets.Strings(c.e.Survivors(c.rounds)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.e.config.Accumulate, got, c.want)
+		}
+	}
+}
+
+// TestLabels: every sample has the label of its public text, also after variations, and is quoted with samples of its label
+// alone; so are the survivors, in their proportion.
+func TestLabels(t *testing.T) {
+	for _, set := range everyKind {
+		w := &scribe{blank: 0.2}
+		e := open(t, w, set...)
+		rounds := evolveFrom(t, e, labelled(30), 4, 1)
+		labels := map[string]string{}
+		for _, t := range labelled(30) {
+			labels[t.Text] = t.Label
+		}
+		for n, r := range rounds {
+			for i, s := range r.Population.Samples {
+				if n > 0 {
+					if parent := rounds[n-1].Population.Samples[s.Parent]; parent.Label != s.Label {
+						t.Fatalf("%s: round %d: sample %d is %q, its parent %q", set, n+1, i, s.Label, parent.Label)
+					}
+				}
+				if label, ok := labels[s.Text]; s.Label == "" || ok && label != s.Label {
+					t.Fatalf("%s: round %d: sample %d is %q", set, n+1, i, s.Label)
+				}
+				labels[s.Text] = s.Label
+			}
+			stored, err := Rows(r.Population, r.Selection)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p, _, err := FromRows(stored); err != nil || !reflect.DeepEqual(p, r.Population) {
+				t.Errorf("%s: rows change the population (%v)", set, err)
+			}
+		}
+		survivors := e.Survivors(rounds)
+		if _, err := e.Expand(context.Background(), survivors, 300, "1"); err != nil {
+			t.Fatal(err)
+		}
+		odd, asked := 0, 0
+		for _, call := range w.calls {
+			for _, r := range call {
+				for _, q := range append(r.Quotes, r.Parent) {
+					if q != "" && labels[q] != r.Label || r.Label == "" {
+						t.Fatalf("%s: %q is quoted for the label %q", set, q, r.Label)
+					}
+				}
+				if r.Kind == Expand {
+					asked++
+					odd += map[string]int{"odd": 1}[r.Label]
+				}
+			}
+		}
+		want := 0
+		for _, s := range survivors {
+			want += map[string]int{"odd": 1}[s.Label]
+		}
+		if got, share := float64(odd)/float64(asked), float64(want)/float64(len(survivors)); asked != 300 || got < share-0.1 ||
+			got > share+0.1 {
+			t.Errorf("%s: %.2f of %d written texts are odd, %.2f of what was selected", set, got, asked, share)
 		}
 	}
 }
@@ -480,7 +558,7 @@ func TestSettingsAgreeWithConfigs(t *testing.T) {
 }
 
 func TestStartRefusesPublicTextsThatAreNone(t *testing.T) {
-	for _, texts := range [][]string{nil, {" \t"}} {
+	for _, texts := range [][]datasets.Text{nil, {{Text: " \t"}}} {
 		if _, err := open(t, &scribe{}).Start(context.Background(), texts); err == nil {
 			t.Errorf("started from %q", texts)
 		}

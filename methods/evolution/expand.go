@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"popri/datasets"
 	"popri/internal/rng"
 )
 
@@ -18,7 +19,7 @@ type Round struct {
 // or of the last one alone where private_evolution.accumulate is "last", every text once (main.py and llama_bootstrap.py
 // of PrE-Text). A text that several rounds selected is there for each of them. The survivors of the last round are also
 // what Aug-PE publishes as its result. Rounds that kept their parents selected nothing and are left out, unless all did.
-func (e *Evolution) Survivors(rounds []Round) []string {
+func (e *Evolution) Survivors(rounds []Round) []datasets.Text {
 	kept := func(r Round) bool { return r.Selection.Kept }
 	if voted := slices.DeleteFunc(slices.Clone(rounds), kept); len(voted) > 0 {
 		rounds = voted
@@ -26,13 +27,13 @@ func (e *Evolution) Survivors(rounds []Round) []string {
 	if e.config.Accumulate == Last {
 		rounds = rounds[max(0, len(rounds)-1):]
 	}
-	var out []string
+	var out []datasets.Text
 	for _, r := range rounds {
 		seen := map[string]bool{}
 		for _, i := range r.Selection.Indices() {
-			if text := r.Population.Samples[i].Text; !seen[text] {
-				seen[text] = true
-				out = append(out, text)
+			if s := r.Population.Samples[i]; !seen[s.Text] {
+				seen[s.Text] = true
+				out = append(out, datasets.Text{Text: s.Text, Label: s.Label})
 			}
 		}
 	}
@@ -41,8 +42,9 @@ func (e *Evolution) Survivors(rounds []Round) []string {
 
 // Expand writes the n texts of the synthetic set from prompts that each quote generate.examples survivors, 3 in
 // PrE-Text, at different places of the list. Part names a piece of the set that is written in one call, so that a set
-// can be written in several; texts that the model left empty are "".
-func (e *Evolution) Expand(ctx context.Context, survivors []string, n int, part string) ([]string, error) {
+// can be written in several; texts that the model left empty are "". Survivors with labels are quoted with those of the same
+// label.
+func (e *Evolution) Expand(ctx context.Context, survivors []datasets.Text, n int, part string) ([]string, error) {
 	if len(survivors) == 0 {
 		return nil, fmt.Errorf("evolution: no text was selected to expand")
 	}
@@ -50,7 +52,8 @@ func (e *Evolution) Expand(ctx context.Context, survivors []string, n int, part 
 	random := rng.New(e.seed, stream...)
 	requests := make([]Request, n)
 	for i := range requests {
-		requests[i] = Request{Kind: Expand, Quotes: draw(survivors, e.quotes, random)}
+		quotes, label := draw(survivors, e.quotes, random)
+		requests[i] = Request{Kind: Expand, Quotes: quotes, Label: label}
 	}
 	written, err := e.writer.Write(ctx, requests, rng.Seed(e.seed, stream...))
 	if err != nil {

@@ -18,7 +18,7 @@ func (e *Evolution) Embeddings(ctx context.Context, p Population, encoder embedd
 	variations := texts
 	copies := max(1, e.config.LookAhead)
 	if e.config.LookAhead > 0 {
-		written, err := e.write(ctx, texts, copies, p.Round, "look_ahead")
+		written, err := e.write(ctx, p.Samples, copies, p.Round, "look_ahead")
 		if err != nil {
 			return embedding.Matrix{}, err
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"popri/datasets"
 	"popri/embedding"
 	"popri/internal/rows"
 	"popri/method"
@@ -121,15 +122,20 @@ func (m *Method) generate(ctx context.Context, r *trainer.Round) (p Population, 
 
 // public are the texts of the first population: for PrE-Text the long ones, if there are as many as the population
 // needs.
-func (m *Method) public() []string {
-	var texts, long []string
-	for _, text := range m.Prompter.Texts() {
+func (m *Method) public() []datasets.Text {
+	var texts, long []datasets.Text
+	labels := m.Prompter.Labels()
+	for i, text := range m.Prompter.Texts() {
+		t := datasets.Text{Text: text}
+		if labels != nil {
+			t.Label = labels[i]
+		}
 		words := len(strings.Fields(text))
 		if words > 0 {
-			texts = append(texts, text)
+			texts = append(texts, t)
 		}
 		if words > longText {
-			long = append(long, text)
+			long = append(long, t)
 		}
 	}
 	if e := m.Config.PrivateEvolution; e.Variant == PreText && len(long) >= e.Population {

@@ -23,7 +23,7 @@ func (m model) Write(ctx context.Context, requests []Request, seed uint64) ([]st
 	kind := requests[0].Kind
 	writer, batch := m.writer(kind), m.batch(kind, seed)
 	for _, r := range requests {
-		prompt, err := m.env.Prompter.Quoting(r.quoted(), r.Beginning)
+		prompt, err := m.env.Prompter.Quoting(r.Label, r.quoted(), r.Beginning)
 		if err != nil {
 			return nil, err
 		}

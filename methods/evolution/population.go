@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"popri/datasets"
 	"popri/internal/quote"
 )
 
@@ -24,9 +25,10 @@ const (
 // Sample is one text of a population.
 type Sample struct {
 	Text       string
-	Parent     int  // its index in the population of the round before, in round 1 in the same; -1 for a public text
-	Kind       Kind // Public, Kept, Rephrase or Fill
-	Generation int  // the number of variations between it and a public text
+	Parent     int    // its index in the population of the round before, in round 1 in the same; -1 for a public text
+	Kind       Kind   // Public, Kept, Rephrase or Fill
+	Generation int    // the number of variations between it and a public text
+	Label      string // that of its public text, with generate.by_label; variations keep it
 }
 
 // Population is the texts that clients vote on in a round.
@@ -44,6 +46,15 @@ func (p Population) Texts() []string {
 	return out
 }
 
+// quotable are the samples' texts with their labels.
+func (p Population) quotable() []datasets.Text {
+	out := make([]datasets.Text, len(p.Samples))
+	for i, s := range p.Samples {
+		out[i] = datasets.Text{Text: s.Text, Label: s.Label}
+	}
+	return out
+}
+
 // Row is a sample as stored, with its votes and selection.
 type Row struct {
 	Round      int64  `parquet:"round"`
@@ -57,7 +68,8 @@ type Row struct {
 	// Votes is the released count, noise included; 0 for all before the release.
 	Votes float64 `parquet:"votes"`
 	// Kept says that no count exceeded the threshold; the same in all rows.
-	Kept bool `parquet:"kept"`
+	Kept  bool   `parquet:"kept"`
+	Label string `parquet:"label,optional,dict"`
 }
 
 // Rows returns the population as rows; an empty selection means that none was made yet.
@@ -68,7 +80,7 @@ func Rows(p Population, s Selection) ([]Row, error) {
 	out := make([]Row, len(p.Samples))
 	for i, sample := range p.Samples {
 		out[i] = Row{Round: int64(p.Round), Sample: int64(i), Text: sample.Text, Parent: int64(sample.Parent),
-			Kind: string(sample.Kind), Generation: int64(sample.Generation), Kept: s.Kept}
+			Kind: string(sample.Kind), Generation: int64(sample.Generation), Kept: s.Kept, Label: sample.Label}
 		if len(s.Copies) > 0 {
 			out[i].Copies = int64(s.Copies[i])
 		}
@@ -93,7 +105,8 @@ func FromRows(rows []Row) (Population, Selection, error) {
 		if err := r.check(i, rows[0]); err != nil {
 			return Population{}, Selection{}, fmt.Errorf("evolution: %w: row %d: %w", ErrRows, i, err)
 		}
-		p.Samples[i] = Sample{Text: r.Text, Parent: int(r.Parent), Kind: Kind(r.Kind), Generation: int(r.Generation)}
+		p.Samples[i] = Sample{Text: r.Text, Parent: int(r.Parent), Kind: Kind(r.Kind), Generation: int(r.Generation),
+			Label: r.Label}
 		s.Copies[i] = int(r.Copies)
 	}
 	if s.Len() == 0 {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"popri/datasets"
 )
 
 // Request asks a language model for one text.
@@ -20,6 +22,8 @@ type Request struct {
 	// MaskShare is the mean share of Parent's words that Fill drops. A masked model does not read Beginning: it masks words
 	// of Parent anywhere, by its own draw from the seed.
 	MaskShare float64
+	// Label is that of Parent and Quotes; "" for none.
+	Label string
 }
 
 // Writer writes texts with a language model. It returns one whole text for each request, which for Fill by a causal model
@@ -43,8 +47,8 @@ func Beginning(text string, share float64, random *rand.Rand) string {
 }
 
 // variation plans one variation of texts[parent]. It quotes up to quotes other texts, drawn from all.
-func (e *Evolution) variation(texts []string, parent int, random *rand.Rand) Request {
-	r := Request{Kind: Kind(e.config.Variation), Parent: texts[parent]}
+func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Rand) Request {
+	r := Request{Kind: Kind(e.config.Variation), Parent: texts[parent].Text, Label: texts[parent].Label}
 	r.Quotes = others(texts, parent, e.quotes-1, random)
 	if r.Kind == Fill {
 		r.MaskShare = e.config.MaskShare
@@ -53,23 +57,34 @@ func (e *Evolution) variation(texts []string, parent int, random *rand.Rand) Req
 	return r
 }
 
-// others draws n texts at different places, or as many as there are, none of them at index except.
-func others(texts []string, except, n int, random *rand.Rand) []string {
-	return drawWithout([]int{except}, texts, n, random)
+// others draws n texts at different places, or as many as there are, none of them at index except, and all of its label.
+func others(texts []datasets.Text, except, n int, random *rand.Rand) []string {
+	return drawWithout([]int{except}, texts, texts[except].Label, n, random)
 }
 
-// draw draws n texts at different places, or as many as there are.
-func draw(texts []string, n int, random *rand.Rand) []string {
-	return drawWithout(nil, texts, n, random)
+// draw draws n texts at different places, or as many as there are. If the texts have labels, the label of one that is drawn
+// from all decides that of the others.
+func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, label string) {
+	if texts[0].Label != "" {
+		label = texts[random.IntN(len(texts))].Label
+	}
+	return drawWithout(nil, texts, label, n, random), label
 }
 
-func drawWithout(taken []int, texts []string, n int, random *rand.Rand) []string {
-	n = max(0, min(n, len(texts)-len(taken)))
+// drawWithout draws from the texts of a label, "" for all of them, at places that are not taken.
+func drawWithout(taken []int, texts []datasets.Text, label string, n int, random *rand.Rand) []string {
+	var places []int
+	for i, t := range texts {
+		if label == "" || t.Label == label {
+			places = append(places, i)
+		}
+	}
+	n = max(0, min(n, len(places)-len(taken)))
 	out := make([]string, 0, n)
 	for len(out) < n {
-		if i := random.IntN(len(texts)); !slices.Contains(taken, i) {
+		if i := places[random.IntN(len(places))]; !slices.Contains(taken, i) {
 			taken = append(taken, i)
-			out = append(out, texts[i])
+			out = append(out, texts[i].Text)
 		}
 	}
 	return out

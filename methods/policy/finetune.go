@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"popri/datasets"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/lm"
@@ -94,18 +95,21 @@ func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Sta
 	random := rng.New(p.Config.Seed, "warmup", "prompts")
 	texts := target.Texts(p.selected)
 	if p.Ceiling != nil {
-		texts = p.Ceiling
+		texts = nil
+		for _, t := range p.Ceiling {
+			texts = append(texts, datasets.Text{Text: t})
+		}
 	}
 	if texts = prompter.Fitting(texts); len(texts) == 0 {
 		return fmt.Errorf("no text to warm up on has at most %d tokens (data.max_tokens)", p.Config.Data.MaxTokens)
 	}
-	prompts, err := prompter.Draw(random, len(texts))
+	prompts, err := prompter.DrawFor(random, datasets.Labels(texts), len(texts))
 	if err != nil {
 		return err
 	}
 	examples := make([]lm.Row, len(texts))
 	for i, text := range texts {
-		examples[i] = lm.Row{Tokens: append(prompts[i].IDs, prompter.Completion(text)...)}
+		examples[i] = lm.Row{Tokens: append(prompts[i].IDs, prompter.Completion(text.Text)...)}
 	}
 	w := p.Config.Warmup
 	loss, err := p.FineTune(ctx, stage, examples, FineTuning{Steps: w.Steps, Batch: w.Batch, LearningRate: w.LearningRate,

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sort"
 
+	"popri/datasets"
 	"popri/internal/rows"
 	"popri/query"
 	"popri/rundir"
@@ -33,8 +34,8 @@ func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
 
 // bestScored returns the samples of the first done rounds with the highest post-processed scores, a tenth of each round's, without
 // repetitions. Samples that did not end by themselves are left out, because a prompt should quote whole texts.
-func (p *Policy) bestScored(done int) ([]string, error) {
-	var out []string
+func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
+	var out []datasets.Text
 	seen := map[string]bool{}
 	for round := 1; round <= done; round++ {
 		samples, scores, err := p.scoredRound(round)
@@ -50,7 +51,7 @@ func (p *Policy) bestScored(done int) ([]string, error) {
 			s := samples[i]
 			if s.Finish == "stop" && s.Text != "" && !seen[s.Text] && len(s.IDs) <= p.Config.Data.MaxTokens {
 				seen[s.Text] = true
-				out = append(out, s.Text)
+				out = append(out, datasets.Text{Text: s.Text, Label: s.Label})
 			}
 		}
 	}

@@ -33,11 +33,12 @@ const (
 type Chosen struct {
 	Text      string  `parquet:"text,zstd"`
 	Source    string  `parquet:"source,dict"`
-	Score     float64 `parquet:"score"`     // of the text alone
-	Relevance float64 `parquet:"relevance"` // with its document and folder
-	Weight    float64 `parquet:"weight"`    // among all candidates; they add up to 1
-	Copies    int64   `parquet:"copies"`    // how often it is drawn, 1 or more
-	Index     int64   `parquet:"index"`     // among the public texts
+	Score     float64 `parquet:"score"`               // of the text alone
+	Relevance float64 `parquet:"relevance"`           // with its document and folder
+	Weight    float64 `parquet:"weight"`              // among all candidates; they add up to 1
+	Copies    int64   `parquet:"copies"`              // how often it is drawn, 1 or more
+	Index     int64   `parquet:"index"`               // among the public texts
+	Label     string  `parquet:"label,optional,dict"` // its public label; null without generate.by_label
 }
 
 // Selection is the public texts that are most relevant to the clients.
@@ -74,7 +75,7 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 	for n, copies := range draw(w.Weights, c.Rows, rng.New(seed, "public_selection").Float64()) {
 		if i := order[n]; copies > 0 {
 			s.Chosen = append(s.Chosen, Chosen{Text: t.Texts[i].Text, Source: t.Texts[i].Source, Score: scores[i],
-				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i)})
+				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i), Label: t.Texts[i].Label})
 		}
 	}
 	return s, nil
@@ -151,11 +152,11 @@ func Read(dir string) ([]Chosen, error) {
 }
 
 // Texts are the texts of a selection, each as often as it has copies.
-func Texts(chosen []Chosen) []string {
-	var out []string
+func Texts(chosen []Chosen) []datasets.Text {
+	var out []datasets.Text
 	for _, c := range chosen {
 		for range c.Copies {
-			out = append(out, c.Text)
+			out = append(out, datasets.Text{Text: c.Text, Source: c.Source, Label: c.Label})
 		}
 	}
 	return out
@@ -172,7 +173,7 @@ func Rows(chosen []Chosen, n int, seed uint64) []sampling.Row {
 	for i, copies := range draw(weights, n, rng.New(seed, "synthetic", "public").Float64()) {
 		for range copies {
 			out = append(out, sampling.Row{Prompt: int64(len(out)), Text: chosen[i].Text, Finish: sampling.Public,
-				Model: "selected public text"})
+				Model: "selected public text", Label: chosen[i].Label})
 		}
 	}
 	return out

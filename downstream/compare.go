@@ -1,0 +1,72 @@
+package downstream
+
+import "math"
+
+// compare computes the figures and their intervals.
+func (u Suite) compare(results []Result) error {
+	var zero, infinite, main []Score // nil without the point
+	for _, r := range results {
+		switch r.Key {
+		case Public:
+			zero = r.scores
+		case Private:
+			infinite = r.scores
+		case u.Main:
+			main = r.scores
+		}
+	}
+	one := func(f func([]Score) float64) func(...[]Score) float64 {
+		return func(l ...[]Score) float64 { return f(l[0]) }
+	}
+	for i := range results {
+		r := &results[i]
+		r.Accuracy, r.Top3, r.Top5 = Accuracy(r.scores), Top3(r.scores), Top5(r.scores)
+		var err error
+		if r.AccuracyCI, err = u.interval(one(Accuracy), r.scores); err != nil {
+			return err
+		}
+		if u.classifies() {
+			r.MacroF1 = new(MacroF1(r.scores))
+			r.MacroF1CI, err = u.interval(one(MacroF1), r.scores)
+		} else {
+			r.Perplexity = Perplexity(r.scores)
+			r.PerplexityCI, err = u.interval(one(Perplexity), r.scores)
+		}
+		if err != nil {
+			return err
+		}
+		if main != nil && r.Key != u.Main {
+			behind := func(l ...[]Score) float64 { return Accuracy(l[0]) - Accuracy(l[1]) }
+			r.Behind = new(behind(main, r.scores))
+			if r.BehindCI, err = u.interval(behind, main, r.scores); err != nil {
+				return err
+			}
+		}
+		if zero == nil || infinite == nil || Accuracy(infinite) <= Accuracy(zero) {
+			continue
+		}
+		gap := GapClosed(r.scores, zero, infinite)
+		if r.Key == Public || r.Key == Private || math.IsNaN(gap) || math.IsInf(gap, 0) {
+			continue
+		}
+		r.GapClosed = &gap
+		r.GapClosedCI, err = u.interval(func(l ...[]Score) float64 { return GapClosed(l[0], l[1], l[2]) },
+			r.scores, zero, infinite)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interval returns nil if there is no interval: without draws, or if the statistic is not finite in any draw.
+func (u Suite) interval(statistic func(...[]Score) float64, lists ...[]Score) (*Interval, error) {
+	if u.Draws == 0 {
+		return nil, nil
+	}
+	i, err := Bootstrap(u.Draws, u.Options.Seed, statistic, lists...)
+	if err != nil || math.IsNaN(i[0]) || math.IsNaN(i[1]) {
+		return nil, err
+	}
+	return &i, nil
+}

@@ -1,0 +1,138 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+
+	"popri/assembly"
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/downstream"
+	"popri/internal/quote"
+	"popri/lm"
+	"popri/models"
+	"popri/sampling"
+)
+
+// classifies reports whether the small model gives texts labels.
+func classifies(c configs.Config) bool { return c.Downstream.Task == configs.Classification }
+
+// checkTask returns the user's mistake if the product of a run would lack the labels that its evaluation needs.
+func checkTask(c configs.Config) error {
+	if classifies(c) && !c.Generate.ByLabel {
+		return mistake("downstream.task is \"classification\", and generate.by_label is false: the product's texts would have no " +
+			"labels to learn; set generate.by_label=true")
+	}
+	return nil
+}
+
+// classes are the labels of a classification: those of public text, and of validation and test clients, who are not
+// protected. The labels of train clients stay private: a text of theirs with another label is left out of the ε = ∞ row. A
+// folder whose classifier is trained has its own labels, which must include all of these.
+func classes(c configs.Config, population *clients.Population, public []datasets.Text) ([]string, error) {
+	if !classifies(c) {
+		return nil, nil
+	}
+	held := append(population.Split(clients.Validation), population.Split(clients.Test)...)
+	all := datasets.Classes(append(datasets.Labels(public), clients.Labels(held)...)...)
+	dir, err := assembly.ModelDir(c.Downstream.Model, models.Device)
+	if err != nil {
+		return nil, err
+	}
+	trained, err := lm.ClassifierLabels(dir)
+	if err != nil {
+		return nil, mistake("downstream.model: %w", err)
+	}
+	if trained == nil {
+		if len(all) < 2 {
+			return nil, mistake("downstream.task is \"classification\", and all validation and test texts have one label: two are needed")
+		}
+		return all, nil
+	}
+	for _, l := range all {
+		if slices.Contains(trained, l) {
+			continue
+		}
+		which := "a label of validation or test clients"
+		if slices.Contains(datasets.Labels(public), l) {
+			which = fmt.Sprintf("%s, which data.public has", quote.Text(l))
+		}
+		return nil, mistake("downstream.model: the classifier in %s has the labels %q and not %s", dir, trained, which)
+	}
+	return trained, nil
+}
+
+// publicSource is the text of a classification's ε = 0 point; nil for next tokens, whose point is the untrained model, and
+// without public text.
+func publicSource(c configs.Config, public []datasets.Text) *downstream.Source {
+	if !classifies(c) || len(public) == 0 {
+		return nil
+	}
+	return &downstream.Source{Key: downstream.Public, Name: "public text (ε = 0)", Texts: datasets.Strings(public),
+		Labels: datasets.Labels(public)}
+}
+
+// fill sets the texts of a source, and for a classification their labels.
+func fill(c configs.Config, src *downstream.Source, written []sampling.Row) {
+	texts, labels := sampling.Labelled(written)
+	if src.Texts = texts; classifies(c) {
+		src.Labels = labels
+	}
+}
+
+// labelNotes says how many test texts no model of a source can be right on. It names no label: a client's may be anything.
+func labelNotes(population *clients.Population, all []string, sources []downstream.Source) (notes []string) {
+	test := clients.Labels(population.Split(clients.Test))
+	missing := func(of downstream.Source) (labels, texts int) {
+		for _, l := range all {
+			if slices.Contains(of.Labels, l) {
+				continue
+			}
+			n := 0
+			for _, own := range test {
+				if own == l {
+					n++
+				}
+			}
+			if n > 0 {
+				labels, texts = labels+1, texts+n
+			}
+		}
+		return labels, texts
+	}
+	for _, src := range sources {
+		if labels, texts := missing(src); labels > 0 {
+			notes = append(notes, fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d labels): what is "+
+				"trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
+		}
+	}
+	return notes
+}
+
+// noGap says that there is no share of a gap, "" where there is one to close.
+func noGap(e *Evaluation) string {
+	zero, infinite := e.Result(downstream.Public), e.Result(downstream.Private)
+	if zero == nil || infinite == nil || infinite.Accuracy > zero.Accuracy {
+		return ""
+	}
+	return fmt.Sprintf("The clients' own texts teach the small model no more than public text does (%.2f %% and %.2f %%): there is no gap "+
+		"to close.", 100*infinite.Accuracy, 100*zero.Accuracy)
+}
+
+// classifies reports whether the small models gave texts labels.
+func (e *Evaluation) classifies() bool { return e.Task == configs.Classification }
+
+// measured says in words what the figures are.
+func (e *Evaluation) measured() string {
+	if e.classifies() {
+		return fmt.Sprintf("Accuracy is the share of texts of %d private test clients that get their own of %d labels; macro F1 is the "+
+			"mean of the labels' F1, in which a rare label counts as much as a frequent one. Intervals are 95 %% bootstrap intervals "+
+			"over clients. Every model starts from the same weights with the same new head, unless downstream.model has a trained one, "+
+			"and %s, in the same way for all. A written text has the label of the public texts that its prompt quoted; nothing checks "+
+			"that it fits.", e.Clients, e.Labels, e.Protocol)
+	}
+	return fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test "+
+		"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+
+		"and %s, in the same way for all.", e.Clients, e.Protocol)
+}
