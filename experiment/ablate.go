@@ -39,8 +39,10 @@ type Ablation struct {
 
 // FailedRun is a run without a result.
 type FailedRun struct {
-	Name  string `json:"name"`
-	Error string `json:"error"`
+	Name   string   `json:"name"`
+	Values []string `json:"values"` // one of each axis
+	Seed   uint64   `json:"seed"`
+	Error  string   `json:"error"`
 }
 
 // AblateOptions say where an ablation is stored and who follows its progress.
@@ -83,7 +85,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 			return nil, err
 		}
 		failures = append(failures, err)
-		a.Failed = append(a.Failed, FailedRun{c.Name, err.Error()})
+		a.Failed = append(a.Failed, FailedRun{c.Name, c.Values, c.Seed, err.Error()})
 		if o.Failed != nil {
 			o.Failed(err)
 		}
@@ -123,7 +125,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 	if err := atomicfile.WriteBytes(filepath.Join(o.Dir, AblationFile), append(b, '\n')); err != nil {
 		return nil, err
 	}
-	return a, a.writeReport(o.Dir)
+	return a, a.writeReport(o.Dir, cells)
 }
 
 // Unused returns an error if a cell's folder in dir holds a run with other settings.

@@ -166,7 +166,7 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 		sources = append(sources, src)
 	}
 	o.Progress = s.timings.counting(o.Progress)
-	err = s.timings.run("evaluate", func() error {
+	err = s.timings.run(evaluateStage, func() error {
 		if e, err = evaluate(ctx, s.Config, s.Population, methods.Of(s.Config).Name, sources, o); err == nil && o.Sources == nil {
 			e.PublicDistance, err = s.publicDistance()
 		}

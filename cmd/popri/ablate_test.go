@@ -170,7 +170,8 @@ func TestAblateFailedRun(t *testing.T) {
 		t.Errorf("the run that failed after its release does not count: %+v", got.Composed)
 	}
 	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
-	if err != nil || !strings.Contains(string(page), "A run failed and is not shown: dpo.pairs=margin") {
+	if err != nil || !strings.Contains(string(page), "1 of 3 runs failed") ||
+		!strings.Contains(string(page), "no prompt gave a preference pair") {
 		t.Errorf("the page does not name the run: %v", err)
 	}
 }
@@ -199,8 +200,8 @@ func TestAblateOneAtATime(t *testing.T) {
 	if err != nil || c.DPO.Loss != "ipo" || c.DPO.Beta != 0.5 || c.Seed != got.Seeds[1] {
 		t.Errorf("the last run has %+v (%v)", c.DPO, err)
 	}
-	first, second := got.Rows[0].Accuracy.Values, got.Rows[1].Accuracy.Values
-	want := fmt.Sprintf("%+.2f", 100*(second[0]-first[0]+second[1]-first[1])/2)
+	first, second := got.Rows[0].GapClosed.Values, got.Rows[1].GapClosed.Values
+	want := fmt.Sprintf("%+.1f", 100*(second[0]-first[0]+second[1]-first[1])/2)
 	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
 	if text := strings.ReplaceAll(string(page), "−", "-"); err != nil || !strings.Contains(text, ">"+html.EscapeString(want)+" ± ") {
 		t.Errorf("%v: the page lacks the difference %s", err, want)
