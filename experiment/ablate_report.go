@@ -54,6 +54,10 @@ func (a *Ablation) writeReport(dir string, cells []Cell) error {
 			g.Together = "ε = " + accountant.RoundUp(c.Epsilon, 4)
 		}
 	}
+	if a.Adaptive != nil {
+		g.Rungs = a.rungs()
+		g.Notes = append(g.Notes, a.adaptiveNote())
+	}
 	var varied []string
 	for _, x := range a.Axes {
 		g.Axes = append(g.Axes, report.GridAxis{Key: x.Key, Values: x.Values})
@@ -92,6 +96,8 @@ func (a *Ablation) gridCell(dir string, cells []Cell) (report.GridCell, error) {
 		r := report.GridRun{Seed: c.Seed, Name: c.Name, Report: rundir.Has(path, ReportFile), Figures: map[string]float64{}}
 		if i := slices.IndexFunc(a.Failed, func(f FailedRun) bool { return f.Name == c.Name }); i >= 0 {
 			r.Error = a.Failed[i].Error
+		} else if i := slices.IndexFunc(a.Dropped, func(d DroppedRun) bool { return d.Name == c.Name }); i >= 0 {
+			r.Left = a.Dropped[i].Why
 		} else if row := a.row(c); row != nil {
 			row.figures(slices.Index(row.Seeds, c.Seed), r.Figures)
 		}
@@ -137,9 +143,61 @@ func trainingSeconds(run string) (sum float64, err error) {
 		return 0, err
 	}
 	for _, s := range stages {
-		if s.Name != evaluateStage {
+		if s.Name != evaluateStage && s.Name != judgeStage {
 			sum += s.Seconds
 		}
 	}
 	return sum, nil
+}
+
+// rungs is the page's table of an adaptive order.
+func (a *Ablation) rungs() *report.GridRungs {
+	h := a.Adaptive
+	g := &report.GridRungs{Figure: "Next-token accuracy in % of the small model on the validation clients, ± standard deviation over " +
+		"seeds. It was trained on the text that a run would publish if it ended after those rounds. Equal accuracies are told " +
+		"apart by loss."}
+	for _, rung := range h.Rungs {
+		g.Heads = append(g.Heads, fmt.Sprintf("after %d rounds", rung.Rounds))
+	}
+	if len(h.Rungs) == 0 {
+		return g
+	}
+	for _, s := range h.Rungs[0].Settings {
+		row := report.GridRungRow{Went: true, Outcome: "went on to its end"}
+		for i, v := range s.Values {
+			row.Name += fmt.Sprintf("%s%s = %s", []string{"", ", "}[min(i, 1)], a.Axes[i].Key, v)
+		}
+		for _, rung := range h.Rungs {
+			i := slices.IndexFunc(rung.Settings, func(o JudgedSetting) bool { return slices.Equal(o.Values, s.Values) })
+			text := "–"
+			if i >= 0 {
+				o := rung.Settings[i]
+				text = fmt.Sprintf("%.2f", 100*o.Accuracy.Mean)
+				if o.Accuracy.SD != nil {
+					text += fmt.Sprintf(" ± %.2f", 100**o.Accuracy.SD)
+				}
+				if !o.WentOn {
+					row.Went, row.Outcome = false, fmt.Sprintf("dropped after %d rounds: place %d of %d, of which %d went on",
+						rung.Rounds, i+1, len(rung.Settings), rung.Keep)
+				}
+			}
+			row.Cells = append(row.Cells, text)
+		}
+		g.Rows = append(g.Rows, row)
+	}
+	return g
+}
+
+// adaptiveNote says what an adaptive order means for the total.
+func (a *Ablation) adaptiveNote() string {
+	note := "The validation clients decided which settings went on; they are not protected, and test clients had no part in it. The " +
+		"releases of dropped runs count: their noise is that of the full plan, of which they made the first rounds."
+	if a.Adaptive.Fixed {
+		return note + " All settings spend alike, so the number of releases was fixed before the first run, whichever settings went on."
+	}
+	for _, c := range a.Adaptive.Planned {
+		note += " Settings spend differently, so what is spent depended on which of them went on. Fixed beforehand was this bound, of all " +
+			"runs to their end: " + c.Words("runs") + "."
+	}
+	return note
 }

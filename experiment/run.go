@@ -39,6 +39,9 @@ const (
 // Train does the remaining rounds and writes the synthetic set. If the budget ends before the last round, the set comes
 // from the completed rounds, and Train returns the budget's error.
 func (s *Session) Train(ctx context.Context) error {
+	if err := s.clearRung(); err != nil {
+		return s.tracking.fail(err)
+	}
 	s.tellPublicTexts()
 	ended := s.trainer.Train(ctx)
 	if ended != nil && (!errors.Is(ended, ledger.ErrBudget) || s.trainer.Done() == 0) {

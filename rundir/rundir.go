@@ -39,6 +39,9 @@ const (
 	Encoder = "encoder.safetensors"
 	// Stop asks the run to stop after the round under way. Its presence is the request; its content informs people.
 	Stop = "STOP"
+	// Rungs has the measurements of an adaptive ablation, and the folder Rung the files of one under way.
+	Rungs = "rungs.json"
+	Rung  = "rung"
 	// TensorBoard and MLflow belong to the trackers of these names.
 	TensorBoard = "tensorboard"
 	MLflow      = "mlflow.json"

@@ -127,6 +127,11 @@ func TestAblate(t *testing.T) {
 	}{
 		{command("--set", "dpo.beta=0.2"), "dpo.beta"},
 		{command("--seeds", "0"), "--seeds is 0"},
+		{command("--eta", "2"), "--eta needs --adaptive"},
+		{command("--adaptive"), "nothing to drop of 2 settings of 1 rounds"},
+		{command("--adaptive", "--eta", "1"), "--eta is 1"},
+		{command("--adaptive", "--on", "slurm"), "do not combine it with --on"},
+		{command("--report-to", "wandb"), `"wandb" is no tracker`},
 		{command("--over", "dpo.rejected_rank=2"), "twice"},
 		{command("--over", "dpo.beta"), "dpo.beta"},
 		{command("--over", "dpo.beta=1,1"), "twice"},

@@ -62,6 +62,9 @@ floating-point operations. docs/reproduction.md has what was found.`,
 			if err := flags.check(cmd); err != nil {
 				return usage(fmt.Errorf("reproduce: %w", err))
 			}
+			if err := flags.track.check(); err != nil {
+				return fmt.Errorf("reproduce: %w", err)
+			}
 			a.say("%s: %s. %s", e.Of, e.Title, e.Paper)
 			if e.Note != "" {
 				a.say("%s", e.Note)
@@ -125,7 +128,7 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	cost, err := experiment.PlannedCost(cells)
+	cost, _, err := experiment.PlannedCost(cells, nil)
 	if err != nil {
 		return fmt.Errorf("reproduce: %w", err)
 	}

@@ -11,7 +11,8 @@ import (
 func TestReportToRefuses(t *testing.T) {
 	t.Setenv("MLFLOW_TRACKING_URI", "sqlite:///runs.db")
 	out := filepath.Join(t.TempDir(), "out")
-	for _, verb := range [][]string{{"run", "--preset", "demo"}, {"demo"}, {"dpo", "--pairs", "pairs.jsonl"}} {
+	for _, verb := range [][]string{{"run", "--preset", "demo"}, {"demo"}, {"dpo", "--pairs", "pairs.jsonl"},
+		{"ablate", "--over", "dpo.beta=1,2"}, {"reproduce", "table4-rank"}} {
 		for tracker, want := range map[string]string{
 			"wandb":  `popri: ` + verb[0] + `: "wandb" is no tracker; there are tensorboard, mlflow` + "\n",
 			"mlflow": `popri: ` + verb[0] + `: mlflow: MLFLOW_TRACKING_URI is "sqlite:///runs.db", must be the URL of a server, such as http://127.0.0.1:5000` + "\n",
