@@ -274,7 +274,7 @@ func (s *Session) measure(ctx context.Context, rounds int) (m measured, err erro
 		return m, err
 	}
 	m.Texts = len(product)
-	err = s.timings.run(judgeStage, func() error {
+	err = s.timed(judgeStage, func() error {
 		points, err := suite.Validate(ctx, []downstream.Source{{Key: KeyText, Name: "the text of round " + fmt.Sprint(rounds),
 			Texts: sampling.Texts(product)}})
 		if err == nil {

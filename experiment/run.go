@@ -120,6 +120,10 @@ type EvalOptions struct {
 	Sources []string
 	// Cache is a folder of fine-tunings that several runs share; "" does each again.
 	Cache string
+	// Out is the folder for the eval.json of [Judge], "" for none. Trackers show its figures, as in [Options]; they need Out.
+	Out      string
+	Trackers []string
+	Warn     func(text string)
 }
 
 // Evaluate trains the small model on the synthetic set and on its comparators, and writes eval.json. An existing
@@ -150,7 +154,6 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	keys := slices.DeleteFunc(s.keys(mixes), func(key string) bool {
 		return o.Sources != nil && !slices.Contains(o.Sources, key)
 	})
-	path := filepath.Join(s.Dir, EvalFile)
 	e, err := ReadEvaluation(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
 	if err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
@@ -169,7 +172,7 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 		sources = append(sources, src)
 	}
 	o.Progress = s.timings.counting(o.Progress)
-	err = s.timings.run(evaluateStage, func() error {
+	err = s.timed(evaluateStage, func() error {
 		if e, err = evaluate(ctx, s.Config, s.Population, methods.Of(s.Config).Name, sources, o); err == nil && o.Sources == nil {
 			e.PublicDistance, err = s.publicDistance()
 		}
@@ -178,11 +181,16 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	if err != nil {
 		return nil, err
 	}
+	return e, e.write(s.Dir)
+}
+
+// write writes eval.json.
+func (e *Evaluation) write(dir string) error {
 	b, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return e, atomicfile.WriteBytes(path, append(b, '\n'))
+	return atomicfile.WriteBytes(filepath.Join(dir, EvalFile), append(b, '\n'))
 }
 
 // evaluate compares texts by what the configuration's small model learns from them; main is the key of the source that

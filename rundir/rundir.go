@@ -42,9 +42,10 @@ const (
 	// Rungs has the measurements of an adaptive ablation, and the folder Rung the files of one under way.
 	Rungs = "rungs.json"
 	Rung  = "rung"
-	// TensorBoard and MLflow belong to the trackers of these names.
+	// TensorBoard, MLflow and OTel belong to the trackers of these names.
 	TensorBoard = "tensorboard"
 	MLflow      = "mlflow.json"
+	OTel        = "otel.json"
 )
 
 // The files of a round that more than one package opens. Not every method has all of them; other files belong to the

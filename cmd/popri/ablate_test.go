@@ -15,6 +15,7 @@ import (
 	"popri/configs"
 	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/rundir"
 )
 
 func TestAblate(t *testing.T) {
@@ -151,7 +152,6 @@ func TestAblate(t *testing.T) {
 	}
 }
 
-// TestAblateOneAtATime: the configuration as it is and each change alone, with differences paired by seed on the page.
 // A run that fails leaves the others; the table and the page name it, and the command fails.
 func TestAblateFailedRun(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
@@ -160,7 +160,7 @@ func TestAblateFailedRun(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "grid")
 	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--out", dir, "--json",
-		"--instead", "dpo.pairs=margin dpo.pair_margin=1000", "--instead", "dpo.rejected_rank=3")
+		"--report-to", "tensorboard", "--instead", "dpo.pairs=margin dpo.pair_margin=1000", "--instead", "dpo.rejected_rank=3")
 	if code != exitFailed || !strings.Contains(errs, "1 of 3 runs failed") || !strings.Contains(errs, "no prompt gave a preference pair") {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
@@ -174,6 +174,11 @@ func TestAblateFailedRun(t *testing.T) {
 	if len(got.Composed) != 1 || len(got.Composed[0].Ledgers) != 3 {
 		t.Errorf("the run that failed after its release does not count: %+v", got.Composed)
 	}
+	for _, row := range got.Rows { // each run is one there
+		if files, err := filepath.Glob(filepath.Join(row.Runs[0], rundir.TensorBoard, "*")); err != nil || len(files) != 1 {
+			t.Errorf("%s has the event files %q (%v)", row.Runs[0], files, err)
+		}
+	}
 	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
 	if err != nil || !strings.Contains(string(page), "1 of 3 runs failed") ||
 		!strings.Contains(string(page), "no prompt gave a preference pair") {
@@ -181,6 +186,7 @@ func TestAblateFailedRun(t *testing.T) {
 	}
 }
 
+// The configuration as it is and each change alone, with differences paired by seed on the page.
 func TestAblateOneAtATime(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
