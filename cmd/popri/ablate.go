@@ -66,8 +66,8 @@ an Indexed Job of Kubernetes. The command follows them until all are done, submi
 without --on. Ctrl-C leaves the jobs alone, and --resume follows them again. --job fills in the engine's template;
 --print-template prints it, for --template to read an edited one. docs/jobs.md has more.
 
-` + trackHelp + ` Each run of
-the grid is a run there. Jobs (--on) take the servers' addresses from the environment of their own machines.`,
+` + trackHelp + `
+Each run of the grid is a run there. Jobs (--on) take the servers' addresses from the environment of their own machines.`,
 		Example: "  popri ablate --preset demo --over dpo.rejected_rank=2,5,8,10 --seeds 3 --out runs/rank\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json\n" +
 			"  popri ablate --over generate.temperature+synthetic.temperature=0.6..1.2:0.2 --out runs/temperature\n" +

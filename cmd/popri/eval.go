@@ -27,9 +27,9 @@ figures go into the run's eval.json and report.html. --synthetic evaluates any f
 (column text), JSON lines or plain text; with --out, the figures go into eval.json in that folder. The configuration's
 downstream.* keys set steps and learning rate.
 
-` + trackHelp + ` The small
-models' figures are named downstream/accuracy/… and downstream/perplexity/…; that of the private text itself is left out. With
---synthetic the flag needs --out.`,
+` + trackHelp + `
+The small models' figures are named downstream/accuracy/… and downstream/perplexity/…; those of the private text itself are left
+out. With --synthetic the flag needs --out.`,
 		Example: "  popri eval --run runs/eps1\n  popri eval --run runs/eps1 --report-to mlflow\n  popri eval --synthetic texts.parquet --private clients.parquet " +
 			"--model small --set downstream.steps=300 --json",
 		Args: cobra.NoArgs,

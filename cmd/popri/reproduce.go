@@ -76,6 +76,8 @@ floating-point operations. docs/reproduction.md has what was found.`,
 		},
 	}
 	flags.addRuns(cmd)
+	out := cmd.Flags().Lookup("out")
+	out.DefValue, out.Usage = filepath.Join("runs", "paper", "NAME"), "folder of the grid; each run is a folder in it"
 	cmd.Flags().StringVar(&scale, "scale", reproduction.Scales[0], "size of the runs: "+joined(reproduction.Scales))
 	cmd.Flags().BoolVar(&plan, "plan", false, "print what would run, and end")
 	return cmd
