@@ -65,6 +65,7 @@ type AblateOptions struct {
 	Warn     func(text string)
 	// Progress makes the listener to the evaluation of a cell.
 	Progress func(c Cell) EvalProgress
+	Command  string // what made the ablation, to be typed again; "" if it is not known
 	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
 	Halving *Halving
 	Say     func(text string)
@@ -141,7 +142,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 	if err := atomicfile.WriteBytes(filepath.Join(o.Dir, AblationFile), append(b, '\n')); err != nil {
 		return nil, err
 	}
-	return a, a.writeReport(o.Dir, cells)
+	return a, a.writeReport(o, cells)
 }
 
 // failed notes a run that failed. It returns an error that ends the ablation.

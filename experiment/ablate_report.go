@@ -25,7 +25,8 @@ var ablationFigures = []report.GridFigure{
 }
 
 // writeReport writes the page with the grid, the guarantee of the first run, and what all runs spend together.
-func (a *Ablation) writeReport(dir string, cells []Cell) error {
+func (a *Ablation) writeReport(o AblateOptions, cells []Cell) error {
+	dir := o.Dir
 	first, err := Report(a.Rows[0].Runs[0])
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func (a *Ablation) writeReport(dir string, cells []Cell) error {
 	if len(a.Rows) == 1 {
 		settings = "setting"
 	}
-	g := report.Grid{Title: "Ablation over " + a.Keys(), Finished: time.Now().UTC().Truncate(time.Second),
+	g := report.Grid{Title: "Ablation over " + a.Keys(), Command: o.Command, Finished: time.Now().UTC().Truncate(time.Second),
 		Subtitle:  fmt.Sprintf("%d %s with a result, %d seeds", len(a.Rows), settings, len(a.Seeds)),
 		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds,
 		Notes: []string{

@@ -260,10 +260,19 @@ const popriGrid = (() => {
     }
   }
 
+  // everyRun is a file with a row for each run and the figures as they were computed.
+  const everyRun = ({ axes, figures, cells }) => popriSave.csv([
+    [...axes.map((a) => a.key), 'seed', 'run', ...figures.map((f) => f.key), 'error', 'dropped'],
+    ...cells.flatMap((c) => c.runs.map((r) => [...c.at.map((k, i) => axes[i].values[k]), String(r.seed), r.name,
+      ...figures.map((f) => String(r.figures[f.key] ?? '')), r.error, r.left || '']))]);
+
   return (box) => {
     const data = JSON.parse(document.getElementById('grid-data').textContent);
     if (!data.cells?.length || !data.figures?.length || !data.axes?.length) return;
     new Explorer(box, data);
+    const save = make('button', { type: 'button', textContent: 'CSV of every run', title: 'Save the figures of every run as CSV' });
+    save.addEventListener('click', () => popriSave.download('runs.csv', new Blob([everyRun(data)], { type: 'text/csv' })));
+    document.querySelector('#all .tools')?.prepend(save);
     box.parentElement.classList.add('live');
   };
 })();

@@ -62,7 +62,7 @@ const popriPlots = (() => {
     }
 
     text(svg, x, y, text, { quiet, anchor = 'start', ...more } = {}) {
-      const e = drawn('text', { x, y, 'text-anchor': anchor, fill: `var(--${quiet ? 'muted' : 'ink'})`, ...more }, text);
+      const e = drawn('text', { x, y, 'text-anchor': anchor, 'font-size': quiet ? 11 : 12, fill: `var(--${quiet ? 'muted' : 'ink'})`, ...more }, text);
       if (quiet) e.classList.add('quiet');
       svg.append(e);
       return e;

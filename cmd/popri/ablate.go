@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"popri/accountant"
 	"popri/accountant/ledger"
@@ -139,7 +141,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		}
 	}
 	options := a.ablateOptions(flags.out, flags.track)
-	options.Halving = flags.order()
+	options.Halving, options.Command = flags.order(), typed(cmd)
 	result, err := experiment.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
 		a.say("interrupted; the same command goes on")
@@ -158,6 +160,37 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		return fmt.Errorf("%s: %d of %d runs failed (above); the same command tries them again", cmd.Name(), n, len(cells))
 	}
 	return nil
+}
+
+// typed is a command line with which the same ablation is done again.
+func typed(cmd *cobra.Command) string {
+	words := append([]string{cmd.CommandPath()}, cmd.Flags().Args()...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			switch {
+			case f.Name == "json" || f.Name == "quiet":
+			case f.Value.Type() == "bool":
+				words = append(words, "--"+f.Name)
+			default:
+				words = append(words, "--"+f.Name+" "+quoted(v))
+			}
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+var plainWord = regexp.MustCompile(`^[\p{L}\p{N}_./,=:+%@-]+$`)
+
+// quoted is a word for a shell.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func (a *app) showAblation(result *experiment.Ablation, page string) error {

@@ -118,7 +118,8 @@ func TestAblate(t *testing.T) {
 	}
 	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
 	if err != nil || !strings.Contains(string(page), "dpo.rejected_rank") || !strings.Contains(string(page), "<svg") ||
-		!strings.Contains(string(page), "4 runs on the same private data, together") {
+		!strings.Contains(string(page), "4 runs on the same private data, together") ||
+		!strings.Contains(string(page), "<code>popri ablate --config ") || !strings.Contains(string(page), "--over dpo.rejected_rank=2,3 --seeds 2 --set trainer.rounds=1</code>") {
 		t.Errorf("%v: the page lacks key or plot", err)
 	}
 

@@ -24,7 +24,7 @@ type watchFlags struct {
 const anyPort = "127.0.0.1:0"
 
 func (f *watchFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.addr, "watch", "", "serve a live page at this address and print it (--watch alone: a free port of this machine)")
+	cmd.Flags().StringVar(&f.addr, "watch", "", "serve a live page and print its address: --watch takes a free port of this machine, --watch=HOST:PORT that one")
 	cmd.Flags().Lookup("watch").NoOptDefVal = anyPort
 	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "with --watch: the page can stop the run after a round, and withdraw that")
 }
