@@ -99,6 +99,11 @@ func (a *Ablation) gridCell(dir string, cells []Cell) (report.GridCell, error) {
 			r.Error = a.Failed[i].Error
 		} else if i := slices.IndexFunc(a.Dropped, func(d DroppedRun) bool { return d.Name == c.Name }); i >= 0 {
 			r.Left = a.Dropped[i].Why
+			spent, err := spentBy(path)
+			if err != nil {
+				return g, err
+			}
+			r.Figures["epsilon"] = spent
 		} else if row := a.row(c); row != nil {
 			row.figures(slices.Index(row.Seeds, c.Seed), r.Figures)
 		}
@@ -158,7 +163,7 @@ func (a *Ablation) rungs() *report.GridRungs {
 		"seeds. It was trained on the text that a run would publish if it ended after those rounds. Equal accuracies are told " +
 		"apart by loss."}
 	for _, rung := range h.Rungs {
-		g.Heads = append(g.Heads, fmt.Sprintf("after %d rounds", rung.Rounds))
+		g.Heads = append(g.Heads, "after "+roundsOf(rung.Rounds))
 	}
 	if len(h.Rungs) == 0 {
 		return g
@@ -178,8 +183,8 @@ func (a *Ablation) rungs() *report.GridRungs {
 					text += fmt.Sprintf(" ± %.2f", 100**o.Accuracy.SD)
 				}
 				if !o.WentOn {
-					row.Went, row.Outcome = false, fmt.Sprintf("dropped after %d rounds: place %d of %d, of which %d went on",
-						rung.Rounds, i+1, len(rung.Settings), rung.Keep)
+					row.Went, row.Outcome = false, fmt.Sprintf("dropped after %s: place %d of %d, and the best %d went on",
+						roundsOf(rung.Rounds), i+1, len(rung.Settings), rung.Keep)
 				}
 			}
 			row.Cells = append(row.Cells, text)

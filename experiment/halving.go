@@ -20,6 +20,7 @@ import (
 	"popri/methods"
 	"popri/rundir"
 	"popri/sampling"
+	"popri/trainer"
 )
 
 // Halving is successive halving (Jamieson and Talwalkar 2016; one bracket of Hyperband, Li et al. 2018): all settings are
@@ -117,8 +118,8 @@ func (a *Ablation) halve(ctx context.Context, cells []Cell, o AblateOptions) ([]
 		return nil, err
 	}
 	for number, rung := range plan {
-		o.say("rung %d of %d: %d settings up to round %d, of which the best %d go on", number+1, len(plan), len(cells)/len(a.Seeds),
-			rung.Rounds, rung.Keep)
+		o.say("rung %d of %d: the best %d of %d settings go on after %s", number+1, len(plan), rung.Keep, len(cells)/len(a.Seeds),
+			roundsOf(rung.Rounds))
 		var judged []JudgedSetting
 		var theirs [][]Cell
 		for from := 0; from < len(cells); from += len(a.Seeds) {
@@ -141,8 +142,8 @@ func (a *Ablation) halve(ctx context.Context, cells []Cell, o AblateOptions) ([]
 				on = append(on, i)
 				continue
 			}
-			why := fmt.Sprintf("dropped after %d of %d rounds: place %d of %d on the validation clients, of which %d went on", rung.Rounds,
-				methods.Of(cells[0].Config).RoundsOf(cells[0].Config), place+1, len(order), rung.Keep)
+			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best %d went on",
+				roundsOf(rung.Rounds), methods.Of(cells[0].Config).RoundsOf(cells[0].Config), place+1, len(order), rung.Keep)
 			o.say("%s: %s", strings.Join(judged[i].Values, ", "), why)
 			a.drop(theirs[i], rung.Rounds, why)
 		}
@@ -157,6 +158,14 @@ func (a *Ablation) halve(ctx context.Context, cells []Cell, o AblateOptions) ([]
 		}
 	}
 	return cells, nil
+}
+
+// roundsOf counts rounds in words.
+func roundsOf(n int) string {
+	if n == 1 {
+		return "1 round"
+	}
+	return fmt.Sprintf("%d rounds", n)
 }
 
 // ranked orders settings by accuracy, equal ones by loss, and these by their place in the grid.
@@ -240,6 +249,8 @@ func (c Cell) climb(ctx context.Context, i, n, rounds int, o AblateOptions) (m m
 	if err := s.clearRung(); err != nil {
 		return m, err
 	}
+	s.trainer.Events.Log("stopped", rounds, struct{}{})
+	_ = s.tracking.fail(trainer.Stopped{Round: rounds}) // whether it goes on, other runs decide
 	_, err = WriteReport(dir)
 	return m, err
 }
@@ -275,7 +286,7 @@ func (s *Session) measure(ctx context.Context, rounds int) (m measured, err erro
 	}
 	m.Texts = len(product)
 	err = s.timed(judgeStage, func() error {
-		points, err := suite.Validate(ctx, []downstream.Source{{Key: KeyText, Name: "the text of round " + fmt.Sprint(rounds),
+		points, err := suite.Validate(ctx, []downstream.Source{{Key: KeyText, Name: fmt.Sprintf("the text after %s", roundsOf(rounds)),
 			Texts: sampling.Texts(product)}})
 		if err == nil {
 			m.Accuracy, m.Loss = points[0].Accuracy, points[0].Loss

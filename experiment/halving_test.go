@@ -98,7 +98,7 @@ func halving(t *testing.T, releases int) {
 	}
 	stored := content(t, "grid")
 	page := string(stored[ReportFile])
-	for _, words := range []string{"Which settings went on", "dropped after 1 rounds", "</a> dropped", "was fixed before the first run"} {
+	for _, words := range []string{"Which settings went on", "dropped after 1 round of 2: place 2 of 3", "</a> dropped", "was fixed before the first run"} {
 		if !strings.Contains(page, words) {
 			t.Errorf("the page lacks %q", words)
 		}

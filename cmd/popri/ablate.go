@@ -215,7 +215,7 @@ func (a *app) showAblation(result *experiment.Ablation, page string) error {
 // printRungs says which settings an adaptive order dropped.
 func printRungs(w io.Writer, h *experiment.Halved) {
 	for _, rung := range h.Rungs {
-		fmt.Fprintf(w, "\nafter %d rounds, by accuracy on the validation clients:\n", rung.Rounds)
+		fmt.Fprintf(w, "\nrounds: %d; accuracy on the validation clients:\n", rung.Rounds)
 		for _, s := range rung.Settings {
 			outcome := "dropped"
 			if s.WentOn {
