@@ -48,7 +48,7 @@ const popriGrid = (() => {
     absent(cell) {
       if (!cell) return 'not run';
       const failed = cell.runs.filter((r) => r.error).length, left = cell.runs.filter((r) => r.left).length;
-      if (this.values(cell).length) return failed ? `${failed} of ${cell.runs.length} failed` : '';
+      if (this.values(cell).length) return failed ? `${failed} of ${cell.runs.length} failed` : left ? 'dropped early' : '';
       return failed ? 'failed' : left ? 'dropped' : 'no figure';
     }
 
@@ -110,9 +110,10 @@ const popriGrid = (() => {
       return list;
     }
 
-    // best is the shown cell with the best mean, null if fewer than two have one.
+    // best is the shown cell with the best mean, null if fewer than two have one. A run that was dropped took less time and
+    // spent less, which is no merit.
     best() {
-      const known = this.shown().filter((c) => c && this.values(c).length);
+      const known = this.shown().filter((c) => c && this.values(c).length && !c.runs.some((r) => r.left));
       if (!this.figure.better || known.length < 2) return null;
       return known.reduce((a, c) => ((this.sum(c).mean - this.sum(a).mean) * this.figure.better > 0 ? c : a));
     }
@@ -141,7 +142,7 @@ const popriGrid = (() => {
       const over = this.axes[s.x].key + (s.y >= 0 ? ` × ${this.axes[s.y].key}` : '');
       const caption = make('figcaption', {}, make('strong', { textContent: `${head(this.figure)} over ${over}` }));
       const bars = s.spread === 'sd' ? 'standard deviations over seeds' : '95 % intervals of the mean (Student’s t)';
-      const note = s.y >= 0 ? 'Darker is more; the best has a frame.' : 'Means';
+      const note = s.y >= 0 ? 'A stronger colour is more; the best has a frame.' : 'Means';
       caption.append(make('span', { textContent: note + (this.seeded ? s.y >= 0 ? ` ± are ${bars}.` : ` with ${bars}; small points are single seeds.` : s.y < 0 ? '.' : '') }));
       const box = make('div', { className: 'scroll' }, svg);
       this.plot.replaceChildren(make('figure', { className: 'plot' }, caption, box));

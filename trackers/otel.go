@@ -219,6 +219,10 @@ func (t *otel) Close(end End) error {
 	}
 	t.finish(t.process, now, code, text)
 	t.stage, t.rounds, t.ended = nil, map[int]*span{}, true
+	select {
+	case t.wake <- struct{}{}: // also where the last spans were refused
+	default:
+	}
 	wait := t.limits.lastChance
 	if t.answered {
 		wait = t.limits.drain
