@@ -164,6 +164,10 @@ func (a *Ablation) rungs() *report.GridRungs {
 		"apart by loss."}
 	for _, rung := range h.Rungs {
 		g.Heads = append(g.Heads, "after "+roundsOf(rung.Rounds))
+		if rung.Tied {
+			g.Figure += fmt.Sprintf(" After %s, settings on both sides of the border had equal figures: their order in the grid decided.",
+				roundsOf(rung.Rounds))
+		}
 	}
 	if len(h.Rungs) == 0 {
 		return g

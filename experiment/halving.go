@@ -88,6 +88,8 @@ type Halved struct {
 type HalvedRung struct {
 	Rung
 	Settings []JudgedSetting `json:"settings"` // the best first; without those of which a run failed
+	// Tied says that the last one that went on and the first one that did not have equal figures.
+	Tied bool `json:"tied,omitempty"`
 }
 
 // JudgedSetting is a setting on the validation clients.
@@ -134,6 +136,16 @@ func (a *Ablation) halve(ctx context.Context, cells []Cell, o AblateOptions) ([]
 		}
 		order := ranked(judged)
 		done := HalvedRung{Rung: rung}
+		if n := len(order); n > rung.Keep {
+			if same(judged[order[0]], judged[order[n-1]]) {
+				return nil, mistake("--adaptive: after %s, the texts of all settings serve the small model equally: it learns from none of "+
+					"them, or the settings do not differ yet. Repeat the command with more --min-rounds, which goes on with the "+
+					"same runs, or begin anew with more texts (synthetic.texts) or more updates (downstream.steps)", roundsOf(rung.Rounds))
+			}
+			if done.Tied = same(judged[order[rung.Keep-1]], judged[order[rung.Keep]]); done.Tied {
+				o.say("settings on both sides of the border have equal figures; those that come first in the grid go on")
+			}
+		}
 		var on []int
 		for place, i := range order {
 			judged[i].WentOn = place < rung.Keep
@@ -166,6 +178,11 @@ func roundsOf(n int) string {
 		return "1 round"
 	}
 	return fmt.Sprintf("%d rounds", n)
+}
+
+// same reports whether two settings cannot be told apart.
+func same(x, y JudgedSetting) bool {
+	return slices.Equal(x.Accuracy.Values, y.Accuracy.Values) && slices.Equal(x.Loss.Values, y.Loss.Values)
 }
 
 // ranked orders settings by accuracy, equal ones by loss, and these by their place in the grid.

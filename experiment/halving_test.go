@@ -58,6 +58,7 @@ func halving(t *testing.T, releases int) {
 	if releases == 1 {
 		askOnce(&w.Config) // the product has public texts, and the model's part is a file of a round
 		w.Config.Trainer.Select = "distance"
+		axes = []Axis{{Key: "synthetic.temperature", Values: []string{"0.5", "0.9", "1.3"}}}
 	}
 	w.Config.Trainer.Rounds = 2
 	cells, err := Grid(w.Config, axes, 1)
@@ -170,8 +171,8 @@ func halving(t *testing.T, releases int) {
 func TestHalvingWithFailure(t *testing.T) {
 	w, _, _ := smallGrid(t, 1, "0.1")
 	w.Config.Trainer.Rounds, w.Config.DPO.Pairs = 2, "margin"
-	axes := []Axis{{Key: "dpo.pair_margin", Values: []string{"0", "1000", "0.001"}}}
-	cells, err := Grid(w.Config, axes, 2)
+	w.Config.DPO.PairMargin = 0
+	axes, cells, err := OneAtATime(w.Config, []Change{{[]string{"dpo.pair_margin"}, []string{"1000"}}, {[]string{"synthetic.temperature"}, []string{"0.5"}}}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,5 +215,19 @@ func TestHalvingCost(t *testing.T) {
 	all, _ = composed(differ, nil)
 	if some, fixed := composed(differ, h); fixed || some.Epsilon != all.Epsilon {
 		t.Errorf("differing: fixed %v, ε = %g, want %g", fixed, some.Epsilon, all.Epsilon)
+	}
+}
+
+// Settings that cannot be told apart are not dropped by chance; those that can be go on as usual.
+func TestHalvingOfEquals(t *testing.T) {
+	w, axes, _ := smallGrid(t, 1, "0.05", "0.1", "0.2")
+	w.Config.Trainer.Rounds, w.Config.Downstream.LearningRate = 2, 1e-30 // nothing is learnt
+	cells, err := Grid(w.Config, axes, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Ablate(t.Context(), axes, cells, AblateOptions{Dir: t.TempDir(), Halving: &Halving{Eta: 2, MinRounds: 1}})
+	if !fault.IsUser(err) || !strings.Contains(err.Error(), "equally") {
+		t.Errorf("all settings are equal: %v", err)
 	}
 }

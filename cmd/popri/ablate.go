@@ -61,7 +61,8 @@ spends its own privacy budget on the same clients: what all of them spend togeth
 their rounds, the best 1/--eta of them go on to --eta times as many rounds, and so forth to the end. The small model judges: it
 is trained on the text that a run would publish if it ended there, and measured on the validation clients; test clients have
 no part in it. The noise of a release stays that of the whole plan, so a run that is dropped has spent less than its budget;
-what was released counts. Every setting must have as many rounds.
+what was released counts. Every setting must have as many rounds. Settings whose texts serve the small model equally are not
+dropped by chance: if all of them do, the command ends and says what helps.
 
 --on does the runs as jobs of a cluster whose machines share the folder: an array of Slurm, a job of Ray for each run, or
 an Indexed Job of Kubernetes. The command follows them until all are done, submits lost ones again, and gathers the results as
