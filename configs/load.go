@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -53,7 +54,18 @@ func Presets() []string {
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
 	}
+	slices.SortFunc(names, func(a, b string) int { // the default first, and what is derived from it after it
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
+	})
 	return names
+}
+
+// place is 0 of the default preset and 1 of the others.
+func place(preset string) int {
+	if preset == DefaultPreset {
+		return 0
+	}
+	return 1
 }
 
 // Default returns the preset "demo".

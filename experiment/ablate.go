@@ -33,14 +33,22 @@ type Ablation struct {
 	Rows  []AblationRow `json:"rows"` // of the runs that did not fail; a combination of which all did has none
 	// Failed are the runs that failed. The same ablation tries them again.
 	Failed []FailedRun `json:"failed,omitempty"`
+	// Adaptive tells which settings an adaptive order let go on, and Dropped are the runs that it did not; nil for a plain
+	// order.
+	Adaptive *Halved      `json:"adaptive,omitempty"`
+	Dropped  []DroppedRun `json:"dropped,omitempty"`
 	// Composed is the total that all runs spend, for each private data set: the price of choosing among them.
 	Composed []ledger.Composed `json:"composed"`
+
+	failures []error
 }
 
 // FailedRun is a run without a result.
 type FailedRun struct {
-	Name  string `json:"name"`
-	Error string `json:"error"`
+	Name   string   `json:"name"`
+	Values []string `json:"values"` // one of each axis
+	Seed   uint64   `json:"seed"`
+	Error  string   `json:"error"`
 }
 
 // AblateOptions say where an ablation is stored and who follows its progress.
@@ -57,6 +65,16 @@ type AblateOptions struct {
 	Warn     func(text string)
 	// Progress makes the listener to the evaluation of a cell.
 	Progress func(c Cell) EvalProgress
+	Command  string // what made the ablation, to be typed again; "" if it is not known
+	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
+	Halving *Halving
+	Say     func(text string)
+}
+
+func (o AblateOptions) say(format string, args ...any) {
+	if o.Say != nil {
+		o.Say(fmt.Sprintf(format, args...))
+	}
 }
 
 // Ablate does the runs of cells, each in its own folder under o.Dir. A run that fails is noted, and the others are done;
@@ -71,37 +89,38 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 		return nil, err
 	}
 	a := &Ablation{Axes: axes}
-	var failures []error
-	results := make([]*Evaluation, len(cells))
-	for i, c := range cells {
-		var err error
-		if results[i], err = c.run(ctx, i, len(cells), o); err == nil {
-			continue
-		}
-		err = fmt.Errorf("%s: %w", c.Name, err)
-		if resumable(err) || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
-			return nil, err
-		}
-		failures = append(failures, err)
-		a.Failed = append(a.Failed, FailedRun{c.Name, err.Error()})
-		if o.Failed != nil {
-			o.Failed(err)
-		}
-	}
-	if len(failures) == len(cells) {
-		return nil, errors.Join(failures...)
-	}
 	for _, c := range cells {
 		if !slices.Contains(a.Seeds, c.Seed) {
 			a.Seeds = append(a.Seeds, c.Seed)
 		}
 	}
+	going := cells
+	if o.Halving != nil {
+		var err error
+		if going, err = a.halve(ctx, cells, o); err != nil {
+			return nil, err
+		}
+	}
+	evaluated := map[string]*Evaluation{}
+	for i, c := range going {
+		e, err := c.run(ctx, i, len(going), o)
+		if err != nil {
+			if err = a.failed(c, err, o); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		evaluated[c.Name] = e
+	}
+	if len(evaluated) == 0 {
+		return nil, errors.Join(a.failures...)
+	}
 	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination are side by side
 		var done []Cell
 		var theirs []*Evaluation
 		for i := from; i < from+len(a.Seeds); i++ {
-			if results[i] != nil {
-				done, theirs = append(done, cells[i]), append(theirs, results[i])
+			if e := evaluated[cells[i].Name]; e != nil {
+				done, theirs = append(done, cells[i]), append(theirs, e)
 			}
 		}
 		if len(done) == 0 {
@@ -123,7 +142,21 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 	if err := atomicfile.WriteBytes(filepath.Join(o.Dir, AblationFile), append(b, '\n')); err != nil {
 		return nil, err
 	}
-	return a, a.writeReport(o.Dir)
+	return a, a.writeReport(o, cells)
+}
+
+// failed notes a run that failed. It returns an error that ends the ablation.
+func (a *Ablation) failed(c Cell, err error, o AblateOptions) error {
+	err = fmt.Errorf("%s: %w", c.Name, err)
+	if resumable(err) || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
+		return err
+	}
+	a.failures = append(a.failures, err)
+	a.Failed = append(a.Failed, FailedRun{c.Name, c.Values, c.Seed, err.Error()})
+	if o.Failed != nil {
+		o.Failed(err)
+	}
+	return nil
 }
 
 // Unused returns an error if a cell's folder in dir holds a run with other settings.
@@ -213,13 +246,16 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, 
 	return e, err
 }
 
-// compose computes what all runs spent together, also those that failed after a release.
+// compose computes what all runs spent together, also those that were dropped or failed after a release.
 func (a *Ablation) compose(dir string) (err error) {
 	var runs []string
 	for _, f := range a.Failed {
 		if run := filepath.Join(dir, f.Name); Exists(run) {
 			runs = append(runs, run)
 		}
+	}
+	for _, d := range a.Dropped {
+		runs = append(runs, filepath.Join(dir, d.Name))
 	}
 	for _, row := range a.Rows {
 		runs = append(runs, row.Runs...)

@@ -7,6 +7,7 @@ import (
 
 	"popri/downstream"
 	"popri/methods"
+	"popri/trainer"
 )
 
 // Summary is a figure over seeds.
@@ -42,13 +43,16 @@ type AblationRow struct {
 	Private    *Summary `json:"private,omitempty"`  // accuracy at ε = ∞; nil without eval.reference_private
 	// GapClosed is nil where the gap of a seed is empty, and without eval.reference_private.
 	GapClosed *Summary `json:"gap_closed,omitempty"`
-	Epsilon   Summary  `json:"epsilon"` // spent by each run
-	Runs      []string `json:"runs"`    // folders, by seed
+	// FID is the distance of the runs' newest samples from the validation clients; nil where a run has none.
+	FID     *Summary `json:"fid,omitempty"`
+	Epsilon Summary  `json:"epsilon"` // spent by each run
+	Seeds   []uint64 `json:"seeds"`   // of the runs that did not fail
+	Runs    []string `json:"runs"`    // their folders
 }
 
 func newRow(cells []Cell, results []*Evaluation, dir string) (AblationRow, error) {
 	row := AblationRow{Values: cells[0].Values, Base: cells[0].Base}
-	var accuracy, perplexity, f1, public, private, gap, epsilon []float64
+	var accuracy, perplexity, f1, public, private, gap, fid, epsilon []float64
 	for i, e := range results {
 		path := filepath.Join(dir, cells[i].Name)
 		popri, zero, infinite := e.Result(methods.Of(cells[i].Config).Name), e.Result(downstream.Public),
@@ -72,7 +76,14 @@ func newRow(cells []Cell, results []*Evaluation, dir string) (AblationRow, error
 		if popri.GapClosed != nil {
 			gap = append(gap, *popri.GapClosed)
 		}
-		row.Runs = append(row.Runs, path)
+		distance, err := distanceOf(path)
+		if err != nil {
+			return row, err
+		}
+		if distance != nil {
+			fid = append(fid, *distance)
+		}
+		row.Runs, row.Seeds = append(row.Runs, path), append(row.Seeds, cells[i].Seed)
 	}
 	row.Accuracy, row.Public, row.Epsilon = summarize(accuracy), summarize(public), summarize(epsilon)
 	if len(f1) == len(results) {
@@ -86,5 +97,17 @@ func newRow(cells []Cell, results []*Evaluation, dir string) (AblationRow, error
 	if len(gap) == len(results) {
 		row.GapClosed = new(summarize(gap))
 	}
+	if len(fid) == len(results) {
+		row.FID = new(summarize(fid))
+	}
 	return row, nil
+}
+
+// distanceOf is the Fréchet distance of a run's newest samples from the validation clients, nil if it is not known.
+func distanceOf(run string) (*float64, error) {
+	rounds, err := trainer.ReadMetrics(run)
+	if err != nil || len(rounds) == 0 {
+		return nil, err
+	}
+	return rounds[len(rounds)-1].Get("fid"), nil
 }

@@ -3,6 +3,8 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,13 +17,15 @@ import (
 	"popri/internal/rows"
 	"popri/models"
 	"popri/sampling"
+	"popri/trackers"
 )
 
 // KeyText is the key of the text that [Judge] is given.
 const KeyText = "text"
 
 // Judge trains the small model of the configuration on any texts, and tests it on the test clients of data.private
-// beside ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet, JSON lines or plain lines.
+// beside ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet, JSON
+// lines or plain lines. A folder for the figures must not be that of a run.
 func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*Evaluation, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -56,11 +60,48 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 		}
 		public = read.Generator
 	}
-	return evaluate(ctx, c, population, public, "", []downstream.Source{src}, o)
+	if o.Out != "" {
+		if Exists(o.Out) {
+			return nil, mistake("%s holds a run, which has an %s of its own: name another folder", o.Out, EvalFile)
+		}
+		if exists(filepath.Join(o.Out, EvalFile)) {
+			return nil, mistake("%s holds the figures of other texts: name another folder", filepath.Join(o.Out, EvalFile))
+		}
+		if err := os.MkdirAll(o.Out, 0o755); err != nil {
+			return nil, mistake("the folder for the figures cannot be made: %w", err)
+		}
+	}
+	t := openJudgeTracking(c, o)
+	t.begin(evaluateStage, 0)
+	e, err := evaluate(ctx, c, population, public, "", []downstream.Source{src}, o)
+	if err == nil && o.Out != "" {
+		err = e.write(o.Out)
+	}
+	if t.fail(err) == nil {
+		t.end()
+		t.evaluated(e)
+	}
+	if t != nil {
+		t.set.Close(trackers.End{Status: statusOf(err)})
+	}
+	return e, err
 }
 
-// judged reads texts to judge, with labels for a classification. A file of a run's own samples may hold empty ones, which are left out as in the run's
-// evaluation; elsewhere an empty text is an error.
+// openJudgeTracking begins to track the evaluation of any texts: one measurement, without a history.
+func openJudgeTracking(c configs.Config, o EvalOptions) *tracking {
+	if len(o.Trackers) == 0 || o.Out == "" {
+		return nil
+	}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	run := described(o.Out, c)
+	run.Tags = append(run.Tags, trackers.Pair{Name: "epsilon", Value: "unknown: these texts came from elsewhere"})
+	return &tracking{dir: o.Out, set: trackers.Open(o.Trackers, run, o.Warn)}
+}
+
+// judged reads texts to judge, with labels for a classification. A file of a run's own samples may hold empty ones, which
+// are left out as in the run's evaluation; elsewhere an empty text is an error.
 func judged(c configs.Config, file string) (downstream.Source, error) {
 	src := downstream.Source{Key: KeyText, Name: file}
 	if strings.HasSuffix(strings.ToLower(file), ".parquet") {

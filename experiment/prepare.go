@@ -16,6 +16,9 @@ import (
 	"popri/tensor"
 )
 
+// trainedFolder is the folder of the models in the user's cache folder.
+const trainedFolder = "trained"
+
 // PrepareProgress is told what is being trained on public text; nil functions are left out.
 type PrepareProgress struct {
 	Begin func(role string, texts, tokens int, dir string)
@@ -52,7 +55,7 @@ func Prepare(ctx context.Context, c configs.Config, progress PrepareProgress) (c
 			continue
 		}
 		recipe := pretrain.Small(public, w.role, assembly.ComputeType(c.Model.DType))
-		cache := pretrain.Cache{Dir: filepath.Join(root, "trained"), Waiting: progress.Wait,
+		cache := pretrain.Cache{Dir: filepath.Join(root, trainedFolder), Waiting: progress.Wait,
 			Begin: func(corpus *pretrain.Corpus, dir string) {
 				if progress.Begin != nil {
 					progress.Begin(w.role, len(corpus.Train), corpus.Tokens(), dir)

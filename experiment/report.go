@@ -79,6 +79,9 @@ func Report(dir string) (report.Report, error) {
 		return r, err
 	default:
 		addResults(&r, e, d)
+		if small := smallModel(*c); small != "" {
+			r.Notes = append(r.Notes, small)
+		}
 	}
 	if err := addSamples(&r, dir, c); err != nil {
 		return r, err
@@ -98,7 +101,7 @@ func Report(dir string) (report.Report, error) {
 	for _, k := range configs.Keys() {
 		v, _ := c.Get(k.Name)
 		d, _ := standard.Get(k.Name)
-		r.Settings = append(r.Settings, report.Setting{Key: k.Name, Value: fmt.Sprint(v), Default: fmt.Sprint(d)})
+		r.Settings = append(r.Settings, report.Setting{Key: k.Name, Value: shownValue(k.Name, v), Default: fmt.Sprint(d)})
 	}
 	for k, v := range c.Provenance {
 		r.Versions = append(r.Versions, report.Version{Name: k, Value: v})

@@ -40,6 +40,9 @@ const (
 // Train does the remaining rounds and writes the synthetic set. If the budget ends before the last round, the set comes
 // from the completed rounds, and Train returns the budget's error.
 func (s *Session) Train(ctx context.Context) error {
+	if err := s.clearRung(); err != nil {
+		return s.tracking.fail(err)
+	}
 	s.tellPublicTexts()
 	ended := s.trainer.Train(ctx)
 	if ended != nil && (!errors.Is(ended, ledger.ErrBudget) || s.trainer.Done() == 0) {
@@ -123,6 +126,10 @@ type EvalOptions struct {
 	Sources []string
 	// Cache is a folder of fine-tunings that several runs share; "" does each again.
 	Cache string
+	// Out is the folder for the eval.json of [Judge], "" for none. Trackers show its figures, as in [Options]; they need Out.
+	Out      string
+	Trackers []string
+	Warn     func(text string)
 }
 
 // Evaluate trains the small model on the synthetic set and on its comparators, and writes eval.json. An existing
@@ -153,7 +160,6 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	keys := slices.DeleteFunc(s.keys(mixes), func(key string) bool {
 		return o.Sources != nil && !slices.Contains(o.Sources, key)
 	})
-	path := filepath.Join(s.Dir, EvalFile)
 	e, err := ReadEvaluation(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
 	if err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
@@ -172,7 +178,7 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 		sources = append(sources, src)
 	}
 	o.Progress = s.timings.counting(o.Progress)
-	err = s.timings.run("evaluate", func() error {
+	err = s.timed(evaluateStage, func() error {
 		e, err = evaluate(ctx, s.Config, s.Population, s.Public.Generator, methods.Of(s.Config).Name, sources, o)
 		if err == nil && o.Sources == nil {
 			e.PublicDistance, err = s.publicDistance()
@@ -182,11 +188,16 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	if err != nil {
 		return nil, err
 	}
+	return e, e.write(s.Dir)
+}
+
+// write writes eval.json.
+func (e *Evaluation) write(dir string) error {
 	b, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return e, atomicfile.WriteBytes(path, append(b, '\n'))
+	return atomicfile.WriteBytes(filepath.Join(dir, EvalFile), append(b, '\n'))
 }
 
 // evaluate compares texts by what the configuration's small model learns from them; main is the key of the source that
@@ -254,11 +265,12 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 	}
 	labels, err := classes(c, population, public)
 	rates := append([]float64{d.LearningRate}, d.LearningRates...)
-	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public), Options: downstream.Options{Steps: d.Steps,
-		Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts, Recompute: d.GradientCheckpointing, Length: d.Length,
+	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts, Recompute: d.GradientCheckpointing, Length: d.Length,
 		Rows: d.Rows, LearningRates: rates, Schedule: d.Schedule, Warmup: d.WarmupSteps, WeightDecay: d.WeightDecay,
 		MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best, Patience: d.Patience,
-		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}}, err
+		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
+	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
+		Options: options}, err
 }
 
 // ReadEvaluation reads a run's eval.json.

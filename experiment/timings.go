@@ -19,6 +19,12 @@ import (
 // EventsFile holds every event of a run, one object a line.
 const EventsFile = rundir.Events
 
+// The stages in which small models are trained and tested, and trained and judged by an adaptive ablation.
+const (
+	evaluateStage = "evaluate"
+	judgeStage    = "judge"
+)
+
 // aliveEvery is the time between two events about a stage under way, by which whoever follows the log sees that the process
 // lives. In ten hours they are one megabyte.
 const aliveEvery = 5 * time.Second

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"popri/configs"
@@ -15,6 +16,7 @@ import (
 	"popri/eventlog"
 	"popri/guarantee"
 	"popri/internal/fault"
+	"popri/internal/memory"
 	"popri/internal/rows"
 	"popri/methods/policy"
 	"popri/preference"
@@ -34,7 +36,8 @@ type tracking struct {
 	set    *trackers.Set
 	reader trackers.Reader
 	dir    string
-	rounds int // complete ones
+	rounds int          // complete ones
+	done   atomic.Int64 // of the stage under way
 	ended  error
 }
 
@@ -81,6 +84,9 @@ func (t *tracking) events() trainer.Events {
 		return trainer.Events{}
 	}
 	return trainer.Events{
+		StageBegin: func(s trainer.Stage) { t.begin(s.Name, s.Round) },
+		StageEnd:   func(trainer.Stage) { t.end() },
+		Progress:   func(_ trainer.Stage, done, total int) { t.done.Store(int64(done)) },
 		Log: func(event string, round int, v any) {
 			t.set.Log(t.reader.Read(event, round, fields(round, v), time.Now()))
 		},
@@ -94,6 +100,35 @@ func (t *tracking) events() trainer.Events {
 			t.set.Log(t.reader.Read(trackers.RoundEnd, r.Number, fields(r.Number, r), now))
 		},
 	}
+}
+
+// begin tells the trackers of a stage, and end of its end.
+func (t *tracking) begin(name string, round int) {
+	if t != nil {
+		t.done.Store(0)
+		t.set.StageBegin(name, round, time.Now())
+	}
+}
+
+func (t *tracking) end() {
+	if t == nil {
+		return
+	}
+	attributes := map[string]any{"popri.resident_bytes": memory.Resident()}
+	if done := t.done.Load(); done > 0 {
+		attributes["popri.items"] = done
+	}
+	t.set.StageEnd(time.Now(), attributes)
+}
+
+// timed does a stage outside of the trainer's.
+func (s *Session) timed(name string, f func() error) error {
+	s.tracking.begin(name, 0)
+	err := s.timings.run(name, f)
+	if err == nil {
+		s.tracking.end()
+	}
+	return err
 }
 
 // evaluated adds what small models reach on the test clients. The model that was trained on the clients' own text is left

@@ -36,6 +36,7 @@ func openPreferTracking(o PreferOptions, c configs.Config) *preferTracking {
 	run.History = p.points(&t.reader, 1, func(string, float64) time.Time { return written })
 	run.Tags = append(run.Tags, trackers.Pair{Name: "epsilon", Value: "none: this training is not differentially private"})
 	t.set = trackers.Open(o.Trackers, run, warn)
+	t.set.StageBegin("dpo", 0, time.Now())
 	return t
 }
 
@@ -67,6 +68,9 @@ func (t *preferTracking) eval(next func(dpo.Evaluation)) func(dpo.Evaluation) {
 
 func (t *preferTracking) close(err error) {
 	if t != nil {
+		if err == nil {
+			t.set.StageEnd(time.Now(), nil)
+		}
 		t.set.Close(trackers.End{Status: statusOf(err)})
 	}
 }

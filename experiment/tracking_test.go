@@ -1,9 +1,11 @@
 package experiment
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +32,7 @@ type shownServer struct {
 	newest map[string]int64
 	twice  []string
 	status string
+	traced []byte
 }
 
 func (s *shownServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +70,18 @@ func showing(t *testing.T) *shownServer {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Setenv("MLFLOW_TRACKING_URI", server.URL)
+	traces := httptest.NewServer(http.HandlerFunc(s.spans))
+	t.Cleanup(traces.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", traces.URL)
 	return s
+}
+
+// spans keeps what a collector of traces is sent; package trackers tests what it says.
+func (s *shownServer) spans(_ http.ResponseWriter, r *http.Request) {
+	b, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.traced = append(s.traced, b...)
 }
 
 // filed is what the files of a run say.
@@ -181,6 +195,11 @@ func TestTrackedRun(t *testing.T) {
 	}
 	if server.status != "FINISHED" || len(warned) > 0 {
 		t.Errorf("the status is %q, the warnings %q", server.status, warned)
+	}
+	for _, name := range []string{"round", "generate", "dpo", "collect", "synthesize after round 2", "evaluate", "popri.guarantee", "popri.fid"} {
+		if !bytes.Contains(server.traced, []byte(name)) {
+			t.Errorf("the trace lacks %q", name)
+		}
 	}
 	for _, name := range []string{rundir.Synthetic, "rounds/0002/" + preference.StepsFile} {
 		a, errA := os.ReadFile(filepath.Join(plain, name))

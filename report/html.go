@@ -64,7 +64,6 @@ type page struct {
 	Rounds    []roundRow
 	SampleRow [][]string
 	Texts     textsView
-	Ablations []ablationView
 	Stages    []stageRow
 	Memory    string // the most that a stage had; empty if no stage was measured
 	Total     string
@@ -131,13 +130,6 @@ func newPage(r Report) (*page, error) {
 		return nil, err
 	}
 	p.samples(r.Samples)
-	for _, a := range r.Ablations {
-		view, err := newAblation(a)
-		if err != nil {
-			return nil, fmt.Errorf("ablation over %s: %w", a.Key, err)
-		}
-		p.Ablations = append(p.Ablations, view)
-	}
 	p.stages(r.Stages)
 	p.settings(r.Settings)
 	p.tiles(r)

@@ -59,10 +59,6 @@ func full() Report {
 			{"After", "round 3", []string{"walkStmt lowers the statement n and rewrites it into calls to runtime functions.", "The register allocator spills values whose next use is farthest away."}},
 			{"Real", "public comments of the clients' domain", []string{"liveness computes the set of variables that are live at each safepoint."}},
 		}},
-		Ablations: []Ablation{{Key: "dpo.rejected_rank", Points: []AblationPoint{
-			{Value: "2", Figures: []float64{0.2112, 0.2133, 0.2121}}, {Value: "5", Figures: []float64{0.2214, 0.2195, 0.2201}, Default: true},
-			{Value: "8", Figures: []float64{0.2190, 0.2207, 0.2178}}, {Value: "10", Figures: []float64{0.2161, 0.2149, 0.2188}},
-		}}},
 		Stages: []Stage{{"read data", 4.2, 0}, {"generate", 181, 3 << 30}, {"score", 3.3, 900 << 20}, {"train", 140, 4509715661},
 			{"evaluate", 201, 1 << 30}},
 		Settings: []Setting{{"seed", "1", "1"}, {"dpo.beta", "0.2", "0.1"}, {"dpo.loss", "sigmoid", "sigmoid"}, {"generate.prompts", "200", "200"}},
@@ -140,7 +136,7 @@ func TestFullReport(t *testing.T) {
 	checkPage(t, page)
 	for _, want := range []string{"All releases together", "protects one client",
 		"Go documentation, ε = 7", "complete", "21 November 2026", "22.15\u202f%", "Memory, GiB", "3.00</td>", "0.88</td>", "4.20</td>", "21.92 – 22.39", "48 – 59", "151.40", "ε = 0", "ε = ∞",
-		"walkStmt lowers", "up to eight successive comments of one source file", "δ = 10⁻⁴", "998", "dpo.rejected_rank", "22.03\u202f%",
+		"walkStmt lowers", "up to eight successive comments of one source file", "δ = 10⁻⁴", "998",
 		"8\u202fmin 50\u202fs", "changed", "default 0.1", "2.1.2", "var(--s1)", "Preference accuracy", "budget", "ε = 6.98",
 	} {
 		if !strings.Contains(page, want) {
@@ -243,15 +239,7 @@ func TestMissingParts(t *testing.T) {
 			r.Results[1].AccuracyCI = &Interval{math.Inf(-1), math.NaN()}
 		},
 		"no privacy": func(r *Report) { r.Privacy = Privacy{} },
-		"empty ablation": func(r *Report) {
-			r.Ablations = []Ablation{{Key: "a"}, {Key: "b", Points: []AblationPoint{{Value: "1"}}}}
-		},
-		"one seed": func(r *Report) { r.Ablations[0].Points = []AblationPoint{{Value: "1", Figures: []float64{0.2}}} },
-		"other metric": func(r *Report) {
-			r.Ablations[0].Metric = "FID"
-			r.Ablations[0].Points[0].Figures = []float64{math.NaN()}
-		},
-		"no times": func(r *Report) { r.Stages = []Stage{{"a", 0, 0}, {"b", math.NaN(), -1}} },
+		"no times":   func(r *Report) { r.Stages = []Stage{{"a", 0, 0}, {"b", math.NaN(), -1}} },
 		"huge numbers": func(r *Report) {
 			r.Rounds[0].Figures.Values["loss"] = 1e30
 			r.Rounds[1].Figures.Values["fid"] = -1e-30
@@ -355,7 +343,7 @@ func FuzzTextIsEscaped(f *testing.F) {
 		}
 		r := poison(text)
 		r.Rounds[1].Figures.Values["fid"], r.Rounds[0].Figures.Values["loss"], r.Results[1].Accuracy, r.Privacy.Epsilon = number, number, &number, number
-		r.Ablations[0].Points[0].Figures[0], r.Stages[0].Seconds = number, number
+		r.Stages[0].Seconds = number
 		p, err := newPage(r)
 		if err != nil {
 			t.Fatal(err)

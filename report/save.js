@@ -124,7 +124,7 @@ const popriSave = (() => {
   };
 
   const titleOf = (table) => {
-    const near = table.closest('.ablation, details, section');
+    const near = table.closest('.runs-of, details, section');
     const title = near && near.querySelector('h3, summary code, h2');
     for (let e = table.closest('.scroll'); e; e = e.previousElementSibling) {
       if (/^H[23]$/.test(e.tagName)) return words(e);

@@ -30,11 +30,12 @@ type script struct {
 	Hash string
 }
 
-var pageScript = func() script {
-	code := saveScript + textsScript
+var pageScript = newScript(saveScript + textsScript)
+
+func newScript(code string) script {
 	hash := sha256.Sum256([]byte(code))
 	return script{template.JS(code), "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"}
-}()
+}
 
 // Policy is the page's content security policy: it loads nothing, and pictures that are saved come from data: and blob:.
 func (s script) Policy() string {

@@ -22,15 +22,14 @@ type Report struct {
 	Verdict string   `json:"verdict,omitempty"`
 	Notes   []string `json:"notes,omitempty"` // what a reader must know to judge the results, a paragraph each
 	// Main is the key of the result that the run is about.
-	Main      string     `json:"main,omitempty"`
-	Series    series.Set `json:"series"` // which figures of the rounds are shown, and how
-	Rounds    []Round    `json:"rounds,omitempty"`
-	Samples   Samples    `json:"samples"`
-	Texts     Texts      `json:"texts,omitzero"`
-	Ablations []Ablation `json:"ablations,omitempty"`
-	Stages    []Stage    `json:"stages,omitempty"`
-	Settings  []Setting  `json:"settings,omitempty"`
-	Versions  []Version  `json:"versions,omitempty"`
+	Main     string     `json:"main,omitempty"`
+	Series   series.Set `json:"series"` // which figures of the rounds are shown, and how
+	Rounds   []Round    `json:"rounds,omitempty"`
+	Samples  Samples    `json:"samples"`
+	Texts    Texts      `json:"texts,omitzero"`
+	Stages   []Stage    `json:"stages,omitempty"`
+	Settings []Setting  `json:"settings,omitempty"`
+	Versions []Version  `json:"versions,omitempty"`
 	// Citation is what a paper quotes of the run, as BibTeX; "" for none.
 	Citation string `json:"citation,omitempty"`
 }
@@ -105,21 +104,6 @@ type SampleColumn struct {
 	Name  string   `json:"name"`
 	Note  string   `json:"note,omitempty"`
 	Texts []string `json:"texts"`
-}
-
-// Ablation is a setting that was varied.
-type Ablation struct {
-	Key    string          `json:"key"`              // "dpo.rejected_rank"
-	Metric string          `json:"metric,omitempty"` // empty is "accuracy on private test clients"
-	Note   string          `json:"note,omitempty"`
-	Points []AblationPoint `json:"points"`
-}
-
-// AblationPoint is one value of the setting with a figure from every seed.
-type AblationPoint struct {
-	Value   string    `json:"value"`
-	Figures []float64 `json:"figures"`
-	Default bool      `json:"default,omitempty"`
 }
 
 // Stage is the time and the memory of a part of the run.

@@ -39,9 +39,13 @@ const (
 	Encoder = "encoder.safetensors"
 	// Stop asks the run to stop after the round under way. Its presence is the request; its content informs people.
 	Stop = "STOP"
-	// TensorBoard and MLflow belong to the trackers of these names.
+	// Rungs has the measurements of an adaptive ablation, and the folder Rung the files of one under way.
+	Rungs = "rungs.json"
+	Rung  = "rung"
+	// TensorBoard, MLflow and OTel belong to the trackers of these names.
 	TensorBoard = "tensorboard"
 	MLflow      = "mlflow.json"
+	OTel        = "otel.json"
 )
 
 // The files of a round that more than one package opens. Not every method has all of them; other files belong to the

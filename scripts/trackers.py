@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Checks --report-to with the programs themselves: TensorBoard's reader, an MLflow server on the loopback, Trackio's import.
+"""Checks --report-to with the programs themselves: TensorBoard's reader, an MLflow server on the loopback, Trackio's import, and
+OpenTelemetry's own definitions of the messages that a collector is sent.
 
     python3 scripts/trackers.py [--popri build/popri] [--venv DIR]
 
 Makes an environment with them (once, in the folder "trackers" of the cache), runs two small demos, and compares what the
-programs show with steps.jsonl, evals.jsonl, metrics.json and eval.json. In the first run all goes well. The
+programs show with steps.jsonl, evals.jsonl, metrics.json, eval.json and events.jsonl. In the first run all goes well. The
 second one is killed in its first round and resumed, and loses the MLflow server at that; a third process sends what the
 server lacks. Needs Python 3.11.
 """
 import argparse
 import contextlib
+import http.server
 import json
 import os
 import signal
@@ -18,23 +20,26 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 import venv
 from pathlib import Path
 
-PACKAGES = ["tensorboard==2.21.0", "mlflow==3.17.2", "trackio[tensorboard]==0.43.0"]
+PACKAGES = ["tensorboard==2.21.0", "mlflow==3.17.2", "trackio[tensorboard]==0.43.0", "opentelemetry-proto==1.45.2"]
 DEMO = ["--rounds", "2", "--set", "generate.prompts=10", "--set", "synthetic.texts=20", "--set", "synthetic.public_texts=0",
         "--set", "downstream.steps=10", "--set", "downstream.eval_every=10", "--set", "dpo.batch_pairs=2", "--set", "dpo.eval_share=0.2",
-        "--report-to", "tensorboard,mlflow"]
+        "--report-to", "tensorboard,mlflow,otel"]
 EXPERIMENT = "popri check"
 
 
 def environment(folder):
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
+    python, made = folder / "bin" / "python", folder / "packages.txt"
+    if not made.exists() or made.read_text().split() != PACKAGES:
+        if not python.exists():
+            venv.create(folder, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+        made.write_text("\n".join(PACKAGES))
     return python
 
 
@@ -99,6 +104,61 @@ def trackio(run, folder):
     return [tuple(x) for x in json.loads(done.stdout.splitlines()[-1])]
 
 
+class Collector(http.server.ThreadingHTTPServer):
+    """Takes traces as a collector of OpenTelemetry does."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.requests = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+            assert self.path == "/v1/traces" and self.headers["Content-Type"] == "application/x-protobuf", self.path
+            self.server.requests.append(ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"]))))
+            answer = ExportTraceServiceResponse().SerializeToString()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/x-protobuf")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+
+    def check(self, run, processes):
+        """Compares the trace with the stages of events.jsonl."""
+        trace = bytes.fromhex(json.loads((run / "otel.json").read_text())["trace_id"])
+        spans = {}
+        for request in self.requests:
+            for resource in request.resource_spans:
+                assert [a.value.string_value for a in resource.resource.attributes if a.key == "service.name"] == ["popri"]
+                for scope in resource.scope_spans:
+                    for span in scope.spans:
+                        if span.trace_id == trace:
+                            assert span.span_id not in spans, "a span is there twice"
+                            spans[span.span_id] = span
+        known = lambda s, key: next((a.value for a in s.attributes if a.key == key), None)
+        roots = [s for s in spans.values() if not s.parent_span_id]
+        assert len(roots) == processes and all(s.name == "popri" for s in roots), [s.name for s in roots]
+        for s in spans.values():
+            if s.parent_span_id:
+                parent = spans[s.parent_span_id]
+                assert parent.start_time_unix_nano <= s.start_time_unix_nano <= s.end_time_unix_nano, s
+        events = [(e["stage"], e["round"], e["seconds"]) for e in lines(run / "events.jsonl") if e["event"] == "stage_end"]
+        ended = sorted((s.start_time_unix_nano, s) for s in spans.values() if s.name not in ("popri", "round") and not s.status.code)
+        got = [(s.name, known(s, "popri.round").int_value if known(s, "popri.round") else 0) for _, s in ended]
+        assert got == [e[:2] for e in events][-len(got):] and (processes > 1 or len(got) == len(events)), (got, events)
+        off = max(abs((s.end_time_unix_nano - s.start_time_unix_nano) / 1e9 - e[2]) for (_, s), e in zip(ended, events[-len(got):]))
+        assert off < 1, f"a span is {off} s longer or shorter than its stage"
+        for s in spans.values():
+            if s.name == "round":
+                figures = json.loads((run / "rounds" / f"{known(s, 'popri.round').int_value:04}" / "metrics.json").read_text())
+                assert known(s, "popri.fid").double_value == figures["fid"], figures
+        print(f"  OpenTelemetry: {len(spans)} spans of one trace, {len(ended)} of them stages as in events.jsonl, within {off:.3f} s", flush=True)
+
+
 def compare(name, points, want, single=False):
     got, exact = {}, lambda v: struct.unpack("f", struct.pack("f", v))[0] if single else v
     for key, step, value in points:
@@ -148,8 +208,9 @@ def check(popri, python):
         folder = Path(folder)
         port = free_port()
         server, url = serve(python, folder, port), f"http://127.0.0.1:{port}"
+        collector = Collector()
         try:
-            env = dict(os.environ, MLFLOW_TRACKING_URI=url, MLFLOW_EXPERIMENT_NAME=EXPERIMENT,
+            env = dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{collector.server_port}", MLFLOW_TRACKING_URI=url, MLFLOW_EXPERIMENT_NAME=EXPERIMENT,
                        MLFLOW_HTTP_REQUEST_TIMEOUT="600")  # the machine may be busy
 
             def start(run):
@@ -176,6 +237,8 @@ def check(popri, python):
             assert found.info.status == "FINISHED" and found.data.params["trainer.rounds"] == "2", found.info
             print(f"  MLflow: {found.info.status}, {len(found.data.params)} parameters, ε {found.data.tags['popri.epsilon']}, "
                   f"δ {found.data.tags['popri.delta']}, {found.data.tags['popri.guarantee']!r}", flush=True)
+
+            collector.check(run, 1)
 
             run = folder / "killed"
             print("a run that is killed in round 1, and resumed while the MLflow server dies:", flush=True)

@@ -127,7 +127,7 @@ func TestCheck(t *testing.T) {
 	getenv := func(name string) string { return env[name] }
 	for names, want := range map[string]string{
 		"tensorboard":             "",
-		"wandb":                   `"wandb" is no tracker; there are tensorboard, mlflow`,
+		"wandb":                   `"wandb" is no tracker; there are tensorboard, mlflow, otel`,
 		"tensorboard tensorboard": "the tracker tensorboard is named twice",
 		"mlflow":                  `mlflow: MLFLOW_TRACKING_URI is "", must be the URL of a server, such as http://127.0.0.1:5000`,
 	} {

@@ -1,8 +1,8 @@
-// Package trackers shows a run's figures in programs for experiment tracking: TensorBoard, MLflow and Trackio.
+// Package trackers shows a run's figures in programs for experiment tracking: TensorBoard, MLflow and OpenTelemetry.
 //
 //	events of a run ─► Reader ─► points ─► Set ─┬─► TensorBoard  RUN/tensorboard
 //	files of a run  ─► Reader ─► history ──┘    ├─► MLflow       HTTP; RUN/mlflow.json has the run's id there
-//	                                            └─► Trackio      Trackio's folder
+//	stages of a run ────────────────────────────┴─► otel         OTLP over HTTP; RUN/otel.json has the run's trace
 //
 // A figure has its name in steps.jsonl, evals.jsonl or metrics.json, which for training are TRL's names. Trackers get
 // only what these files and eval.json hold. They know no text.

@@ -23,9 +23,13 @@ func (m *message) int(field int, v int64) {
 	*m = binary.AppendUvarint(*m, uint64(v))
 }
 
-func (m *message) double(field int, v float64) {
+func (m *message) fixed(field int, v uint64) {
 	m.key(field, fixed64)
-	*m = binary.LittleEndian.AppendUint64(*m, math.Float64bits(v))
+	*m = binary.LittleEndian.AppendUint64(*m, v)
+}
+
+func (m *message) double(field int, v float64) {
+	m.fixed(field, math.Float64bits(v))
 }
 
 func (m *message) float(field int, v float32) {

@@ -56,6 +56,15 @@ type Tracker interface {
 	Close(end End) error
 }
 
+// Stages is a tracker that shows the stages of a run, too. Its methods are called like those of Tracker. Stages follow each
+// other; one that fails has no end.
+type Stages interface {
+	// StageBegin tells that a stage of a round begins; 0 is outside of rounds.
+	StageBegin(name string, round int, at time.Time)
+	// StageEnd tells that it has ended. Attributes are of type string, bool, int64 or float64.
+	StageEnd(at time.Time, attributes map[string]any)
+}
+
 // kind is a kind of tracker.
 type kind struct {
 	name  string
@@ -66,6 +75,7 @@ type kind struct {
 var kinds = []kind{
 	{"tensorboard", nil, openTensorBoard},
 	{"mlflow", checkMLflow, openMLflow},
+	{"otel", checkOTel, openOTel},
 }
 
 // Names lists the trackers.
@@ -169,6 +179,29 @@ func (s *Set) Log(points []Point) {
 	}
 	for _, m := range s.list {
 		s.tell(m, m.Log(points))
+	}
+}
+
+// StageBegin tells the trackers that show stages that one begins.
+func (s *Set) StageBegin(name string, round int, at time.Time) {
+	s.stages(func(t Stages) { t.StageBegin(name, round, at) })
+}
+
+// StageEnd tells them that it has ended.
+func (s *Set) StageEnd(at time.Time, attributes map[string]any) {
+	s.stages(func(t Stages) { t.StageEnd(at, attributes) })
+}
+
+func (s *Set) stages(tell func(Stages)) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.list {
+		if t, ok := m.Tracker.(Stages); ok {
+			tell(t)
+		}
 	}
 }
 

@@ -128,7 +128,10 @@ func (t *Trainer) Stage(name string, round int, f func(Stage) error) error {
 
 // Train does the rounds that are left. It stops between two steps when ctx ends, and with a [Stopped] after a round in
 // which somebody asked for it. A request from before is dropped, because a run that is started is meant to go on.
-func (t *Trainer) Train(ctx context.Context) error {
+func (t *Trainer) Train(ctx context.Context) error { return t.TrainTo(ctx, t.Rounds) }
+
+// TrainTo is Train up to a round, of which a later process goes on as after any other.
+func (t *Trainer) TrainTo(ctx context.Context, last int) error {
 	if err := dropRequest(t.Dir); err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (t *Trainer) Train(ctx context.Context) error {
 	if err := t.Method.Restore(done); err != nil {
 		return err
 	}
-	for round := done + 1; round <= t.Rounds; round++ {
+	for round := done + 1; round <= min(last, t.Rounds); round++ {
 		if err := t.round(ctx, round); err != nil {
 			return err
 		}
@@ -185,7 +188,12 @@ func (t *Trainer) round(ctx context.Context, number int) error {
 
 // Product writes the synthetic set of the newest complete round, or of the nearest state. An existing one stays as it is.
 func (t *Trainer) Product(ctx context.Context) error {
-	file := filepath.Join(t.Dir, rundir.Synthetic)
+	return t.ProductIn(ctx, t.Dir)
+}
+
+// ProductIn is Product with another folder for the files.
+func (t *Trainer) ProductIn(ctx context.Context, dir string) error {
+	file := filepath.Join(dir, rundir.Synthetic)
 	if _, err := os.Stat(file); err == nil {
 		return os.RemoveAll(sampling.PartsOf(file)) // a kill after the last part may have left them
 	}
@@ -201,7 +209,7 @@ func (t *Trainer) Product(ctx context.Context) error {
 			_, err := t.Method.Product(ctx, s, file)
 			return err
 		}
-		product, err := t.Method.Product(ctx, s, filepath.Join(t.Dir, rundir.Mixes))
+		product, err := t.Method.Product(ctx, s, filepath.Join(dir, rundir.Mixes))
 		if err != nil {
 			return err
 		}

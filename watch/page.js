@@ -123,8 +123,9 @@
       say('note', h.note);
       say('rounds', h.planned ? `${h.done} of ${h.planned} complete` : '–');
       $('stop').hidden = !(h.may_stop && token);
-      $('stop').disabled = !h.can_stop || h.requested;
-      say('asked', h.requested ? 'The run was asked to stop after this round.' : '');
+      $('stop').disabled = !h.can_stop && !h.requested;
+      say('stop', h.requested ? 'Withdraw the stop' : 'Stop after this round');
+      say('asked', h.requested ? 'The run was asked to stop after this round. Until the round ends, the request can be withdrawn.' : '');
       tick();
     },
     stage(s) { stage = s; tick(); },
@@ -162,8 +163,9 @@
   setInterval(tick, 1000);
 
   $('stop').addEventListener('click', async () => {
-    if (!confirm('Stop the run after this round? popri run --resume goes on with it.')) return;
-    const answer = await fetch('/stop', { method: 'POST', headers: { 'X-Popri-Token': token } });
-    say('asked', answer.ok ? 'The run was asked to stop after this round.' : await answer.text());
+    const withdraw = head && head.requested;
+    if (!withdraw && !confirm('Stop the run after this round? popri run --resume goes on with it.')) return;
+    const answer = await fetch('/stop', { method: withdraw ? 'DELETE' : 'POST', headers: { 'X-Popri-Token': token } });
+    if (!answer.ok) say('asked', await answer.text());
   });
 })();

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,6 +87,7 @@ func (w *Watcher) Handler(addr string) http.Handler {
 	mux.HandleFunc("GET /events", w.stream)
 	mux.HandleFunc("GET /metrics", w.metrics)
 	mux.HandleFunc("POST /stop", w.stop)
+	mux.HandleFunc("DELETE /stop", w.withdraw)
 	return http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		h := out.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -185,16 +188,42 @@ func order(news map[string][]byte) (names []string) {
 	return names
 }
 
-// stop writes the request to stop after the round under way.
-func (w *Watcher) stop(out http.ResponseWriter, in *http.Request) {
+// mayStop reports whether a request may decide about the run's end, and refuses it if it may not.
+func (w *Watcher) mayStop(out http.ResponseWriter, in *http.Request) bool {
 	origin := in.Header.Get("Origin")
 	switch {
 	case w.Token == "":
 		http.Error(out, "read only: start popri watch with --allow-stop", http.StatusForbidden)
-		return
+		return false
 	case subtle.ConstantTimeCompare([]byte(in.Header.Get(tokenHeader)), []byte(w.Token)) != 1,
 		origin != "" && origin != "http://"+in.Host:
 		http.Error(out, "the token is missing or wrong", http.StatusForbidden)
+		return false
+	}
+	return true
+}
+
+// withdraw takes the request to stop back. Once the trainer has read it, at the end of the round, it is gone.
+func (w *Watcher) withdraw(out http.ResponseWriter, in *http.Request) {
+	if !w.mayStop(out, in) {
+		return
+	}
+	err := os.Remove(filepath.Join(w.Dir, rundir.Stop))
+	w.look(time.Now())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(out, "no stop is asked for, or it has taken effect", http.StatusConflict)
+	case err != nil:
+		http.Error(out, err.Error(), http.StatusInternalServerError)
+	default:
+		out.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(out).Encode(map[string]any{"withdrawn": true})
+	}
+}
+
+// stop writes the request to stop after the round under way.
+func (w *Watcher) stop(out http.ResponseWriter, in *http.Request) {
+	if !w.mayStop(out, in) {
 		return
 	}
 	w.mu.Lock()

@@ -280,6 +280,30 @@ func TestStopNeedsTheToken(t *testing.T) {
 	if h := lookAt[head](t, w, secHead, time.Now()); !h.Requested {
 		t.Errorf("%+v", h)
 	}
+	for name, c := range map[string]struct {
+		header []string
+		want   int
+	}{
+		"none":         {nil, 403},
+		"wrong":        {[]string{tokenHeader, "Secret"}, 403},
+		"other origin": {[]string{tokenHeader, "secret", "Origin", "http://evil.example"}, 403},
+	} {
+		if code := get(t, h, "DELETE", "/stop", "localhost:1", c.header...).Code; code != c.want || !rundir.Has(r.dir, rundir.Stop) {
+			t.Errorf("withdrawn with the token %s: %d", name, code)
+		}
+	}
+	if code := get(t, r.watch("").Handler("localhost:1"), "DELETE", "/stop", "localhost:1", tokenHeader, "").Code; code != 403 || !rundir.Has(r.dir, rundir.Stop) {
+		t.Errorf("withdrawn on a read-only page: %d", code)
+	}
+	if code := get(t, h, "DELETE", "/stop", "localhost:1", tokenHeader, "secret").Code; code != 200 || rundir.Has(r.dir, rundir.Stop) {
+		t.Errorf("withdrawn: %d", code)
+	}
+	if h := lookAt[head](t, w, secHead, time.Now()); h.Requested || !h.CanStop {
+		t.Errorf("%+v", h)
+	}
+	if code := get(t, h, "DELETE", "/stop", "localhost:1", tokenHeader, "secret").Code; code != 409 {
+		t.Errorf("withdrawn twice, or after it took effect: %d", code)
+	}
 	r.event("close", nil)
 	w.look(time.Now())
 	if code := get(t, h, "POST", "/stop", "localhost:1", tokenHeader, "secret").Code; code != 409 {

@@ -7,6 +7,7 @@
 package worlds
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,8 +20,24 @@ import (
 // Default is the world of the embedded default.
 const Default = "godoc"
 
-// Folder is where worlds look for their files unless told otherwise: beside the working directory.
-var Folder = filepath.Join("..", "shared", "data")
+// FolderVariable names the folder of the worlds' files in the environment.
+const FolderVariable = "POPRI_DATA"
+
+// Folders are where worlds look for their files unless told otherwise: in the working directory, and beside it.
+var Folders = []string{"data", filepath.Join("..", "shared", "data")}
+
+// DataFolder is the folder that was asked for, or that of the environment, or the first of [Folders] that is there.
+func DataFolder(asked string, getenv func(string) string) string {
+	if asked = cmp.Or(asked, getenv(FolderVariable)); asked != "" {
+		return asked
+	}
+	for _, folder := range Folders {
+		if info, err := os.Stat(folder); err == nil && info.IsDir() {
+			return folder
+		}
+	}
+	return Folders[0]
+}
 
 // World is clients, public text and what suits them.
 type World struct {
@@ -39,8 +56,8 @@ func trained(more ...string) []string {
 		"eval.reference_private=true"}, more...)
 }
 
-// books is the public text of all worlds but the embedded default's.
-var books = []string{"public.parquet", "public-wikitext.parquet"}
+// Books are the files of public text of all worlds but the embedded default's.
+var Books = []string{"public.parquet", "public-wikitext.parquet"}
 
 const aboutBooks = "public: Gutenberg books, plays and a little Wikipedia"
 
@@ -51,14 +68,14 @@ var all = []World{
 		About: "the same clients; no public text and no generator has seen the clients' folders",
 		Set: []string{"data.private=godoc", "data.public=godoc-without-domain", "model.path=" + configs.Trained,
 			"eval.reference_private=true"}},
-	{Name: "congress", Title: "State of the Union messages since 1945", Client: "congress.parquet", Public: books,
+	{Name: "congress", Title: "State of the Union messages since 1945", Client: "congress.parquet", Public: Books,
 		About: "stretches of State of the Union messages since 1945, split by time; " + aboutBooks,
 		Set:   trained("data.since=1945")},
-	{Name: "imdb", Title: "film reviews", Client: "imdb.parquet", Public: books,
+	{Name: "imdb", Title: "film reviews", Client: "imdb.parquet", Public: Books,
 		About: "film reviews, cut to spans; " + aboutBooks, Set: trained()},
-	{Name: "masc", Title: "documents of sixteen genres", Client: "masc-clients.parquet", Public: books,
+	{Name: "masc", Title: "documents of sixteen genres", Client: "masc-clients.parquet", Public: Books,
 		About: "stretches of documents of sixteen genres (MASC); " + aboutBooks, Set: trained()},
-	{Name: "banking77", Title: "bank customers' questions", Client: "banking77.parquet", Public: books,
+	{Name: "banking77", Title: "bank customers' questions", Client: "banking77.parquet", Public: Books,
 		About: "bank customers' questions, about ten words each; " + aboutBooks,
 		Set: trained("data.max_tokens=32", "generate.max_new_tokens=32", "generate.min_new_tokens=4",
 			"synthetic.max_new_tokens=32")},
@@ -109,8 +126,8 @@ func (w World) Layer(folder string) (configs.World, error) {
 		paths = append(paths, path)
 	}
 	if len(missing) > 0 {
-		return layer, fault.Userf("the world %s reads %s and %s, and the folder %s has no %s: name the folder that has "+
-			"these files with --data, or your own files with --private and --public",
+		return layer, fault.Userf("the world %s reads %s (clients) and %s (public text), which do not come with popri, and the folder %s "+
+			"has no %s: name the folder that has these files with --data, or your own files with --private and --public",
 			w.Name, w.Client, strings.Join(w.Public, ", "), folder, strings.Join(missing, ", no "))
 	}
 	layer.Set = append([]string{"data.private=" + paths[0],

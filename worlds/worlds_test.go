@@ -106,3 +106,24 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		t.Errorf("names %v", names)
 	}
 }
+
+func TestDataFolder(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	env := map[string]string{}
+	check := func(asked, want string) {
+		t.Helper()
+		if got := DataFolder(asked, func(name string) string { return env[name] }); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	check("", "data") // where there is none, the message names the first place
+	check("mine", "mine")
+	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	check("", "data")
+	env[FolderVariable] = "theirs"
+	check("", "theirs")
+	check("mine", "mine")
+}

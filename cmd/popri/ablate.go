@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"popri/accountant"
 	"popri/accountant/ledger"
@@ -28,29 +30,52 @@ type ablateFlags struct {
 	resume  bool
 	cell    string
 	jobs    jobFlags
+	track   trackFlag
+
+	adaptive bool
+	halving  experiment.Halving
+}
+
+// order is the adaptive order, nil for the plain one.
+func (f *ablateFlags) order() *experiment.Halving {
+	if !f.adaptive {
+		return nil
+	}
+	return &f.halving
 }
 
 func (a *app) ablate() *cobra.Command {
 	var flags ablateFlags
 	cmd := &cobra.Command{
-		Use:   "ablate --over KEY=V1,V2,… [--over …] | --instead KEY=VALUE [--instead …] [--seeds N] [--out DIR] [--on slurm|ray|kubernetes]",
+		Use:   "ablate --over KEY=V1,V2,… [--over …] | --instead KEY=VALUE [--instead …] [--seeds N] [--adaptive] [--out DIR] [--on slurm|ray|kubernetes]",
 		Short: "Compare settings over a grid of runs",
 		Long: `Does a run for every combination of values (--over), or of the configuration as it is and of each change alone
 (--instead), and for every seed. Trains the small model on each run's text, and prints means and standard deviations over
-the seeds. The folder also gets a page with the plot, and ablation.json. All configurations are checked before the first
-run starts.
+the seeds. The folder also gets ablation.json and report.html, a page that shows any figure over any one or two of the keys.
+All configurations are checked before the first run starts.
 
 Repeating the command resumes an interrupted ablation or extends a finished one; finished runs are read back. Every run
 spends its own privacy budget on the same clients: what all of them spend together is printed before the first one starts.
 
+--adaptive drops bad settings early (successive halving, Jamieson and Talwalkar 2016): all settings are run for a part of
+their rounds, the best 1/--eta of them go on to --eta times as many rounds, and so forth to the end. The small model judges: it
+is trained on the text that a run would publish if it ended there, and measured on the validation clients; test clients have
+no part in it. The noise of a release stays that of the whole plan, so a run that is dropped has spent less than its budget;
+what was released counts. Every setting must have as many rounds. Settings whose texts serve the small model equally are not
+dropped by chance: if all of them do, the command ends and says what helps.
+
 --on does the runs as jobs of a cluster whose machines share the folder: an array of Slurm, a job of Ray for each run, or
 an Indexed Job of Kubernetes. The command follows them until all are done, submits lost ones again, and gathers the results as
 without --on. Ctrl-C leaves the jobs alone, and --resume follows them again. --job fills in the engine's template;
---print-template prints it, for --template to read an edited one. docs/jobs.md has more.`,
+--print-template prints it, for --template to read an edited one. docs/jobs.md has more.
+
+` + trackHelp + `
+Each run of the grid is a run there. Jobs (--on) take the servers' addresses from the environment of their own machines.`,
 		Example: "  popri ablate --preset demo --over dpo.rejected_rank=2,5,8,10 --seeds 3 --out runs/rank\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json\n" +
 			"  popri ablate --over generate.temperature+synthetic.temperature=0.6..1.2:0.2 --out runs/temperature\n" +
 			"  popri ablate --preset demo --instead generate.quote=public --instead dpo.sft_weight=1 --out runs/without\n" +
+			"  popri ablate --preset demo-rounds --over dpo.beta=0.025..0.4:0.025 --adaptive --out runs/beta\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on slurm --job partition=cpu --job time=4:00:00\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on kubernetes --dry-run\n" +
 			"  popri ablate --resume --out runs/beta",
@@ -59,10 +84,13 @@ without --on. Ctrl-C leaves the jobs alone, and --resume follows them again. --j
 			if err := flags.check(cmd); err != nil {
 				return usage(fmt.Errorf("ablate: %w", err))
 			}
-			switch {
-			case flags.cell != "":
+			if flags.cell != "" {
 				return a.ablateCell(cmd, flags)
-			case flags.jobs.printTemplate:
+			}
+			if err := flags.track.check(); err != nil {
+				return fmt.Errorf("ablate: %w", err)
+			}
+			if flags.jobs.printTemplate {
 				return a.printTemplate(flags.jobs)
 			}
 			return a.ablateAll(cmd, flags)
@@ -74,6 +102,9 @@ without --on. Ctrl-C leaves the jobs alone, and --resume follows them again. --j
 			"together; may be repeated for a grid")
 	cmd.Flags().StringArrayVar(&flags.instead, "instead", nil,
 		"keys and values of one row: 'dpo.loss=ipo dpo.beta=0.01'; repeated, each row has one of the changes")
+	cmd.Flags().BoolVar(&flags.adaptive, "adaptive", false, "drop the settings that do worst on the validation clients early")
+	cmd.Flags().IntVar(&flags.halving.Eta, "eta", 3, "with --adaptive: one of so many settings goes on, to so many times the rounds")
+	cmd.Flags().IntVar(&flags.halving.MinRounds, "min-rounds", 1, "with --adaptive: the least number of rounds before a setting is dropped")
 	cmd.Flags().BoolVar(&flags.resume, "resume", false, "go on with the ablation that --on planned in --out")
 	cmd.Flags().StringVar(&flags.cell, "cell", "",
 		"do one planned run of the ablation in --out, by its number; of a list, the one that $"+indexVariable+" counts")
@@ -87,6 +118,7 @@ func (f *ablateFlags) addRuns(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.out, "out", filepath.Join("runs", "ablation"),
 		"folder of the ablation; each run is a folder in it")
 	f.jobs.add(cmd)
+	f.track.add(cmd)
 }
 
 // ablateAll does the whole ablation, here or on a cluster.
@@ -99,7 +131,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	cost, err := a.cost(flags.out, cells)
+	cost, err := a.cost(flags.out, cells, flags.order())
 	if err != nil {
 		return err
 	}
@@ -109,7 +141,9 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 			return err
 		}
 	}
-	result, err := experiment.Ablate(cmd.Context(), axes, cells, a.ablateOptions(flags.out))
+	options := a.ablateOptions(flags.out, flags.track)
+	options.Halving, options.Command = flags.order(), typed(cmd)
+	result, err := experiment.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
 		a.say("interrupted; the same command goes on")
 	}
@@ -129,6 +163,37 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	return nil
 }
 
+// typed is a command line with which the same ablation is done again.
+func typed(cmd *cobra.Command) string {
+	words := append([]string{cmd.CommandPath()}, cmd.Flags().Args()...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			switch {
+			case f.Name == "json" || f.Name == "quiet":
+			case f.Value.Type() == "bool":
+				words = append(words, "--"+f.Name)
+			default:
+				words = append(words, "--"+f.Name+" "+quoted(v))
+			}
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+var plainWord = regexp.MustCompile(`^[\p{L}\p{N}_./,=:+%@-]+$`)
+
+// quoted is a word for a shell.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 func (a *app) showAblation(result *experiment.Ablation, page string) error {
 	if a.json {
 		return a.emit(struct {
@@ -139,10 +204,27 @@ func (a *app) showAblation(result *experiment.Ablation, page string) error {
 	if err := ablationTable(a.out, result); err != nil {
 		return err
 	}
+	if h := result.Adaptive; h != nil {
+		printRungs(a.out, h)
+	}
 	fmt.Fprintln(a.out)
 	printComposed(a.out, result.Composed)
 	fmt.Fprintf(a.out, "\nreport:  %s\n", page)
 	return nil
+}
+
+// printRungs says which settings an adaptive order dropped.
+func printRungs(w io.Writer, h *experiment.Halved) {
+	for _, rung := range h.Rungs {
+		fmt.Fprintf(w, "\nrounds: %d; accuracy on the validation clients:\n", rung.Rounds)
+		for _, s := range rung.Settings {
+			outcome := "dropped"
+			if s.WentOn {
+				outcome = "went on"
+			}
+			fmt.Fprintf(w, "  %s  %s %%  %s\n", outcome, spread(s.Accuracy, 100, 2), strings.Join(s.Values, ", "))
+		}
+	}
 }
 
 // varied reads what is varied, from the flags or from the plan that --resume goes on with.
@@ -165,7 +247,7 @@ func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Confi
 }
 
 // cost prints what all cells together will spend, unless all are done. It checks their folders and budgets.
-func (a *app) cost(dir string, cells []experiment.Cell) ([]ledger.Composed, error) {
+func (a *app) cost(dir string, cells []experiment.Cell, h *experiment.Halving) ([]ledger.Composed, error) {
 	if err := experiment.Unused(dir, cells); err != nil {
 		return nil, err
 	}
@@ -180,20 +262,24 @@ func (a *app) cost(dir string, cells []experiment.Cell) ([]ledger.Composed, erro
 	if all {
 		return nil, nil
 	}
-	cost, err := experiment.PlannedCost(cells)
+	cost, fixed, err := experiment.PlannedCost(cells, h)
 	if err != nil {
 		return nil, fmt.Errorf("ablate: %w", err)
 	}
 	a.say("Each run spends its own budget. Whoever publishes all of them, or chooses among them by their results, spends what they " +
 		"spend together. As planned:")
+	if h != nil && !fixed {
+		a.say("(Settings spend differently, so the total depends on which of them go on. This is the bound of all to their end.)")
+	}
 	for _, c := range cost {
 		a.say("%s.", c.Words("runs"))
 	}
 	return cost, nil
 }
 
-func (a *app) ablateOptions(dir string) experiment.AblateOptions {
-	return experiment.AblateOptions{Dir: dir, Listen: a.events,
+func (a *app) ablateOptions(dir string, track trackFlag) experiment.AblateOptions {
+	return experiment.AblateOptions{Dir: dir, Listen: a.events, Trackers: track.names, Warn: a.warn,
+		Say: func(text string) { a.say("%s", text) },
 		Begin: func(i, n int, c experiment.Cell, done bool) {
 			state := ""
 			if done {

@@ -58,7 +58,7 @@ func (f *ablateFlags) check(cmd *cobra.Command) error {
 		}
 		return ""
 	}
-	grid := []string{"config", "preset", "set", "over", "instead", "seeds"}
+	grid := []string{"config", "preset", "set", "over", "instead", "seeds", "adaptive"}
 	engine := []string{"job", "template", "print-template", "dry-run", "detach", "parallel"}
 	if f.cell != "" {
 		if other := changed(slices.Concat(grid, engine, []string{"on", "resume", "attempts", "every"})...); other != "" {
@@ -72,6 +72,12 @@ func (f *ablateFlags) check(cmd *cobra.Command) error {
 	}
 	if other := changed(engine...); other != "" && f.jobs.on == "" && !(f.resume && other == "detach") {
 		return fmt.Errorf("--%s needs --on", other)
+	}
+	if other := changed("eta", "min-rounds"); other != "" && !f.adaptive {
+		return fmt.Errorf("--%s needs --adaptive", other)
+	}
+	if f.adaptive && f.jobs.on != "" {
+		return errors.New("--adaptive waits for all runs of a rung, which jobs cannot; do not combine it with --on")
 	}
 	if f.jobs.attempts < 1 || f.jobs.parallel < 0 || f.jobs.every <= 0 {
 		return fmt.Errorf("--attempts is %d, --parallel %d and --every %s; want 1 or more, 0 or more, and more than 0",
@@ -94,7 +100,11 @@ func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return usage(fmt.Errorf("ablate: %w", err))
 	}
-	options := a.ablateOptions(flags.out)
+	if err := flags.track.check(); err != nil { // what this machine lacks must not end the run
+		a.warn(err.Error() + "; the run goes on without trackers")
+		flags.track.names = nil
+	}
+	options := a.ablateOptions(flags.out, flags.track)
 	options.Begin = func(i, n int, c experiment.Cell, done bool) {
 		state := ""
 		if done {
@@ -242,7 +252,11 @@ func (a *app) array(flags ablateFlags, plan *experiment.Plan) (jobs.Array, error
 		return saved, err
 	}
 	n := jobs.Array{Name: "popri-" + plan.ID, State: state, Parallel: flags.jobs.parallel, Values: map[string]string{},
-		Arguments: []string{"ablate", "--out", folder, "--cell"}}
+		Arguments: []string{"ablate", "--out", folder}}
+	if len(flags.track.names) > 0 {
+		n.Arguments = append(n.Arguments, "--report-to", strings.Join(flags.track.names, ","))
+	}
+	n.Arguments = append(n.Arguments, "--cell")
 	if flags.resume && engine == flags.jobs.on {
 		n = saved
 	}

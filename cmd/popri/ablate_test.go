@@ -15,6 +15,7 @@ import (
 	"popri/configs"
 	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/rundir"
 )
 
 func TestAblate(t *testing.T) {
@@ -117,7 +118,8 @@ func TestAblate(t *testing.T) {
 	}
 	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
 	if err != nil || !strings.Contains(string(page), "dpo.rejected_rank") || !strings.Contains(string(page), "<svg") ||
-		!strings.Contains(string(page), "4 runs on the same private data, together") {
+		!strings.Contains(string(page), "4 runs on the same private data, together") ||
+		!strings.Contains(string(page), "<code>popri ablate --config ") || !strings.Contains(string(page), "--over dpo.rejected_rank=2,3 --seeds 2 --set trainer.rounds=1</code>") {
 		t.Errorf("%v: the page lacks key or plot", err)
 	}
 
@@ -127,6 +129,11 @@ func TestAblate(t *testing.T) {
 	}{
 		{command("--set", "dpo.beta=0.2"), "dpo.beta"},
 		{command("--seeds", "0"), "--seeds is 0"},
+		{command("--eta", "2"), "--eta needs --adaptive"},
+		{command("--adaptive"), "nothing to drop of 2 settings of 1 rounds"},
+		{command("--adaptive", "--eta", "1"), "--eta is 1"},
+		{command("--adaptive", "--on", "slurm"), "do not combine it with --on"},
+		{command("--report-to", "wandb"), `"wandb" is no tracker`},
 		{command("--over", "dpo.rejected_rank=2"), "twice"},
 		{command("--over", "dpo.beta"), "dpo.beta"},
 		{command("--over", "dpo.beta=1,1"), "twice"},
@@ -146,7 +153,6 @@ func TestAblate(t *testing.T) {
 	}
 }
 
-// TestAblateOneAtATime: the configuration as it is and each change alone, with differences paired by seed on the page.
 // A run that fails leaves the others; the table and the page name it, and the command fails.
 func TestAblateFailedRun(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
@@ -155,7 +161,7 @@ func TestAblateFailedRun(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "grid")
 	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--out", dir, "--json",
-		"--instead", "dpo.pairs=margin dpo.pair_margin=1000", "--instead", "dpo.rejected_rank=3")
+		"--report-to", "tensorboard", "--instead", "dpo.pairs=margin dpo.pair_margin=1000", "--instead", "dpo.rejected_rank=3")
 	if code != exitFailed || !strings.Contains(errs, "1 of 3 runs failed") || !strings.Contains(errs, "no prompt gave a preference pair") {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
@@ -169,12 +175,19 @@ func TestAblateFailedRun(t *testing.T) {
 	if len(got.Composed) != 1 || len(got.Composed[0].Ledgers) != 3 {
 		t.Errorf("the run that failed after its release does not count: %+v", got.Composed)
 	}
+	for _, row := range got.Rows { // each run is one there
+		if files, err := filepath.Glob(filepath.Join(row.Runs[0], rundir.TensorBoard, "*")); err != nil || len(files) != 1 {
+			t.Errorf("%s has the event files %q (%v)", row.Runs[0], files, err)
+		}
+	}
 	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
-	if err != nil || !strings.Contains(string(page), "A run failed and is not shown: dpo.pairs=margin") {
+	if err != nil || !strings.Contains(string(page), "1 of 3 runs failed") ||
+		!strings.Contains(string(page), "no prompt gave a preference pair") {
 		t.Errorf("the page does not name the run: %v", err)
 	}
 }
 
+// The configuration as it is and each change alone, with differences paired by seed on the page.
 func TestAblateOneAtATime(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
@@ -199,8 +212,8 @@ func TestAblateOneAtATime(t *testing.T) {
 	if err != nil || c.DPO.Loss != "ipo" || c.DPO.Beta != 0.5 || c.Seed != got.Seeds[1] {
 		t.Errorf("the last run has %+v (%v)", c.DPO, err)
 	}
-	first, second := got.Rows[0].Accuracy.Values, got.Rows[1].Accuracy.Values
-	want := fmt.Sprintf("%+.2f", 100*(second[0]-first[0]+second[1]-first[1])/2)
+	first, second := got.Rows[0].GapClosed.Values, got.Rows[1].GapClosed.Values
+	want := fmt.Sprintf("%+.1f", 100*(second[0]-first[0]+second[1]-first[1])/2)
 	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
 	if text := strings.ReplaceAll(string(page), "−", "-"); err != nil || !strings.Contains(text, ">"+html.EscapeString(want)+" ± ") {
 		t.Errorf("%v: the page lacks the difference %s", err, want)

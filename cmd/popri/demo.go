@@ -42,16 +42,22 @@ The clients are stretches of comments of Go's compiler, linker and assembler, re
 that was interrupted goes on where it stopped when it is called again with the same --out.
 
 --model smollm2 takes SmolLM2-135M-Instruct as the generator, with the preset demo-smollm2; make demo MODEL=smollm2 fetches
-it first. --encoder minilm compares texts by all-MiniLM-L6-v2, the paper's encoder, which make demo ENCODER=minilm fetches.
+it first. --encoder minilm compares texts by all-MiniLM-L6-v2, the paper's encoder, which make demo ENCODER=minilm fetches;
+any folder of sentence-transformers with a BERT, MPNet, XLM-RoBERTa or T5 encoder will do.
 
 With --with, runs of other methods follow, with the same settings and clients, each with a budget of its own. They stand
 in the same table, with what all runs spend together.
 
 ` + trackHelp + `
 
---world runs on other data, --private and --public on any file of clients with any files of public text. The small
-model (ε = 0) and, unless --set model.path names another, the generator are then trained on the public text first, which
-takes minutes. They are kept in the user's cache folder, so the next run on the same text begins at once. Worlds:
+--private and --public run on any file of clients with any files of public text, --world on other data. The small model
+(ε = 0) and, unless --set model.path names another, the generator are then trained on the public text first, which takes
+minutes. They are kept in the user's cache folder, so the next run on the same text begins at once.
+
+The first two worlds need no file. The others read files that do not come with popri: the clients in the file that the list
+names, and the public text in ` + strings.Join(worlds.Books, " and ") + `. --data names their folder; without it, that is
+$` + worlds.FolderVariable + `, or the first of ` + strings.Join(worlds.Folders, " and ") + ` that is there. A demo whose files are missing says which, and
+does nothing. docs/data.md says how to make such files. Worlds:
 ` + worldList(),
 		Example: "  popri demo --out runs/demo\n  popri demo --world congress --seed 1\n" +
 			"  popri demo --private clients.parquet --public public.jsonl --epsilon 1\n" +
@@ -141,7 +147,7 @@ takes minutes. They are kept in the user's cache folder, so the next run on the 
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
 	cmd.Flags().StringVar(&encoder, "encoder", "", "encoder in which clients compare texts (default: the preset's): latent, "+
-		"hashing, minilm, or the folder of an encoder of sentence-transformers")
+		"hashing, minilm, or a folder of sentence-transformers (BERT, MPNet, XLM-RoBERTa or T5)")
 	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; demo-rounds is the paper's loop")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")

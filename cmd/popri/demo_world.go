@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,8 @@ type worldFlags struct {
 
 func (f *worldFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "world", worlds.Default, "clients and public text: "+joined(worlds.Names()))
-	cmd.Flags().StringVar(&f.folder, "data", worlds.Folder, "folder of the files that a world reads")
+	cmd.Flags().StringVar(&f.folder, "data", "", "folder of the files that a world reads (default: $"+worlds.FolderVariable+", or "+
+		strings.Join(worlds.Folders, " or ")+", whichever is there)")
 	cmd.Flags().StringVar(&f.private, "private", "", "Parquet file of clients, instead of a world; needs --public")
 	cmd.Flags().StringArrayVar(&f.public, "public", nil,
 		"file of public text, instead of the world's: Parquet, JSON lines or plain lines; may be repeated")
@@ -43,7 +45,7 @@ func (f *worldFlags) world() (worlds.World, configs.World, error) {
 			return w, configs.World{}, err
 		}
 	}
-	layer, err := w.Layer(f.folder)
+	layer, err := w.Layer(worlds.DataFolder(f.folder, os.Getenv))
 	if err == nil && f.private == "" && len(f.public) > 0 {
 		layer.Set = append(layer.Set[:len(layer.Set):len(layer.Set)], "data.public="+strings.Join(f.public, ","))
 		if w.Name == worlds.Default {
@@ -64,7 +66,7 @@ func (f *worldFlags) typed() string {
 	for _, file := range f.public {
 		text.WriteString(" --public " + file)
 	}
-	if f.folder != worlds.Folder {
+	if f.folder != "" {
 		text.WriteString(" --data " + f.folder)
 	}
 	return text.String()
@@ -74,7 +76,11 @@ func (f *worldFlags) typed() string {
 func worldList() string {
 	var lines []string
 	for _, w := range worlds.List() {
-		lines = append(lines, fmt.Sprintf("  %-20s  %s", w.Name, w.About))
+		about := w.About
+		if w.Client != "" {
+			about += " (" + w.Client + ")"
+		}
+		lines = append(lines, fmt.Sprintf("  %-20s  %s", w.Name, about))
 	}
 	return strings.Join(lines, "\n")
 }

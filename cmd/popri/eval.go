@@ -13,7 +13,8 @@ import (
 
 func (a *app) eval() *cobra.Command {
 	var flags configFlags
-	var run, synthetic, private, model string
+	var run, synthetic, private, model, out string
+	var track trackFlag
 	cmd := &cobra.Command{
 		Use:   "eval --run DIR | --synthetic FILE [--private FILE] [--model DIR]",
 		Short: "Train a small model on text and test it on private test clients",
@@ -24,21 +25,33 @@ labels of texts instead: accuracy and macro F1 on the test clients' labels, and 
 
 --run evaluates a finished run's synthetic set and compares it with the untuned model's text and with public text; the
 figures go into the run's eval.json and report.html. --synthetic evaluates any file with one text per row or line: Parquet
-(column text, and label for a classification), JSON lines or plain text. The configuration's downstream.* keys set steps and learning rate.`,
-		Example: "  popri eval --run runs/eps1\n  popri eval --synthetic texts.parquet --private clients.parquet " +
+(column text, and label for a classification), JSON lines or plain text; with --out, the figures go into eval.json in that
+folder. The configuration's downstream.* keys set steps and learning rate.
+
+` + trackHelp + `
+The small models' figures are named downstream/accuracy/… and downstream/perplexity/… (macro_f1 for a classification); those
+of the private text itself are left out. With --synthetic the flag needs --out.`,
+		Example: "  popri eval --run runs/eps1\n  popri eval --run runs/eps1 --report-to mlflow\n" +
+			"  popri eval --synthetic texts.parquet --private clients.parquet " +
 			"--model small --set downstream.steps=300 --json",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (run == "") == (synthetic == "") {
 				return usage(errors.New("eval: name either --run or --synthetic"))
 			}
+			if err := track.check(); err != nil {
+				return fmt.Errorf("eval: %w", err)
+			}
+			if len(track.names) > 0 && run == "" && out == "" {
+				return usage(errors.New("eval: --report-to with --synthetic needs --out, the folder of what is shown"))
+			}
 			if run != "" {
-				for _, name := range []string{"private", "model", "config", "preset", "set"} {
+				for _, name := range []string{"private", "model", "out", "config", "preset", "set"} {
 					if cmd.Flags().Changed(name) {
 						return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own configuration", name))
 					}
 				}
-				if err := a.evalRun(cmd, run); err != nil {
+				if err := a.evalRun(cmd, run, track); err != nil {
 					return fmt.Errorf("eval: %w", err)
 				}
 				return nil
@@ -59,7 +72,9 @@ figures go into the run's eval.json and report.html. --synthetic evaluates any f
 			if c, err = a.prepared(cmd, c); err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
-			e, err := experiment.Judge(cmd.Context(), c, synthetic, a.evaluating())
+			o := a.evaluating()
+			o.Out, o.Trackers, o.Warn = out, track.names, a.warn
+			e, err := experiment.Judge(cmd.Context(), c, synthetic, o)
 			if err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
@@ -73,12 +88,14 @@ figures go into the run's eval.json and report.html. --synthetic evaluates any f
 		"Parquet file of clients, or godoc (default: the configuration's data.private)")
 	cmd.Flags().StringVar(&model, "model", "",
 		"folder of the small model, or embedded (default: the configuration's downstream.model)")
+	cmd.Flags().StringVar(&out, "out", "", "with --synthetic: folder for eval.json and what --report-to writes")
+	track.add(cmd)
 	return cmd
 }
 
-func (a *app) evalRun(cmd *cobra.Command, run string) error {
+func (a *app) evalRun(cmd *cobra.Command, run string, track trackFlag) error {
 	s, err := experiment.Open(cmd.Context(), experiment.Options{Dir: run, Resume: true, Device: a.device,
-		Listen: a.events})
+		Listen: a.events, Trackers: track.names, Warn: a.warn})
 	if err != nil {
 		return err
 	}

@@ -105,8 +105,16 @@ func exitCode(ctx context.Context, err error) int {
 
 func (a *app) root() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:           "popri",
-		Short:         "Tune a language model on federated private text with differentially private preferences",
+		Use:   "popri",
+		Short: "Tune a language model on federated private text with differentially private preferences",
+		Long: `Tunes a language model to write text like that of federated clients without seeing any of it: only a noised sum of vectors
+leaves the clients. What it writes trains small models, under a stated (ε, δ).
+
+Start here:
+  popri doctor               what this machine has, and what is missing
+  popri demo                 the whole loop on text that comes with Go, in minutes; it prints where its report lies
+  popri data check FILE      whether a file of your own clients is in order; then popri run --help
+"popri VERB --help" explains a verb with examples. The pages in docs/ begin with quickstart.md.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -130,7 +138,13 @@ func (a *app) root() *cobra.Command {
 		"where models compute: auto, cpu or cuda (default: the configuration's model.device, else auto)")
 	cmd.PersistentFlags().StringSliceVar(&a.accept, "accept-key", nil,
 		"unknown field of a model's config.json to ignore; may be repeated")
-	cmd.AddCommand(a.verbs()...)
+	for _, g := range a.groups() {
+		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, verb := range g.verbs {
+			verb.GroupID = g.title
+			cmd.AddCommand(verb)
+		}
+	}
 	return cmd
 }
 

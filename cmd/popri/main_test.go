@@ -291,3 +291,32 @@ func TestVersion(t *testing.T) {
 		t.Errorf("exit code %d, %v, %s", code, v, errs)
 	}
 }
+
+// The program's own help begins with what to type first, and has every verb under a heading.
+func TestRootHelp(t *testing.T) {
+	code, out, errs := popri(t, "--help")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	start, rest, found := strings.Cut(out, "Usage:")
+	if !found {
+		t.Fatal(out)
+	}
+	first := 0
+	for line := range strings.Lines(start) {
+		if strings.HasPrefix(line, "  popri ") {
+			first++
+			command, _, _ := strings.Cut(strings.TrimSpace(line), "   ") // what it does stands behind
+			if err := checkCommand(command); err != nil {
+				t.Errorf("%q: %v", line, err)
+			}
+		}
+	}
+	if first != 3 || !strings.Contains(start, "Start here:") {
+		t.Errorf("%d commands to start with, want 3:\n%s", first, start)
+	}
+	_, more, _ := strings.Cut(rest, "Additional Commands:")
+	if n := strings.Count(more[:strings.Index(more, "\n\n")], "\n  "); n != 2 { // completion and help
+		t.Errorf("%d verbs have no heading:\n%s", n-2, more)
+	}
+}

@@ -62,6 +62,9 @@ floating-point operations. docs/reproduction.md has what was found.`,
 			if err := flags.check(cmd); err != nil {
 				return usage(fmt.Errorf("reproduce: %w", err))
 			}
+			if err := flags.track.check(); err != nil {
+				return fmt.Errorf("reproduce: %w", err)
+			}
 			a.say("%s: %s. %s", e.Of, e.Title, e.Paper)
 			if e.Note != "" {
 				a.say("%s", e.Note)
@@ -73,6 +76,8 @@ floating-point operations. docs/reproduction.md has what was found.`,
 		},
 	}
 	flags.addRuns(cmd)
+	out := cmd.Flags().Lookup("out")
+	out.DefValue, out.Usage = filepath.Join("runs", "paper", "NAME"), "folder of the grid; each run is a folder in it"
 	cmd.Flags().StringVar(&scale, "scale", reproduction.Scales[0], "size of the runs: "+joined(reproduction.Scales))
 	cmd.Flags().BoolVar(&plan, "plan", false, "print what would run, and end")
 	return cmd
@@ -125,7 +130,7 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	cost, err := experiment.PlannedCost(cells)
+	cost, _, err := experiment.PlannedCost(cells, nil)
 	if err != nil {
 		return fmt.Errorf("reproduce: %w", err)
 	}

@@ -50,7 +50,10 @@ func (a *app) run() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --config FILE | --preset NAME [--set a.b=c]… --out DIR",
 		Short: "Run the rounds and write the synthetic set",
-		Long: `Runs the rounds of a method (POPri by default) and writes the synthetic set and the report into the run's folder.
+		Long: `Runs the rounds of a method (POPri by default) and writes the synthetic set and the report into the run's folder. "popri
+eval --run" then trains small models on the set and tests them.
+
+Settings come from --preset or --config, then from POPRI_… variables, then from --set. Without either, the preset demo is used.
 
 --resume continues a run that was interrupted or killed, with its own config.yaml; the run ends with the same bytes as an
 uninterrupted one. Its inputs (settings, weights, public text, clients) must be those it began with: --resume compares them
@@ -60,12 +63,12 @@ If the budget ends before the last round, the synthetic set comes from the finis
 
 --watch serves a page that shows the run while it trains, and prints its address; see "popri watch".
 
-With fed.collect=shards the run reads no train client. It writes the question of a round and ends with exit code 4; "popri
-score" answers the question near the data and merges the answers, and --resume goes on.
+With fed.collect=shards the run reads no train client. It writes the question of a round and ends with exit code 4;
+"popri score" answers the question near the data and merges the answers, and --resume goes on.
 
-` + trackHelp,
+` + trackersHelp,
 		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out runs/eps1\n" +
-			"  popri run --preset demo --out runs/eps20 --report-to tensorboard,mlflow",
+			"  popri run --preset demo --out runs/shown --report-to tensorboard,mlflow",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var c configs.Config

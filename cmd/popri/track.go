@@ -16,8 +16,14 @@ func (f *trackFlag) add(cmd *cobra.Command) {
 
 func (f *trackFlag) check() error { return experiment.CheckTrackers(f.names) }
 
-// trackHelp explains the flag.
-const trackHelp = `--report-to tensorboard writes the figures of updates and rounds to the folder tensorboard in --out. --report-to mlflow sends
-them to the server that MLFLOW_TRACKING_URI names, for the experiment MLFLOW_EXPERIMENT_NAME (default popri); a server
-that is slow or away costs a warning. Give the flag again with --resume: the same run goes on there, and figures that are
-missing are added.`
+// trackHelp points to trackersHelp.
+const trackHelp = `--report-to shows the figures in other programs while they come; "popri run --help" says which, and how they are found.`
+
+// trackersHelp explains the flag.
+const trackersHelp = `--report-to shows the figures in other programs while they come (several names between commas):
+  tensorboard  writes them to the folder tensorboard in the run's; Trackio reads that folder (trackio.import_tf_events)
+  mlflow       sends them to the server MLFLOW_TRACKING_URI, for the experiment MLFLOW_EXPERIMENT_NAME (default popri)
+  otel         sends the times of rounds and stages as a trace of OpenTelemetry to the collector OTEL_EXPORTER_OTLP_ENDPOINT
+               (OTLP over HTTP, default http://localhost:4318)
+A server that is slow or away costs a warning. Give the flag again when a run goes on: it stays the same run there, and
+figures that are missing are added.`

@@ -8,26 +8,20 @@ import (
 	"popri/accountant/ledger"
 )
 
-func (a *app) verbs() []*cobra.Command {
-	return []*cobra.Command{
-		a.demo(),
-		a.run(),
-		a.generate(),
-		a.pretrain(),
-		a.dpo(),
-		a.eval(),
-		a.ablate(),
-		a.reproduce(),
-		a.score(),
-		a.account(),
-		a.data(),
-		a.model(),
-		a.watch(),
-		a.report(),
-		a.compare(),
-		a.bench(),
-		a.doctor(),
-		a.version(),
+// heading is a heading in the list of verbs.
+type heading struct {
+	title string
+	verbs []*cobra.Command
+}
+
+func (a *app) groups() []heading {
+	return []heading{
+		{"Runs", []*cobra.Command{a.demo(), a.run(), a.eval(), a.watch(), a.score()}},
+		{"Results", []*cobra.Command{a.report(), a.compare(), a.ablate(), a.reproduce()}},
+		{"Privacy", []*cobra.Command{a.account()}},
+		{"Data and models", []*cobra.Command{a.data(), a.model(), a.pretrain()}},
+		{"Parts of a run alone", []*cobra.Command{a.generate(), a.dpo()}},
+		{"This program", []*cobra.Command{a.doctor(), a.bench(), a.version()}},
 	}
 }
 

@@ -24,9 +24,9 @@ type watchFlags struct {
 const anyPort = "127.0.0.1:0"
 
 func (f *watchFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.addr, "watch", "", "serve a live page at this address and print it (--watch alone: a free port of this machine)")
+	cmd.Flags().StringVar(&f.addr, "watch", "", "serve a live page and print its address: --watch takes a free port of this machine, --watch=HOST:PORT that one")
 	cmd.Flags().Lookup("watch").NoOptDefVal = anyPort
-	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "with --watch: the page can stop the run after a round")
+	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "with --watch: the page can stop the run after a round, and withdraw that")
 }
 
 func (a *app) watch() *cobra.Command {
@@ -41,7 +41,7 @@ Prometheus.
 
 The page is served to this machine alone, unless --addr says otherwise; whoever opens it sees what a reader of the run's folder
 sees. With --allow-stop the printed address has a token, and the page a button that ends the run after the round under way, as
-an interruption does; popri run --resume goes on.`,
+an interruption does; popri run --resume goes on. Until that round has ended, the same button withdraws the request.`,
 		Example: "  popri watch runs/eps1\n  popri watch runs/eps1 --addr 127.0.0.1:8700 --allow-stop",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +64,7 @@ an interruption does; popri run --resume goes on.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.addr, "addr", f.addr, "address to serve at; port 0 takes a free one")
-	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "the page can stop the run after a round")
+	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "the page can stop the run after a round, and withdraw that")
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -58,6 +59,7 @@ func flags(page *bytes.Buffer, set *pflag.FlagSet) {
 			return
 		}
 		kind, about := pflag.UnquoteUsage(f)
+		kind = cmp.Or(kinds[kind], kind)
 		value := ""
 		switch f.DefValue {
 		case "", "[]", "0", "false":
@@ -68,6 +70,10 @@ func flags(page *bytes.Buffer, set *pflag.FlagSet) {
 		head = ""
 	})
 }
+
+// kinds are pflag's names of values in plain words.
+var kinds = map[string]string{"string": "text", "stringArray": "text, repeatable", "strings": "list", "int": "whole number", "uint": "whole number",
+	"float": "number", "float64Slice": "list of numbers", "duration": "time"}
 
 // prose writes paragraphs of a help text, and indented lines as they are.
 func prose(page *bytes.Buffer, text string) {
@@ -99,7 +105,7 @@ func unindent(text string) string {
 }
 
 var spelled = regexp.MustCompile(`"popri [^"\n]*"|--[a-z][a-z-]*|` +
-	`\b[a-z_]+\.[a-z_]+=[a-z_0-9.]*[a-z0-9]|\b[a-z0-9]+(?:_[a-z0-9]+)+(?:/[a-z_]+)*\b|[<>*]`)
+	`\b[a-z_]+\.[a-z_]+=[a-z_0-9.:]*[a-z0-9]|\b(?:[a-z]+\.)?[a-z0-9]+(?:_[a-z0-9]+)+(?:/[a-z_]+)*\b|\$?\b[A-Z0-9]+(?:_[A-Z0-9]+)+\b|[<>*]`)
 
 // words marks commands, flags, settings and names as code.
 func words(text string) string {

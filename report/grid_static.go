@@ -1,0 +1,95 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+)
+
+// draw draws the first figure of all combinations, for paper and for readers without JavaScript.
+func (p *gridPage) draw() (err error) {
+	g := p.Grid
+	if len(g.Figures) == 0 {
+		return nil
+	}
+	f := g.Figures[0]
+	// A line between values that are not numbers would mean nothing.
+	means := line{name: "mean over seeds", points: len(g.Axes) != 1 || g.Axes[0].Numbers == nil}
+	seeds := line{name: "one seed", index: 1, points: true}
+	label := ""
+	for i, a := range g.Axes {
+		if i > 0 {
+			label += ", "
+		}
+		label += a.Key
+	}
+	opt := plotOptions{width: 460, height: 240, xLabel: label}
+	for i, c := range g.Cells {
+		values := c.values(f.Key)
+		mean, sd, _, _ := spread(values)
+		text := ""
+		for axis, k := range c.At {
+			if axis > 0 {
+				text += ", "
+			}
+			text += g.Axes[axis].Values[k]
+		}
+		opt.ticks = append(opt.ticks, plot.Tick{Value: float64(i), Label: clean(shorten(text, 16))})
+		means.x, means.y = append(means.x, float64(i)), append(means.y, f.Scale*mean)
+		if len(values) > 1 {
+			opt.whiskers = append(opt.whiskers, whisker{float64(i), f.Scale * mean, f.Scale * (mean - sd), f.Scale * (mean + sd)})
+		}
+		for _, v := range values {
+			seeds.x, seeds.y = append(seeds.x, float64(i)), append(seeds.y, f.Scale*v)
+		}
+	}
+	lines := []line{means}
+	if len(seeds.y) > len(means.y) {
+		lines = append(lines, seeds)
+	}
+	// A margin on both sides keeps the first and the last whisker off the edge.
+	if n := len(opt.ticks); n > 0 {
+		opt.ticks = append(opt.ticks, plot.Tick{Value: -0.4}, plot.Tick{Value: float64(n) - 0.6})
+	}
+	p.Figure, p.HasFig, err = drawPlot(f.head(), slices.Clip(lines), opt)
+	return err
+}
+
+// signed writes a difference with its sign.
+func signed(v float64, decimals int) string {
+	if v >= 0 {
+		return "+" + fixed(v, decimals)
+	}
+	return fixed(v, decimals)
+}
+
+// spread returns mean, standard deviation (n−1), lowest and highest of the finite figures; NaN of none.
+func spread(figures []float64) (mean, sd, low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	n := 0.0
+	for _, v := range figures {
+		if finite(v) {
+			mean += v
+			n++
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	mean /= n // NaN of none
+	for _, v := range figures {
+		if finite(v) {
+			sd += (v - mean) * (v - mean)
+		}
+	}
+	if n > 1 {
+		sd = math.Sqrt(sd / (n - 1))
+	}
+	return mean, sd, low, high
+}
+
+func shorten(text string, limit int) string {
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return text
+}
