@@ -115,7 +115,8 @@ func judged(c configs.Config, file string) (downstream.Source, error) {
 		}
 		if own {
 			samples, err := rows.Read[sampling.Row](file)
-			if i := slices.IndexFunc(samples, func(r sampling.Row) bool { return r.Text != "" && r.Label == "" }); classifies(c) && i >= 0 {
+			unlabelled := func(r sampling.Row) bool { return r.Text != "" && r.Label == "" }
+			if i := slices.IndexFunc(samples, unlabelled); classifies(c) && i >= 0 {
 				return src, fmt.Errorf("%s: row %d has no label: its run had generate.by_label=false", file, i)
 			}
 			fill(c, &src, samples)

@@ -265,7 +265,8 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 	}
 	labels, err := classes(c, population, public)
 	rates := append([]float64{d.LearningRate}, d.LearningRates...)
-	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts, Recompute: d.GradientCheckpointing, Length: d.Length,
+	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts,
+		Recompute: d.GradientCheckpointing, Length: d.Length,
 		Rows: d.Rows, LearningRates: rates, Schedule: d.Schedule, Warmup: d.WarmupSteps, WeightDecay: d.WeightDecay,
 		MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best, Patience: d.Patience,
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}

@@ -169,10 +169,8 @@ func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embeddi
 	flat, share, blocked := make([]int64, b*t), make([]float32, b*t), make([]float32, b*t)
 	places := make([]int64, b*t)
 	padded := b > len(which)
-	for i := range blocked {
-		if i/t < len(which) {
-			blocked[i] = blockedScore
-		}
+	for i := range blocked[:len(which)*t] { // rows of padding alone attend to all of it
+		blocked[i] = blockedScore
 	}
 	for row, i := range which {
 		before := 0 // tokens that are not padding
