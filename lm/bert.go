@@ -89,7 +89,7 @@ func bertBuild(m *Model, b *builder) {
 	m.pos = b.take("bert.embeddings.position_embeddings.weight", int64(c.Context), h)
 	m.types = b.take("bert.embeddings.token_type_embeddings.weight", int64(c.Types), h)
 	m.embedNorm = b.layerNorm("bert.embeddings.LayerNorm", h)
-	exact := c.Gelu == "gelu"
+	act := c.activation()
 	for i := range c.Layers {
 		p := fmt.Sprintf("bert.encoder.layer.%d.", i)
 		m.blocks = append(m.blocks, block{
@@ -101,7 +101,7 @@ func bertBuild(m *Model, b *builder) {
 				heads: int64(c.Heads), kvHeads: int64(c.Heads), dim: int64(c.HeadDim())},
 			attnNorm: b.layerNorm(p+"attention.output.LayerNorm", h),
 			mlp: &geluMLP{up: b.linear(p+"intermediate.dense", h, in, true), down: b.linear(p+"output.dense", in, h, true),
-				exact: exact},
+				act: act},
 			mlpNorm: b.layerNorm(p+"output.LayerNorm", h),
 		})
 	}
@@ -110,7 +110,7 @@ func bertBuild(m *Model, b *builder) {
 		return
 	}
 	const head = "cls.predictions."
-	m.norm = transformation{b.linear(head+"transform.dense", h, h, true), b.layerNorm(head+"transform.LayerNorm", h), exact}
+	m.norm = transformation{b.linear(head+"transform.dense", h, h, true), b.layerNorm(head+"transform.LayerNorm", h), act}
 	m.headBias = b.take(head+"bias", int64(c.Vocab))
 }
 
@@ -121,17 +121,11 @@ func (m *Model) canSample() bool { return m.embedNorm == nil && !m.Config.Classi
 type transformation struct {
 	dense *Linear
 	norm  norm
-	exact bool
+	act   tensor.Activation
 }
 
 func (n transformation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	x = n.dense.matrix.apply(s, x)
-	if n.exact {
-		x = s.Gelu(x)
-	} else {
-		x = s.GeluTanh(x)
-	}
-	return n.norm.apply(s, x)
+	return n.norm.apply(s, s.Activate(n.act, n.dense.matrix.apply(s, x)))
 }
 
 func (n transformation) decode(s *tensor.Scope, x tensor.Tensor) tensor.Tensor { return n.apply(s, x) }

@@ -35,7 +35,7 @@ func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
 	c := m.Config
 	shape := tensor.DecodeCache{Heads: c.Heads, KVHeads: c.KVHeads, Head: c.HeadDim(), Scale: float32(m.scale()),
 		DType: m.Compute,
-		Tiles: m.packed() && m.Compute == tensor.BFloat16, SuffixRoom: roundUp(own, lanes)}
+		Tiles: tensor.MatrixUnit() && m.packed() && m.Compute == tensor.BFloat16, SuffixRoom: roundUp(own, lanes)}
 	to := lanes
 	if shape.Tiles {
 		to = tileLanes

@@ -73,7 +73,7 @@ func gpt2Build(m *Model, b *builder) {
 			attn: &attention{qkv: b.conv1D(p+"attn.c_attn", h, 3*h), out: b.conv1D(p+"attn.c_proj", h, h),
 				heads: int64(c.Heads), kvHeads: int64(c.Heads), dim: int64(c.HeadDim())},
 			mlpNorm: b.layerNorm(p+"ln_2", h),
-			mlp:     &geluMLP{up: b.conv1D(p+"mlp.c_fc", h, in), down: b.conv1D(p+"mlp.c_proj", in, h), exact: c.Gelu == "gelu"},
+			mlp:     &geluMLP{up: b.conv1D(p+"mlp.c_fc", h, in), down: b.conv1D(p+"mlp.c_proj", in, h), act: c.activation()},
 		})
 	}
 	m.norm = b.layerNorm("transformer.ln_f", h)

@@ -14,7 +14,7 @@ type matrix struct {
 	weight, bias tensor.Tensor  // [out, in] or, where InOut, [in, out]; [out] or none
 	InOut        bool           // as GPT-2 stores it
 	gates        bool           // the first half of the outputs gates the second half
-	packed       *tensor.Packed // the weight for the matrix unit, if [Model.Pack] made it
+	packed       *tensor.Packed // the weight laid out, if [Model.Pack] did it
 	cast         tensor.Tensor  // the weight in the type of the products, of [Model.cast], or none
 }
 
@@ -22,7 +22,7 @@ func (w *matrix) product() *matrix { return w }
 
 // apply returns x·weight + bias.
 func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	// Products on the matrix unit record no gradient.
+	// Products with packed weights record no gradient.
 	if w.packed != nil && !w.packed.Gated && w.packed.DType == x.DType() && !s.Recording() {
 		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.bias})
 	}
@@ -51,10 +51,7 @@ func finish(s *tensor.Scope, p projection, x tensor.Tensor, compute tensor.DType
 		o.Bias = w.bias
 		return w.packed.Product(s, x, o)
 	}
-	y := p.apply(s, s.To(x, compute), nil)
-	if o.Gelu {
-		y = s.GeluTanh(y)
-	}
+	y := s.Activate(o.Act, p.apply(s, s.To(x, compute), nil))
 	if o.Residual.Defined() {
 		y = s.Add(o.Residual, y)
 	}

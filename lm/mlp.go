@@ -10,27 +10,26 @@ type mlp interface {
 	decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor
 }
 
+// activation is that of GPT-2's MLP and of BERT's.
+func (c *Config) activation() tensor.Activation {
+	if c.Gelu == "gelu" {
+		return tensor.ActGelu
+	}
+	return tensor.ActGeluTanh
+}
+
 // geluMLP is down(gelu(up(x))).
 type geluMLP struct {
 	up, down *Linear
-	exact    bool // the exact error function instead of the tanh approximation
+	act      tensor.Activation // GELU, exact or in its tanh form
 }
 
 func (m *geluMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
-	y := m.up.apply(s, x, adapter)
-	if m.exact {
-		y = s.Gelu(y)
-	} else {
-		y = s.GeluTanh(y)
-	}
-	return m.down.apply(s, y, adapter)
+	return m.down.apply(s, s.Activate(m.act, m.up.apply(s, x, adapter)), adapter)
 }
 
 func (m *geluMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
-	y := finish(s, m.up, x, compute, tensor.Epilogue{Gelu: !m.exact, DType: compute})
-	if m.exact {
-		y = s.Gelu(y)
-	}
+	y := finish(s, m.up, x, compute, tensor.Epilogue{Act: m.act, DType: compute})
 	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual, DType: residual.DType()})
 }
 

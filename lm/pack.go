@@ -6,11 +6,11 @@ import (
 	"popri/tensor"
 )
 
-// Pack lays the weights out for the CPU's matrix unit, beside the originals, in the type of m.Compute: passes without
-// gradients are faster afterwards. It does nothing without such a unit, or while the weights are trained. It must not
+// Pack lays the weights out for the CPU's products, beside the originals, in the type of m.Compute: passes without
+// gradients are faster afterwards. It does nothing where [tensor.CanPack] denies it, or while the weights are trained. It must not
 // be called while other goroutines use m.
 func (m *Model) Pack() error {
-	if !tensor.MatrixUnit() || m.packed() || m.tok.RequiresGrad() || !m.canSample() {
+	if !tensor.CanPack(m.Compute) || m.packed() || m.tok.RequiresGrad() || !m.canSample() {
 		return nil
 	}
 	return m.pack(func(projection) {})
@@ -33,7 +33,7 @@ func (m *Model) pack(done func(p projection)) error {
 
 // packOnly is Pack with the originals released, except the embeddings.
 func (m *Model) packOnly() error {
-	if !tensor.MatrixUnit() || !m.canSample() {
+	if !tensor.CanPack(m.Compute) || !m.canSample() {
 		return nil
 	}
 	release := func(name string, t *tensor.Tensor) {

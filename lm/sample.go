@@ -69,8 +69,10 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	if len(prompts) == 0 {
 		return nil, nil
 	}
-	if err := m.Pack(); err != nil {
-		return nil, err
+	if tensor.MatrixUnit() { // elsewhere a second copy of the weights gains less than its memory costs
+		if err := m.Pack(); err != nil {
+			return nil, err
+		}
 	}
 	stop := map[int32]bool{}
 	for _, id := range o.StopTokens {

@@ -3,9 +3,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Products with weights laid out beforehand for the matrix unit of the CPU (AMX): bfloat16 tiles of 16×32 times 32×16,
-// sums in float32. A float32 product is made of bfloat16 ones: each factor is split into three parts of 8 bits, of whose
-// nine products the six largest count; what is left out is below the rounding of float32.
+// Products with packed weights (packed.h) on the matrix unit of the CPU (AMX): bfloat16 tiles of 16×32 times 32×16, sums
+// in float32. A float32 product is made of bfloat16 ones: each factor is split into three parts of 8 bits, of whose nine
+// products the six largest count; what is left out is below the rounding of float32.
 
 #ifdef AMX
 
@@ -13,105 +13,6 @@
 int popri_amx_enable(void) {
   enum { ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
   return __builtin_cpu_supports("avx512bf16") && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
-}
-
-enum { BLOCK = 32, TILE = 512 }; // columns and depth of a block; elements of a tile
-
-int64_t popri_packed_size(int64_t in, int64_t out, int planes) {
-  return (in + BLOCK - 1) / BLOCK * ((out + BLOCK - 1) / BLOCK) * 2 * TILE * planes;
-}
-
-// Lays blocks [from, to) of 32 outputs out. The weight of input k and output n is w[k·row + n·col], float32 or bfloat16.
-// Where gated, a block is 16 outputs of the first half and those of the second half that they gate.
-void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
-                int64_t to, uint16_t *packed) {
-  int64_t depth = (in + BLOCK - 1) / BLOCK;
-  for (int64_t b = from; b < to; b++)
-    for (int64_t kb = 0; kb < depth; kb++) {
-      uint16_t *at = packed + (b * depth + kb) * 2 * TILE * planes;
-      for (int half = 0; half < 2; half++)
-        for (int k = 0; k < BLOCK; k++)
-          for (int n = 0; n < 16; n++) {
-            int64_t i = kb * BLOCK + k, o = gated ? b * 16 + half * (out / 2) + n : b * BLOCK + half * 16 + n;
-            float x = 0;
-            if (i < in && o < out) x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
-            for (int p = 0; p < planes; p++) {
-              uint16_t part = to_bf16(x);
-              at[(p * 2 + half) * TILE + k / 2 * 32 + n * 2 + k % 2] = part;
-              x -= from_bf16(part);
-            }
-          }
-    }
-}
-
-// 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))
-INLINE __m512 gelu_tanh(__m512 x) {
-  __m512 cube = _mm512_mul_ps(_mm512_mul_ps(x, x), x);
-  __m512 u = _mm512_mul_ps(_mm512_set1_ps(0.79788456080286536f), _mm512_fmadd_ps(_mm512_set1_ps(0.044715f), cube, x));
-  // 1 + tanh(u) = 2/(1 + exp(-2u)) where u ≥ 0, and 2·exp(2u)/(1 + exp(2u)) elsewhere
-  __m512 e = exp_negative(_mm512_mul_ps(_mm512_set1_ps(-2.0f), _mm512_abs_ps(u)));
-  __m512 d = _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), e));
-  __mmask16 low = _mm512_cmp_ps_mask(u, _mm512_setzero_ps(), _CMP_LT_OQ);
-  return _mm512_mask_mul_ps(d, low, d, e);
-}
-
-// Adds the bias to both halves of rows × 32 sums and stores silu(first)·second, 16 a row.
-INLINE void finish_gated(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column) {
-  int64_t n = column / 2, width = g->out / 2;
-  __m512 zero = _mm512_setzero_ps(), one = _mm512_set1_ps(1.0f), b0 = g->bias ? _mm512_loadu_ps(g->bias + n) : zero,
-         b1 = g->bias ? _mm512_loadu_ps(g->bias + width + n) : zero;
-  for (int r = 0; r < rows; r++) {
-    __m512 gate = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK), b0), x = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK + 16), b1);
-    // σ(gate) = 1/(1 + exp(-gate)) where gate ≥ 0, and exp(gate)/(1 + exp(gate)) elsewhere
-    __m512 e = exp_negative(_mm512_sub_ps(zero, _mm512_abs_ps(gate)));
-    __m512 y = _mm512_mul_ps(_mm512_div_ps(gate, _mm512_add_ps(one, e)), x);
-    y = _mm512_mask_mul_ps(y, _mm512_cmp_ps_mask(gate, zero, _CMP_LT_OQ), y, e);
-    int64_t at = (row + r) * width + n;
-    if (g->y_bf16)
-      store_bf16((uint16_t *)g->y + at, 0xffff, y);
-    else
-      _mm512_storeu_ps((float *)g->y + at, y);
-  }
-}
-
-// Adds the bias, applies the activation, adds the residual and stores rows × 32 sums.
-INLINE void finish(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column) {
-  for (int half = 0; half < 2; half++) {
-    int64_t n = column + 16 * half;
-    if (n >= g->out) return;
-    __mmask16 m = g->out - n >= 16 ? 0xffff : (__mmask16)((1u << (g->out - n)) - 1);
-    __m512 bias = g->bias ? _mm512_maskz_loadu_ps(m, g->bias + n) : _mm512_setzero_ps();
-    for (int r = 0; r < rows; r++) {
-      int64_t at = (row + r) * g->out + n;
-      __m512 x = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK + 16 * half), bias);
-      if (g->gelu) x = gelu_tanh(x);
-      if (g->residual)
-        x = _mm512_add_ps(x, g->residual_bf16 ? load_bf16((const uint16_t *)g->residual + at, m) : _mm512_maskz_loadu_ps(m, (const float *)g->residual + at));
-      if (g->y_bf16)
-        store_bf16((uint16_t *)g->y + at, m, x);
-      else
-        _mm512_mask_storeu_ps((float *)g->y + at, m, x);
-    }
-  }
-}
-
-// Splits rows × depth·32 inputs into planes of bfloat16, [plane][row][depth·32], with zeros where there are none.
-INLINE void split(const popri_product *g, int64_t row, int rows, int64_t padded, uint16_t *parts, int64_t plane) {
-  for (int r = 0; r < rows; r++)
-    for (int64_t k = 0; k < padded; k += 16) {
-      __mmask16 m = g->in - k >= 16 ? 0xffff : g->in > k ? (__mmask16)((1u << (g->in - k)) - 1) : 0;
-      int64_t at = (row + r) * g->in + k;
-      if (g->x_bf16) {
-        _mm256_storeu_si256((__m256i *)(parts + r * padded + k), _mm256_maskz_loadu_epi16(m, (const uint16_t *)g->x + at));
-        continue;
-      }
-      __m512 x = _mm512_maskz_loadu_ps(m, (const float *)g->x + at);
-      for (int p = 0; p < g->planes; p++) {
-        __m256i part = (__m256i)_mm512_cvtneps_pbh(x);
-        _mm256_storeu_si256((__m256i *)(parts + p * plane + r * padded + k), part);
-        x = _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(part), 16)));
-      }
-    }
 }
 
 // Tiles 0 to 3 hold the sums, 4 and 5 inputs, 6 and 7 weights.
@@ -183,17 +84,13 @@ static int64_t chunk_of(const popri_product *g) {
   return (depth + chunks - 1) / chunks;
 }
 
-static int64_t parts_of(const popri_product *g) {
-  return (g->rows + BLOCK - 1) / BLOCK * BLOCK * ((g->in + BLOCK - 1) / BLOCK * BLOCK) * g->planes;
-}
-
-static int64_t scratch_of(const popri_product *g) {
+int64_t popri_tiles_scratch(const popri_product *g) {
   int64_t bytes = parts_of(g) * 2, depth = (g->in + BLOCK - 1) / BLOCK;
   if (chunk_of(g) < depth) bytes += (g->rows + BLOCK - 1) / BLOCK * BLOCK * ((g->out + BLOCK - 1) / BLOCK * BLOCK) * 4;
   return bytes;
 }
 
-AMX static void panel_run(const popri_product *g, void *scratch) {
+AMX void popri_tiles_run(const popri_product *g, void *scratch) {
   int64_t depth = (g->in + BLOCK - 1) / BLOCK, padded = depth * BLOCK, chunk = chunk_of(g);
   int64_t blocks = (g->rows + BLOCK - 1) / BLOCK, plane = blocks * BLOCK * padded;
   uint16_t *parts = scratch;
@@ -229,34 +126,8 @@ AMX static void panel_run(const popri_product *g, void *scratch) {
   _tile_release();
 }
 
-// Rows of one panel: more would leave the cache between two blocks of weights.
-enum { PANEL = 512 };
-
-int64_t popri_product_scratch(const popri_product *g) {
-  popri_product p = *g;
-  if (p.rows > PANEL) p.rows = PANEL;
-  return scratch_of(&p);
-}
-
-// y = act(x·w + bias) + residual. scratch has room for popri_product_scratch bytes.
-void popri_product_run(const popri_product *g, void *scratch) {
-  for (int64_t r = 0; r < g->rows; r += PANEL) {
-    popri_product p = *g;
-    p.rows = g->rows - r < PANEL ? g->rows - r : PANEL;
-    p.x = (const char *)g->x + r * g->in * (g->x_bf16 ? 2 : 4);
-    p.y = (char *)g->y + r * (g->gated ? g->out / 2 : g->out) * (g->y_bf16 ? 2 : 4);
-    if (g->residual) p.residual = (const char *)g->residual + r * g->out * (g->residual_bf16 ? 2 : 4);
-    panel_run(&p, scratch);
-  }
-}
-
 #else
 
 int popri_amx_enable(void) { return 0; }
-int64_t popri_packed_size(int64_t in, int64_t out, int planes) { return 0; }
-void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
-                int64_t to, uint16_t *packed) {}
-int64_t popri_product_scratch(const popri_product *g) { return 0; }
-void popri_product_run(const popri_product *g, void *scratch) {}
 
 #endif

@@ -37,8 +37,6 @@ int64_t popri_attend_scratch(const popri_cache *c) {
   return lay_out(c, 0, &s) + 64;
 }
 
-INLINE __mmask16 up_to(int n) { return n >= SIDE ? 0xffff : n > 0 ? (__mmask16)((1u << n) - 1) : 0; }
-
 // A head's query, rounded; what the padded width has more is zero.
 INLINE void round_row(uint16_t *to, const float *x, int n, int dim) {
   for (int d = 0; d < dim; d += SIDE) store_bf16(to + d, 0xffff, _mm512_maskz_loadu_ps(up_to(n - d), x + d));

@@ -28,6 +28,27 @@ func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 	return y
 }
 
+// FusedLayerNorm is [Scope.LayerNorm] without a gradient, with float32 sums, weight and bias [n] of any type.
+func (s *Scope) FusedLayerNorm(x, weight, bias Tensor, eps float64) Tensor {
+	n := x.Size(-1)
+	fusable("FusedLayerNorm", x, weight.NumElements() == n && bias.NumElements() == n,
+		fmt.Sprintf("as wide as the weight's %d and the bias's %d", weight.NumElements(), bias.NumElements()))
+	if !s.native("FusedLayerNorm", x, weight, bias) {
+		return s.To(s.LayerNorm(s.To(x, Float32), s.To(weight, Float32), s.To(bias, Float32), eps), x.DType())
+	}
+	w, b := s.Contiguous(s.To(weight, Float32)), s.Contiguous(s.To(bias, Float32))
+	y := s.Empty(x.DType(), x.Shape()...)
+	if x.DType() == BFloat16 && CanPack(BFloat16) {
+		row := make([]float32, (n+63)/64*64)
+		C.popri_layernorm_bf16((*C.uint16_t)(C.at_data_ptr(x.c)), cfloats(w.View32()), cfloats(b.View32()),
+			(*C.uint16_t)(C.at_data_ptr(y.c)), C.int64_t(x.NumElements()/n), C.int64_t(n), C.float(eps), cfloats(row))
+		return y
+	}
+	C.popri_layernorm(C.at_data_ptr(x.c), cbool(x.DType() == BFloat16), cfloats(w.View32()), cfloats(b.View32()),
+		C.at_data_ptr(y.c), C.int64_t(x.NumElements()/n), C.int64_t(n), C.float(eps))
+	return y
+}
+
 // SwiGLU returns silu(gate)·up for x [..., 2n] that holds gate and up side by side.
 func (s *Scope) SwiGLU(x Tensor) Tensor {
 	shape := x.Shape()

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // TestFused compares with the definitions, in float64, for widths that fill the lanes and not.
@@ -36,6 +38,13 @@ func TestFused(t *testing.T) {
 						sum += v * v
 					}
 					check("RMSNorm", i, got, xs[i]/math.Sqrt(sum/float64(2*n)+1e-5)*ws[i%int(2*n)])
+				}
+				b := draw(2 * n)
+				bs := s.Float64s(b)
+				for i, got := range s.Float64s(s.FusedLayerNorm(x, w, b, 1e-5)) {
+					row := xs[i/int(2*n)*int(2*n):][:2*n]
+					mean, variance := stat.PopMeanVariance(row, nil)
+					check("FusedLayerNorm", i, got, (xs[i]-mean)/math.Sqrt(variance+1e-5)*ws[i%int(2*n)]+bs[i%int(2*n)])
 				}
 				for i, got := range s.Float64s(s.SwiGLU(x)) {
 					at := i/int(n)*int(2*n) + i%int(n)

@@ -29,6 +29,39 @@ CLONES void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int6
     rmsnorm(x, 0, w, y, rows, n, eps);
 }
 
+INLINE void layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps) {
+  for (int64_t r = 0; r < rows; r++) {
+    int64_t at = r * n, i = 0;
+    floats sums = {0}, squares = {0};
+    for (; i + LANES <= n; i += LANES) sums += load(x, at + i, bf16);
+    float sum = 0, square = 0;
+    for (int k = 0; k < LANES; k++) sum += sums[k];
+    for (; i < n; i++) sum += value(x, at + i, bf16);
+    float mean = sum / (float)n;
+    for (i = 0; i + LANES <= n; i += LANES) {
+      floats v = load(x, at + i, bf16) - mean;
+      squares += v * v;
+    }
+    for (int k = 0; k < LANES; k++) square += squares[k];
+    for (; i < n; i++) {
+      float v = value(x, at + i, bf16) - mean;
+      square += v * v;
+    }
+    float scale = 1.0f / sqrtf(square / (float)n + eps);
+    for (i = 0; i + LANES <= n; i += LANES)
+      store_floats(y, at + i, (load(x, at + i, bf16) - mean) * scale * *(const floats *)(w + i) + *(const floats *)(b + i), bf16);
+    for (; i < n; i++) store(y, at + i, (value(x, at + i, bf16) - mean) * scale * w[i] + b[i], bf16);
+  }
+}
+
+// y = (x - mean)/√(variance + eps)·w + b, row by row.
+CLONES void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps) {
+  if (bf16)
+    layernorm(x, 1, w, b, y, rows, n, eps);
+  else
+    layernorm(x, 0, w, b, y, rows, n, eps);
+}
+
 INLINE void swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n) {
   for (int64_t r = 0; r < rows; r++) {
     int64_t at = 2 * r * n, i = 0;

@@ -19,12 +19,18 @@ var matrixUnit = sync.OnceValue(func() bool {
 		os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
 })
 
-// MatrixUnit reports whether [Scope.Pack] makes products faster here: the CPU has AMX with bfloat16 and the kernel lets
-// the process use it. POPRI_AMX=off in the environment disables it, and so does POPRI_KERNELS=off, which disables all
-// kernels of this package.
+// MatrixUnit reports whether the CPU has AMX with bfloat16 and the kernel lets the process use it. POPRI_AMX=off in the
+// environment disables it, and so does POPRI_KERNELS=off, which disables all kernels of this package.
 func MatrixUnit() bool { return matrixUnit() }
 
-// Packed is a constant weight laid out for the matrix unit. Free releases it.
+// CanPack reports whether [Scope.Pack] makes products of type d faster here: on a matrix unit, and in bfloat16 on a CPU
+// with AVX-512 BF16.
+func CanPack(d DType) bool {
+	return MatrixUnit() ||
+		d == BFloat16 && !portable && DefaultDevice() == CPU && cpu.X86.HasAVX512BF16 && C.popri_packed_size(1, 1, 1) > 0
+}
+
+// Packed is a constant weight laid out for products with it. Free releases it.
 type Packed struct {
 	In, Out int64
 	DType   DType // of the products: Float32 or BFloat16
@@ -35,14 +41,14 @@ type Packed struct {
 
 // Pack lays out the weight w, float32 or bfloat16: [in, out] if inOut, else [out, in]. Products are of type d: BFloat16
 // with float32 sums, or Float32 with the accuracy of float32. If gated, the outputs are a gate and its input, side by
-// side, and products are silu(gate)·input (SwiGLU); out is then a multiple of 32. It needs [MatrixUnit].
+// side, and products are silu(gate)·input (SwiGLU); out is then a multiple of 32. It needs [CanPack].
 func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	shape := w.Shape()
 	t := w.DType()
-	if !MatrixUnit() || len(shape) != 2 || (t != Float32 && t != BFloat16) || (d != Float32 && d != BFloat16) ||
+	if !CanPack(d) || len(shape) != 2 || (t != Float32 && t != BFloat16) || (d != Float32 && d != BFloat16) ||
 		w.at() != CPU {
 		panic(&Error{Op: "Pack", Shapes: []string{w.describe()},
-			Text: fmt.Sprintf("for products of %v it must be a matrix on a CPU with a matrix unit", d)})
+			Text: fmt.Sprintf("for products of %v it must be a matrix on a CPU that has such products", d)})
 	}
 	w = s.Contiguous(w)
 	p := &Packed{In: shape[1], Out: shape[0], DType: d, Gated: gated, planes: 1}
@@ -78,11 +84,34 @@ func (p *Packed) Free() {
 	}
 }
 
+// Activation is applied to each value of a product.
+type Activation int
+
+const (
+	NoActivation Activation = C.ACT_NONE
+	ActGeluTanh  Activation = C.ACT_GELU_TANH // GELU in its tanh form
+	ActGelu      Activation = C.ACT_GELU      // x·Φ(x), to 2e-7 of x
+	ActRelu      Activation = C.ACT_RELU
+)
+
+// Activate applies a to each element of x.
+func (s *Scope) Activate(a Activation, x Tensor) Tensor {
+	switch a {
+	case ActGeluTanh:
+		return s.GeluTanh(x)
+	case ActGelu:
+		return s.Gelu(x)
+	case ActRelu:
+		return s.Relu(x)
+	}
+	return x
+}
+
 // Epilogue is what a product does to its result before it is stored: first the bias, then the activation, then the
 // residual. The zero value does nothing.
 type Epilogue struct {
 	Bias     Tensor // [out], or none
-	Gelu     bool   // GELU in its tanh form
+	Act      Activation
 	Residual Tensor // [..., out], float32 or bfloat16, or none
 	DType    DType  // of the result; 0 means that of x
 }
@@ -115,9 +144,9 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	defer C.free(unsafe.Pointer(g))
 	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)
 	g.x, g.w, g.y = C.at_data_ptr(x.c), (*C.uint16_t)(p.data), C.at_data_ptr(y.c)
-	g.x_bf16, g.y_bf16, g.gelu = cbool(t == BFloat16), cbool(e.DType == BFloat16), cbool(e.Gelu)
-	g.gated = cbool(p.Gated)
-	if p.Gated && (e.Gelu || e.Residual.Defined()) {
+	g.x_bf16, g.y_bf16, g.act = cbool(t == BFloat16), cbool(e.DType == BFloat16), C.int(e.Act)
+	g.gated, g.tiles = cbool(p.Gated), cbool(MatrixUnit())
+	if p.Gated && (e.Act != NoActivation || e.Residual.Defined()) {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
 			Text: "a gated product takes no other activation and no residual"})
 	}

@@ -3,12 +3,25 @@ package tensor
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
+// packable returns the types whose products may have packed weights here.
+func packable() []DType {
+	return slices.DeleteFunc([]DType{Float32, BFloat16}, func(d DType) bool { return !CanPack(d) })
+}
+
+var activations = map[Activation]func(float64) float64{
+	NoActivation: func(x float64) float64 { return x },
+	ActGeluTanh:  func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) },
+	ActGelu:      func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) },
+	ActRelu:      func(x float64) float64 { return max(x, 0) },
+}
+
 func TestPackedProduct(t *testing.T) {
-	if !MatrixUnit() {
-		t.Skip("this CPU has no matrix unit")
+	if !CanPack(BFloat16) {
+		t.Skip("this CPU has no products of bfloat16")
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	fill := func(n int64) []float32 {
@@ -22,7 +35,7 @@ func TestPackedProduct(t *testing.T) {
 		rows, in, out := shape[0], shape[1], shape[2]
 		x, w, bias, residual := fill(rows*in), fill(in*out), fill(out), fill(rows*out)
 		for _, inOut := range []bool{true, false} {
-			for _, d := range []DType{Float32, BFloat16} {
+			for _, d := range packable() {
 				err := Run(func(s *Scope) error {
 					xt, wt := s.To(s.FromFloat32(x, rows, in), d), s.To(s.FromFloat32(w, in, out), d)
 					given := wt
@@ -32,7 +45,6 @@ func TestPackedProduct(t *testing.T) {
 					p := s.Pack(given, inOut, false, d)
 					defer p.Free()
 					r := s.FromFloat32(residual, rows, out)
-					got := s.Float64s(p.Product(s, xt, Epilogue{Bias: s.FromFloat32(bias, out), Gelu: true, Residual: r, DType: Float32}))
 					plain := s.Float64s(p.Product(s, xt, Epilogue{DType: Float32}))
 					// Exact products of the rounded factors, and the error that float32 sums may have.
 					exact := s.Float64s(s.MatMul(s.To(xt, Float64), s.To(wt, Float64)))
@@ -41,10 +53,20 @@ func TestPackedProduct(t *testing.T) {
 						if e := math.Abs(plain[i] - exact[i]); e > 4e-7*size[i] {
 							t.Fatalf("%v %v, in·out %v: product %d is off by %g of %g", shape, d, inOut, i, e, size[i])
 						}
-						y := exact[i] + float64(bias[int64(i)%out])
-						y = 0.5*y*(1+math.Tanh(math.Sqrt(2/math.Pi)*(y+0.044715*y*y*y))) + float64(residual[i])
-						if e := math.Abs(got[i] - y); e > 2e-6*(1+size[i]) {
-							t.Fatalf("%v %v: finished product %d is %g, want %g", shape, d, i, got[i], y)
+					}
+					for act, f := range activations {
+						got := s.Float64s(p.Product(s, xt, Epilogue{Bias: s.FromFloat32(bias, out), Act: act, Residual: r, DType: Float32}))
+						for i := range exact {
+							y := f(exact[i]+float64(bias[int64(i)%out])) + float64(residual[i])
+							if e := math.Abs(got[i] - y); !(e <= 2e-6*(1+size[i])) {
+								t.Fatalf("%v %v: finished product %d with activation %v is %g, want %g", shape, d, i, act, got[i], y)
+							}
+						}
+						half := s.Float64s(p.Product(s, xt, Epilogue{Act: act, DType: BFloat16}))
+						for i, y := range plain {
+							if e := math.Abs(half[i] - f(y)); !(e <= math.Abs(f(y))/256+2e-5*math.Abs(y)) {
+								t.Fatalf("%v %v: product %d with activation %v is %g in bfloat16, want %g", shape, d, i, act, half[i], f(y))
+							}
 						}
 					}
 					return nil
@@ -59,8 +81,8 @@ func TestPackedProduct(t *testing.T) {
 
 // TestGatedProduct: a product whose halves gate each other is the plain product with SwiGLU behind it.
 func TestGatedProduct(t *testing.T) {
-	if !MatrixUnit() {
-		t.Skip("this CPU has no matrix unit")
+	if !CanPack(BFloat16) {
+		t.Skip("this CPU has no products of bfloat16")
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	fill := func(n int64) []float32 {
@@ -72,7 +94,7 @@ func TestGatedProduct(t *testing.T) {
 	}
 	for _, shape := range [][3]int64{{1, 5, 32}, {17, 64, 96}, {600, 100, 64}} {
 		rows, in, out := shape[0], shape[1], shape[2]
-		for _, d := range []DType{Float32, BFloat16} {
+		for _, d := range packable() {
 			err := Run(func(s *Scope) error {
 				x, w, bias := s.FromFloat32(fill(rows*in), rows, in), s.FromFloat32(fill(in*out), out, in), s.FromFloat32(fill(out), out)
 				gated, plain := s.Pack(w, false, true, d), s.Pack(w, false, false, d)
@@ -98,13 +120,21 @@ func TestGatedProduct(t *testing.T) {
 }
 
 func benchmarkPacked(b *testing.B, d DType, packed bool, rows, in, out int64) {
-	if packed && !MatrixUnit() {
-		b.Skip("this CPU has no matrix unit")
+	if packed && !CanPack(d) {
+		b.Skip("this CPU has no such products")
 	}
 	SetThreads(1)
 	defer SetThreads(0)
 	err := Run(func(s *Scope) error {
-		x, w := s.Full(d, 1, rows, in), s.Full(d, 1, in, out)
+		generator := rand.New(rand.NewPCG(5, 6))
+		random := func(shape ...int64) Tensor { // ones would take less power, and time, than weights do
+			x := make([]float32, shape[0]*shape[1])
+			for i := range x {
+				x[i] = float32(generator.NormFloat64())
+			}
+			return s.To(s.FromFloat32(x, shape...), d)
+		}
+		x, w := random(rows, in), random(in, out)
 		var p *Packed
 		if packed {
 			p = s.Pack(w, true, false, d)
@@ -137,5 +167,16 @@ func BenchmarkProduct(b *testing.B) {
 			b.Run(k.name+"/"+d.String()+"/libtorch", func(b *testing.B) { benchmarkPacked(b, d, false, 200, k.in, k.out) })
 			b.Run(k.name+"/"+d.String()+"/packed", func(b *testing.B) { benchmarkPacked(b, d, true, 200, k.in, k.out) })
 		}
+	}
+}
+
+// The sizes of an encoder of 384 values with 1000 tokens.
+func BenchmarkEncoderProduct(b *testing.B) {
+	for _, k := range []struct {
+		name    string
+		in, out int64
+	}{{"qkv", 384, 1152}, {"out", 384, 384}, {"up", 384, 1536}, {"down", 1536, 384}} {
+		b.Run(k.name+"/libtorch", func(b *testing.B) { benchmarkPacked(b, BFloat16, false, 1000, k.in, k.out) })
+		b.Run(k.name+"/packed", func(b *testing.B) { benchmarkPacked(b, BFloat16, true, 1000, k.in, k.out) })
 	}
 }

@@ -113,6 +113,7 @@ typedef struct {
 void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
                   const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch);
 void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps);
+void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps);
 void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n);
 void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width, int64_t heads,
                   int64_t dim);
@@ -123,7 +124,8 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
                     float *normaliser, int32_t *rank, float *entropy);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
-// Products and attention on the matrix unit (amx.c, amx_attend.c).
+// Products with packed weights (packed.c, amx.c), and attention on the matrix unit (amx_attend.c).
+enum { ACT_NONE, ACT_GELU_TANH, ACT_GELU, ACT_RELU };
 typedef struct {
   int64_t rows, in, out;
   int planes;               // 1 for bfloat16 weights, 3 for float32 ones
@@ -132,15 +134,39 @@ typedef struct {
   const float *bias;        // [out] or null
   const void *residual;     // [rows, out] or null
   void *y;                  // [rows, out], half as wide where gated
-  int x_bf16, residual_bf16, y_bf16, gelu;
+  int x_bf16, residual_bf16, y_bf16;
+  int act;                  // ACT_…, before the residual
+  int tiles;                // on the matrix unit, else on the vector unit
   int gated;                // packed so: silu(first half)·second half
 } popri_product;
 int popri_amx_enable(void);
+int64_t popri_tiles_scratch(const popri_product *g);
+void popri_tiles_run(const popri_product *g, void *scratch);
 int64_t popri_attend_scratch(const popri_cache *c);
 void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out, const int32_t *slot,
                         const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, void *scratch);
 void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out, const int32_t *place,
                          const int32_t *lengths, void *scratch);
+void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n, float eps,
+                          float *row);
+int64_t popri_attend_texts_scratch(int64_t most, int64_t dim);
+void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv, const float *bias,
+                        int64_t most, uint16_t *out, void *scratch);
+// The layers of a BERT (encode.c): packed weights, float32 biases and norms.
+typedef struct {
+  const uint16_t *qkv, *out, *up, *down;
+  const float *qkv_bias, *out_bias, *up_bias, *down_bias, *norm, *norm_bias, *norm2, *norm2_bias;
+} popri_encoder_layer;
+typedef struct {
+  int layers, heads, tiles;
+  int64_t hidden, inner;
+  float eps;
+  const float *bias;        // [heads, width, width], added to the scores, or null
+  int64_t width;
+  const popri_encoder_layer *layer;
+} popri_encoder;
+int64_t popri_encode_scratch(const popri_encoder *e, int64_t most);
+void popri_encode(const popri_encoder *e, const int32_t *starts, int texts, int64_t most, uint16_t *x, void *scratch);
 int64_t popri_packed_size(int64_t in, int64_t out, int planes);
 void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
                 int64_t to, uint16_t *packed);

@@ -8,11 +8,11 @@ import (
 // Folders write the folder of each kind of sentence encoder.
 var Folders = map[string]func(testing.TB) string{"bert": BERT, "mpnet": MPNet, "t5": T5, "t5-gated": T5Gated}
 
-const bertWidth, bertInner, bertContext = 48, 64, 64
+const bertWidth, bertHeads, bertInner, bertContext = 96, 3, 80, 64
 
 func bertConfig(kind string, vocab int) object {
 	return object{"model_type": kind, "vocab_size": vocab, "hidden_size": bertWidth, "num_hidden_layers": 2,
-		"num_attention_heads": 4, "intermediate_size": bertInner, "max_position_embeddings": bertContext,
+		"num_attention_heads": bertHeads, "intermediate_size": bertInner, "max_position_embeddings": bertContext,
 		"layer_norm_eps": 1e-12, "hidden_act": "gelu"}
 }
 
@@ -62,7 +62,7 @@ func MPNet(t testing.TB) string {
 	config["relative_attention_num_buckets"], config["pad_token_id"] = 32, 1
 	f.write("config.json", config)
 	f.embeddings(vocab)
-	f.random("encoder.relative_attention_bias.weight", 1, 0, 32, 4)
+	f.random("encoder.relative_attention_bias.weight", 1, 0, 32, bertHeads)
 	f.bertLayers("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o", "attention.LayerNorm")
 	return f.dir
 }

@@ -19,7 +19,7 @@ func T5Gated(t testing.TB) string {
 
 func t5(t testing.TB, act string) string {
 	t.Helper()
-	const h, heads, head, in = 48, 4, 8, 64
+	const h, heads, head, in = 48, 2, 32, 64
 	f := newFolder(t)
 	vocab := f.unigram()
 	f.write("config.json", object{"model_type": "t5", "vocab_size": vocab, "d_model": h, "d_kv": head, "d_ff": in,

@@ -24,12 +24,14 @@ type Encoder struct {
 	layers       []layer
 	finalNorm    tensor.Tensor
 	kept         []tensor.Tensor
+	packed       []*tensor.Packed // the layers' weights; none if the texts of a batch are padded to one length
+	fused        []tensor.EncoderLayer
 }
 
-// layer holds one block's weights; matrices are [out, in]. T5 has no biases, and the other kinds no gate.
+// layer holds one block's weights. T5 has no biases, and the other kinds no gate.
 type layer struct {
-	qkv, qkvB, out, outB, normW, normB         tensor.Tensor
-	up, upB, gate, down, downB, normW2, normB2 tensor.Tensor
+	qkv, out, up, gate, down     linear
+	normW, normB, normW2, normB2 tensor.Tensor
 }
 
 // Open reads a sentence-transformers folder. compute is the type of weights and products: float32 or bfloat16.
@@ -54,17 +56,32 @@ func Open(dir string, compute tensor.DType) (*Encoder, error) {
 // keep makes tensors of the weights.
 func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 	c := e.folder.Config
-	keep := func(x []float32, shape ...int64) (t tensor.Tensor) {
+	as := func(d tensor.DType, x []float32, shape ...int64) (t tensor.Tensor) {
 		if x == nil {
 			return t
 		}
-		t = s.Keep(s.To(s.FromFloat32(x, shape...), e.compute))
+		t = s.Keep(s.To(s.FromFloat32(x, shape...), d))
 		e.kept = append(e.kept, t)
 		return t
 	}
+	keep := func(x []float32, shape ...int64) tensor.Tensor { return as(e.compute, x, shape...) }
+	pack := e.compute == tensor.BFloat16 && tensor.CanPack(e.compute) && c.HeadDim%32 == 0
+	product := func(w, bias []float32, in, out int64) (l linear) {
+		switch {
+		case w == nil:
+		case pack:
+			s.Do(func() { l.packed = s.Pack(s.FromFloat32(w, out, in), false, false, e.compute) })
+			e.packed = append(e.packed, l.packed)
+			l.bias = as(tensor.Float32, bias, out)
+		default:
+			l.weight, l.bias = keep(w, out, in), keep(bias, out)
+		}
+		return l
+	}
 	h, in, a := int64(c.Hidden), int64(c.Inner), c.Heads*c.HeadDim
+	norm := func(x []float32) tensor.Tensor { return as(tensor.Float32, x, h) }
 	e.word, e.pos = keep(w.Word, int64(c.Vocab), h), keep(w.Position, int64(c.Context), h)
-	e.normW, e.normB, e.finalNorm = keep(w.NormW, h), keep(w.NormB, h), keep(w.FinalNorm, h)
+	e.normW, e.normB, e.finalNorm = norm(w.NormW), norm(w.NormB), norm(w.FinalNorm)
 	for _, l := range w.Layers {
 		if !c.PreNorm() { // the queries carry the scale of the scores, which T5 does not have
 			scale := float32(1 / math.Sqrt(float64(c.HeadDim)))
@@ -75,11 +92,18 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 			}
 		}
 		e.layers = append(e.layers, layer{
-			qkv: keep(l.QKV, 3*int64(a), h), qkvB: keep(l.QKVBias, 3*int64(a)), out: keep(l.Out, h, int64(a)),
-			outB: keep(l.OutBias, h), normW: keep(l.AttnNormW, h), normB: keep(l.AttnNormB, h), up: keep(l.Up, in, h),
-			upB: keep(l.UpBias, in), gate: keep(l.Gate, in, h), down: keep(l.Down, h, in), downB: keep(l.DownBias, h),
-			normW2: keep(l.MLPNormW, h), normB2: keep(l.MLPNormB, h),
+			qkv: product(l.QKV, l.QKVBias, h, 3*int64(a)), out: product(l.Out, l.OutBias, int64(a), h),
+			up: product(l.Up, l.UpBias, h, in), gate: product(l.Gate, nil, h, in), down: product(l.Down, l.DownBias, in, h),
+			normW: norm(l.AttnNormW), normB: norm(l.AttnNormB), normW2: norm(l.MLPNormW), normB2: norm(l.MLPNormB),
 		})
+	}
+	if !pack || c.PreNorm() {
+		return
+	}
+	for _, l := range e.layers {
+		e.fused = append(e.fused, tensor.EncoderLayer{QKV: l.qkv.packed, Out: l.out.packed, Up: l.up.packed, Down: l.down.packed,
+			QKVBias: l.qkv.bias, OutBias: l.out.bias, UpBias: l.up.bias, DownBias: l.down.bias,
+			Norm: l.normW, NormBias: l.normB, Norm2: l.normW2, Norm2Bias: l.normB2})
 	}
 }
 
@@ -88,7 +112,10 @@ func (e *Encoder) Free() {
 	for _, t := range e.kept {
 		t.Free()
 	}
-	e.kept = nil
+	for _, p := range e.packed {
+		p.Free()
+	}
+	e.kept, e.packed = nil, nil
 }
 
 // Name implements [embedding.Encoder].
@@ -155,53 +182,101 @@ func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	return out, err
 }
 
-// batch encodes the texts that which names, the longest first.
-func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embedding.Matrix) error {
-	b, t := len(which), len(ids[which[0]])
-	if t == 0 { // nothing is in the texts, and no token goes around them: rows of zeros
-		return nil
+// A batch is the tokens of some texts. Each text has its row of columns tokens, or, with packed weights, they lie behind
+// each other without padding, because then a token's values depend on its own text alone.
+type batch struct {
+	which         []int // the texts, the longest first
+	rows, columns int   // padded; else 0
+	ids, places   []int64
+	share         []float32 // of each token in its text's vector
+	blocked       []float32 // added to the scores of attention to it
+	padded        bool      // some are blocked
+	starts        []int32   // of the texts, and the end of the last one
+}
+
+// lay lays the tokens of the texts out.
+func (e *Encoder) lay(which []int, ids [][]int32) *batch {
+	c := e.folder.Config
+	b := &batch{which: which}
+	total := 0
+	for _, i := range which {
+		total += len(ids[i])
 	}
-	t = max((t+columnStep-1)/columnStep*columnStep, leastColumns)
-	if e.pos.Defined() {
-		t = min(t, int(e.pos.Size(0)))
+	if e.packed == nil {
+		t := max((len(ids[which[0]])+columnStep-1)/columnStep*columnStep, leastColumns)
+		if e.pos.Defined() {
+			t = min(t, int(e.pos.Size(0)))
+		}
+		b.rows, b.columns = max(len(which), (leastTokens+t-1)/t), t
+		total = b.rows * t
+		b.padded = b.rows > len(which)
 	}
-	b = max(b, (leastTokens+t-1)/t)
-	flat, share, blocked := make([]int64, b*t), make([]float32, b*t), make([]float32, b*t)
-	places := make([]int64, b*t)
-	padded := b > len(which)
-	for i := range blocked[:len(which)*t] { // rows of padding alone attend to all of it
-		blocked[i] = blockedScore
+	b.ids, b.places = make([]int64, total), make([]int64, total)
+	b.share, b.blocked = make([]float32, total), make([]float32, total)
+	for i := range len(which) * b.columns { // rows of padding alone attend to all of it
+		b.blocked[i] = blockedScore
 	}
 	for row, i := range which {
+		start := row * b.columns
+		if e.packed != nil && row > 0 {
+			start = int(b.starts[row-1]) + len(ids[which[row-1]])
+		}
+		b.starts = append(b.starts, int32(start))
 		before := 0 // tokens that are not padding
 		for k, id := range ids[i] {
-			at := row*t + k
-			flat[at], share[at], blocked[at] = int64(id), e.folder.Share(k, len(ids[i])), 0
-			places[at] = int64(e.folder.Config.Position(before, id))
-			if int(id) != e.folder.Config.Pad {
+			at := start + k
+			b.ids[at], b.share[at], b.blocked[at] = int64(id), e.folder.Share(k, len(ids[i])), 0
+			b.places[at] = int64(c.Position(before, id))
+			if int(id) != c.Pad {
 				before++
 			}
 		}
-		padded = padded || len(ids[i]) < t
+		b.padded = b.padded || len(ids[i]) < b.columns
 	}
-	bb, tt := int64(b), int64(t)
-	x := s.Embedding(e.word, s.FromInt64(flat, bb, tt))
+	b.starts = append(b.starts, int32(total))
+	return b
+}
+
+// batch encodes the texts that which names, the longest first.
+func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embedding.Matrix) error {
+	longest := int64(len(ids[which[0]]))
+	if longest == 0 { // nothing is in the texts, and no token goes around them: rows of zeros
+		return nil
+	}
+	b := e.lay(which, ids)
+	shape := []int64{int64(b.rows), int64(b.columns)}
+	if e.packed != nil {
+		shape = []int64{int64(len(b.ids))}
+	}
+	x := s.Embedding(e.word, s.FromInt64(b.ids, shape...))
 	if e.pos.Defined() {
-		pos := s.Narrow(e.pos, 0, 0, tt)
-		if e.folder.Config.Pad >= 0 {
-			pos = s.Embedding(e.pos, s.FromInt64(places, bb, tt))
-		}
-		x = s.LayerNorm(s.Add(x, pos), e.normW, e.normB, e.folder.Config.NormEps)
+		x = s.FusedLayerNorm(s.Add(x, s.Embedding(e.pos, s.FromInt64(b.places, shape...))), e.normW, e.normB,
+			e.folder.Config.NormEps)
 	}
-	states := e.states(s, x, e.mask(s, blocked, padded, bb, tt))
-	pooled := s.Float32s(s.MatMul(s.FromFloat32(share, bb, 1, tt), s.To(states, tensor.Float32))) // [B, 1, H]
-	vector := make([]float64, e.folder.Config.Hidden)
+	a := attention{starts: b.starts}
+	switch {
+	case e.packed == nil:
+		a = e.padded(s, b.blocked, b.padded, shape[0], shape[1])
+	case e.relative != nil:
+		a.bias = e.bias(s, longest)
+	}
+	states := s.Contiguous(s.To(e.states(s, x, a), tensor.Float32)).Host()
+	hidden := e.folder.Config.Hidden
+	vector := make([]float64, hidden)
 	for row, i := range which {
 		if len(ids[i]) == 0 {
 			continue
 		}
-		for k := range vector {
-			vector[k] = float64(pooled[row*len(vector)+k])
+		clear(vector)
+		for k := range ids[i] {
+			at := int(b.starts[row]) + k
+			share := float64(b.share[at])
+			if share == 0 {
+				continue
+			}
+			for d, x := range states[at*hidden : (at+1)*hidden] {
+				vector[d] += share * float64(x)
+			}
 		}
 		if err := e.folder.Finish(vector, out.Row(i)); err != nil {
 			return err

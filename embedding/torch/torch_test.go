@@ -39,38 +39,45 @@ func TestEncoder(t *testing.T) {
 	}
 }
 
-// A text has the same vector, to the last bit, wherever it stands and whatever stands beside it.
+// A text has the same vector, to the last bit, wherever it stands and whatever stands beside it: in float32, and with
+// packed weights in bfloat16.
 func TestBatchesDoNotMatter(t *testing.T) {
+	for kind, folder := range embeddingtest.Folders {
+		dir := folder(t)
+		t.Run(kind, func(t *testing.T) { batchesDoNotMatter(t, dir, tensor.Float32) })
+		if tensor.CanPack(tensor.BFloat16) {
+			t.Run(kind+"/bfloat16", func(t *testing.T) { batchesDoNotMatter(t, dir, tensor.BFloat16) })
+		}
+	}
+}
+
+func batchesDoNotMatter(t *testing.T, dir string, d tensor.DType) {
 	words := strings.Fields("the reader returns how many bytes were read and a slice of fresh bread")
 	var texts []string
 	for i := range 150 {
 		texts = append(texts, strings.Join(slices.Repeat(words, 4)[:1+i*i%47], " "))
 	}
-	for kind, folder := range embeddingtest.Folders {
-		t.Run(kind, func(t *testing.T) {
-			e, err := Open(folder(t), tensor.Float32)
+	e, err := Open(dir, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Free()
+	all, err := e.Encode(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 2, 7, 50} {
+		for from := 0; from < len(texts); from += n {
+			some, err := e.Encode(texts[from:min(from+n, len(texts))])
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer e.Free()
-			all, err := e.Encode(texts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, n := range []int{1, 2, 7, 50} {
-				for from := 0; from < len(texts); from += n {
-					some, err := e.Encode(texts[from:min(from+n, len(texts))])
-					if err != nil {
-						t.Fatal(err)
-					}
-					for i := range some.Rows {
-						if !slices.Equal(some.Row(i), all.Row(from+i)) {
-							t.Fatalf("text %d has another vector among %d texts than among %d", from+i, n, len(texts))
-						}
-					}
+			for i := range some.Rows {
+				if !slices.Equal(some.Row(i), all.Row(from+i)) {
+					t.Fatalf("text %d has another vector among %d texts than among %d", from+i, n, len(texts))
 				}
 			}
-		})
+		}
 	}
 }
 

@@ -1,0 +1,169 @@
+#include "torch.h"
+#include "packed.h"
+
+#ifdef PACKED
+
+float popri_phi[2][3][PARTS];
+
+static double phi(int tanh_form, double x) {
+  return tanh_form ? 1 / (1 + exp(2 * 0.79788456080286536 * (x + 0.044715 * x * x * x))) : 0.5 * erfc(x * 0.70710678118654752);
+}
+
+// The parabolas through three points of each part.
+__attribute__((constructor)) static void fill_phi(void) {
+  for (int form = 0; form < 2; form++)
+    for (int i = 0; i < PARTS; i++) {
+      double u = 0.0669873, step = PHI_END / PARTS, y[3]; // Chebyshev's points: u, ½ and 1 - u
+      for (int k = 0; k < 3; k++) y[k] = phi(form, (i + u + k * (0.5 - u)) * step);
+      double c = (y[2] - 2 * y[1] + y[0]) / 2 / ((0.5 - u) * (0.5 - u)), b = (y[1] - y[0]) / (0.5 - u) - c * (u + 0.5);
+      popri_phi[form][0][i] = (float)(y[0] - b * u - c * u * u);
+      popri_phi[form][1][i] = (float)b;
+      popri_phi[form][2][i] = (float)c;
+    }
+}
+
+int64_t popri_packed_size(int64_t in, int64_t out, int planes) {
+  return (in + BLOCK - 1) / BLOCK * ((out + BLOCK - 1) / BLOCK) * 2 * TILE * planes;
+}
+
+// Lays blocks [from, to) of 32 outputs out. The weight of input k and output n is w[k·row + n·col], float32 or bfloat16.
+// Where gated, a block is 16 outputs of the first half and those of the second half that they gate.
+void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
+                int64_t to, uint16_t *packed) {
+  int64_t depth = (in + BLOCK - 1) / BLOCK;
+  for (int64_t b = from; b < to; b++)
+    for (int64_t kb = 0; kb < depth; kb++) {
+      uint16_t *at = packed + (b * depth + kb) * 2 * TILE * planes;
+      for (int half = 0; half < 2; half++)
+        for (int k = 0; k < BLOCK; k++)
+          for (int n = 0; n < 16; n++) {
+            int64_t i = kb * BLOCK + k, o = gated ? b * 16 + half * (out / 2) + n : b * BLOCK + half * 16 + n;
+            float x = 0;
+            if (i < in && o < out) x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
+            for (int p = 0; p < planes; p++) {
+              uint16_t part = to_bf16(x);
+              at[(p * 2 + half) * TILE + k / 2 * 32 + n * 2 + k % 2] = part;
+              x -= from_bf16(part);
+            }
+          }
+    }
+}
+
+// y = (x - mean)/√(variance + eps)·w + b, row by row, in bfloat16 with float32 sums; row has room for n rounded up to 64.
+AVX void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n, float eps,
+                              float *row) {
+  for (int64_t r = 0; r < rows; r++, x += n, y += n) {
+    __m512 sum[4], square[4];
+    for (int k = 0; k < 4; k++) sum[k] = square[k] = _mm512_setzero_ps();
+    for (int64_t i = 0; i < n; i += 64)
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) {
+        __m512 v = load_bf16(x + i + 16 * k, up_to(n - i - 16 * k));
+        _mm512_storeu_ps(row + i + 16 * k, v);
+        sum[k] = _mm512_add_ps(sum[k], v);
+      }
+    __m512 mean = _mm512_set1_ps(
+        _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(sum[0], sum[1]), _mm512_add_ps(sum[2], sum[3]))) / (float)n);
+    for (int64_t i = 0; i < n; i += 64)
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) {
+        __m512 v = _mm512_maskz_sub_ps(up_to(n - i - 16 * k), _mm512_loadu_ps(row + i + 16 * k), mean);
+        square[k] = _mm512_fmadd_ps(v, v, square[k]);
+      }
+    float squares = _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(square[0], square[1]), _mm512_add_ps(square[2], square[3])));
+    __m512 scale = _mm512_set1_ps(1.0f / sqrtf(squares / (float)n + eps));
+    for (int64_t i = 0; i < n; i += 16) {
+      __mmask16 m = up_to(n - i);
+      __m512 v = _mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(row + i), mean), scale);
+      store_bf16(y + i, m, _mm512_fmadd_ps(v, _mm512_maskz_loadu_ps(m, w + i), _mm512_maskz_loadu_ps(m, b + i)));
+    }
+  }
+}
+
+#define CASE(k)                                                                                                       \
+  case k: lines(k, a, stride, b, depth, first, sums, width); break;
+
+AVX void popri_lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums, int64_t width) {
+  switch (n) {
+    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
+  }
+}
+
+// Blocks of depth whose weights stay in the first-level cache, and bytes of inputs that stay in the second-level one.
+enum { NEAR = 16, CACHED_INPUTS = 320 << 10 };
+
+static int64_t vector_scratch(const popri_product *g) { return parts_of(g) * 2 + (g->rows + LINES) * BLOCK * 4; }
+
+// The product on the vector unit, of bfloat16: a block of weights after the other, for all rows.
+AVX static void vector_run(const popri_product *g, void *scratch) {
+  int64_t depth = (g->in + BLOCK - 1) / BLOCK, stride = depth * BLOCK, chunks = (depth + NEAR - 1) / NEAR;
+  int64_t chunk = (depth + chunks - 1) / chunks;
+  float *all = (float *)((uint16_t *)scratch + parts_of(g));
+  const char *last = (const char *)(g->w + (g->out + BLOCK - 1) / BLOCK * depth * 2 * TILE);
+  const uint16_t *x = g->x;
+  if (!g->x_bf16 || g->in % BLOCK) {
+    split(g, 0, (int)g->rows, stride, scratch, 0);
+    x = scratch;
+  }
+  for (int64_t o = 0; o < g->out; o += BLOCK)
+    for (int64_t from = 0; from < depth; from += chunk) {
+      int64_t n = depth - from < chunk ? depth - from : chunk;
+      const uint16_t *b = g->w + (o / BLOCK * depth + from) * 2 * TILE;
+      const char *next = (const char *)(b + n * 2 * TILE); // the weights that follow
+      int64_t share = n * 4 * TILE * LINES / g->rows / 64 * 64 + 64;
+      for (int64_t r = 0; r < g->rows; r += LINES, next += share) {
+        for (int64_t at = 0; at < share && next + at < last; at += 64) _mm_prefetch(next + at, _MM_HINT_T1);
+        int rows = g->rows - r < LINES ? (int)(g->rows - r) : LINES;
+        float *sums = all + (chunks > 1 ? r * BLOCK : 0);
+        popri_lines(rows, x + r * stride + from * BLOCK, stride, b, n, from == 0, sums, BLOCK);
+        if (from + n < depth) continue;
+        if (g->gated)
+          finish_gated(g, sums, r, rows, o);
+        else
+          finish(g, sums, r, rows, o);
+      }
+    }
+}
+
+enum { PANEL = 512 };
+
+// Rows of one panel: more would leave the cache between two blocks of weights.
+static int64_t panel_of(const popri_product *g) {
+  if (g->tiles) return PANEL;
+  int64_t rows = CACHED_INPUTS / g->in / LINES * LINES;
+  return rows < 8 * LINES ? 8 * LINES : rows > 42 * LINES ? 42 * LINES : rows;
+}
+
+int64_t popri_product_scratch(const popri_product *g) {
+  popri_product p = *g;
+  if (p.rows > panel_of(g)) p.rows = panel_of(g);
+  return g->tiles ? popri_tiles_scratch(&p) : vector_scratch(&p);
+}
+
+// y = act(x·w + bias) + residual. scratch has room for popri_product_scratch bytes.
+void popri_product_run(const popri_product *g, void *scratch) {
+  int64_t panel = panel_of(g);
+  for (int64_t r = 0; r < g->rows; r += panel) {
+    popri_product p = *g;
+    p.rows = g->rows - r < panel ? g->rows - r : panel;
+    p.x = (const char *)g->x + r * g->in * (g->x_bf16 ? 2 : 4);
+    p.y = (char *)g->y + r * (g->gated ? g->out / 2 : g->out) * (g->y_bf16 ? 2 : 4);
+    if (g->residual) p.residual = (const char *)g->residual + r * g->out * (g->residual_bf16 ? 2 : 4);
+    if (g->tiles)
+      popri_tiles_run(&p, scratch);
+    else
+      vector_run(&p, scratch);
+  }
+}
+
+#else
+
+void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n, float eps,
+                          float *row) {}
+int64_t popri_packed_size(int64_t in, int64_t out, int planes) { return 0; }
+void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
+                int64_t to, uint16_t *packed) {}
+int64_t popri_product_scratch(const popri_product *g) { return 0; }
+void popri_product_run(const popri_product *g, void *scratch) {}
+
+#endif
