@@ -40,6 +40,10 @@ type Inputs struct {
 var passing = []string{"model.threads", "model.device", "model.dtype", "model.path", "data.private", "data.public",
 	"generate.batch_tokens", "dpo.engine_command", "scoring.encoder", "downstream.model", "privacy.continues", "eval.reference_private"}
 
+// unchanged has the values by which newer keys keep what programs did that did not know them. A run that such a program
+// began goes on with them.
+var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_label": "false"}
+
 // The keys of Content that are no files.
 const (
 	inputPublic  = "data.public"
@@ -152,6 +156,7 @@ func (in Inputs) since(began Inputs) []string {
 		value, has := in.Settings[key]
 		switch {
 		case old == value && had == has:
+		case !had && value != "" && value == unchanged[key]:
 		case !had:
 			changes = append(changes, fmt.Sprintf("%s is %s; the run began without this key", key, value))
 		case !has:
