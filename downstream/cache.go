@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"popri/internal/atomicfile"
 )
@@ -39,6 +40,8 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 		if err := json.Unmarshal(b, &k); err != nil {
 			return Result{}, fmt.Errorf("%s: %w (remove the file to have it made again)", path, err)
 		}
+		now := time.Now()
+		os.Chtimes(path, now, now) // what was used longest ago goes first
 		return Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts), BestStep: k.BestStep, Curve: k.Curve,
 			LearningRate: k.LearningRate, scores: k.Scores}, nil
 	}

@@ -9,9 +9,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
+	"popri/internal/cachedir"
 	"popri/safetensors"
 )
 
@@ -49,40 +49,7 @@ func Stored(e Encoder, dir string, texts []string) (Matrix, error) {
 	if err := safetensors.Write(path, tensors, nil); err != nil {
 		return m, err
 	}
-	return m, forget(dir, path, storedBytes)
-}
-
-// forget removes files of stored vectors, those that were used longest ago first, until the folder has at most so many
-// bytes. It keeps the file at path.
-func forget(dir, path string, most int64) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("embedding: %w", err)
-	}
-	var files []fs.FileInfo
-	total := int64(0)
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if err != nil || !info.Mode().IsRegular() || filepath.Ext(info.Name()) != ".safetensors" {
-			continue // another run has removed it, or it is not ours
-		}
-		files = append(files, info)
-		total += info.Size()
-	}
-	slices.SortFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
-	for _, f := range files {
-		if total <= most {
-			return nil
-		}
-		if f.Name() == filepath.Base(path) {
-			continue
-		}
-		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("embedding: %w", err)
-		}
-		total -= f.Size()
-	}
-	return nil
+	return m, cachedir.Forget(dir, path, storedBytes)
 }
 
 func readStored(path string, rows, dim int) (Matrix, error) {

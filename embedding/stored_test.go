@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
-	"time"
 )
 
 // counted counts how often an encoder is asked.
@@ -53,40 +52,4 @@ func TestStored(t *testing.T) {
 	}
 	stored(texts, want, 3)
 	stored(texts, want, 3)
-}
-
-// TestForget: the files that were used longest ago go first, and the one that was just written stays.
-func TestForget(t *testing.T) {
-	dir := t.TempDir()
-	now := time.Now()
-	for i, name := range []string{"newest.safetensors", "oldest.safetensors", "older.safetensors", "not-ours.txt"} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, make([]byte, 100), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		at := now.Add([]time.Duration{0, -3 * time.Hour, -2 * time.Hour, -9 * time.Hour}[i])
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	left := func(most int64, path string, want ...string) {
-		t.Helper()
-		if err := forget(dir, filepath.Join(dir, path), most); err != nil {
-			t.Fatal(err)
-		}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		if !reflect.DeepEqual(names, want) {
-			t.Errorf("with at most %d bytes: %q are left, want %q", most, names, want)
-		}
-	}
-	left(300, "newest.safetensors", "newest.safetensors", "not-ours.txt", "older.safetensors", "oldest.safetensors")
-	left(299, "oldest.safetensors", "newest.safetensors", "not-ours.txt", "oldest.safetensors")
-	left(1, "newest.safetensors", "newest.safetensors", "not-ours.txt")
 }

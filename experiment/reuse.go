@@ -9,6 +9,10 @@ import (
 	"popri/internal/filehash"
 )
 
+// evaluationBytes bounds the folder. A result takes some kilobytes; the state of a fine-tuning of DistilGPT2 that was ended
+// takes 1.3 GB.
+const evaluationBytes = 8 << 30
+
 // EvaluationCache is the user's folder of fine-tunings, for [EvalOptions]: reference points are trained once, and an
 // evaluation that was ended goes on. Another build of the program has another folder, because its models may differ.
 // It is "" where there can be none.
@@ -31,6 +35,9 @@ func EvaluationCache() string {
 	dir := filepath.Join(base, evaluations, hash[:16])
 	// What clients' texts say of models is for the user alone.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	if cachedir.Forget(filepath.Dir(dir), "", evaluationBytes) != nil {
 		return ""
 	}
 	return dir

@@ -2,9 +2,13 @@
 package cachedir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Variable is the environment variable that names another folder.
@@ -20,4 +24,48 @@ func Dir() (string, error) {
 		return "", fmt.Errorf("no cache folder: %w (set %s)", err, Variable)
 	}
 	return filepath.Join(base, "popri"), nil
+}
+
+// Forget removes files under dir, those that were used longest ago first, until they have at most so many bytes. It keeps
+// the file at path, hidden files, and folders.
+func Forget(dir, path string, most int64) error {
+	type file struct {
+		path string
+		fs.FileInfo
+	}
+	var files []file
+	total := int64(0)
+	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another run has removed it
+		}
+		if err != nil || !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), ".") {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			files = append(files, file{at, info})
+			total += info.Size()
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(files, func(a, b file) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, f := range files {
+		if total <= most {
+			break
+		}
+		if f.path == filepath.Clean(path) {
+			continue
+		}
+		if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		total -= f.Size()
+	}
+	return nil
 }
