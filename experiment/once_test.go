@@ -62,6 +62,15 @@ func TestAskedOnce(t *testing.T) {
 	if err := train(t.Context(), Options{Config: each, Dir: everyRound}); err != nil {
 		t.Fatal(err)
 	}
+	// Values of 8 bytes go to the server; embeddings, of 4 bytes a value, come from it.
+	answers := int64(3 * each.Generate.Prompts * each.Generate.Samples)
+	for run, want := range map[string][2]int64{dir: {8 * (16 + 1024), 4 * 16}, everyRound: {8 * answers, 4 * answers * 8}} {
+		cost, err := Costs(run)
+		if err != nil || cost.Rounds != 3 || [2]int64{cost.Sent, cost.Received} != want || !(cost.Server > 0) ||
+			!(cost.Client > 0) || cost.Client > cost.Server {
+			t.Errorf("%+v, want %v bytes (%v)", cost, want, err)
+		}
+	}
 	if _, three := charges(t, everyRound); len(three) != 3 || !(entries[0].Sigma < 0.6*three[0].Sigma) {
 		t.Errorf("asked once with noise %g, in each round with %+v", entries[0].Sigma, three)
 	}

@@ -68,6 +68,8 @@ type Description struct {
 	Denoise func(configs.Config) string
 	// Product says how the product's texts were made, Untuned how the texts of the untuned model differ from them.
 	Product, Untuned string
+	// Traffic is what a client sends and receives under a configuration.
+	Traffic func(configs.Config) Traffic
 	// Notes are sentences for the report about the reading of releases under a configuration; nil for none.
 	Notes func(configs.Config) []string
 }

@@ -28,6 +28,8 @@ type Experiment struct {
 	Runs  string // the experiment whose runs show it, if they are the same
 	// Command replaces the runs where another verb computes the figure.
 	Command string
+	// Costs says that the experiment is about what the runs cost, which is printed after their results.
+	Costs bool
 	// Settings of both scales, and further ones of each.
 	Set      []string
 	DemoSet  []string `yaml:"demo_set"`

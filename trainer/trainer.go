@@ -78,6 +78,9 @@ func (r *Round) Log(event string, v any) {
 	}
 }
 
+// StageCollect is the stage in which clients answer.
+const StageCollect = "collect"
+
 // Collect asks the clients and notes the release's figures.
 func (r *Round) Collect(q query.Query) (*release.Release, error) { return r.collect(q, r.Number) }
 
@@ -86,7 +89,7 @@ func (r *Round) CollectOnce(q query.Query) (*release.Release, error) { return r.
 
 // collect asks the question of a round: a round that was answered before gets the same release and charges nothing.
 func (r *Round) collect(q query.Query, round int) (answer *release.Release, err error) {
-	err = r.Stage("collect", func(Stage) error {
+	err = r.Stage(StageCollect, func(Stage) error {
 		answer, err = r.trainer.Clients.Collect(release.Request{Round: round, Query: q, Dir: rundir.Round(r.trainer.Dir, round)})
 		return err
 	})

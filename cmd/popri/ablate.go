@@ -34,6 +34,7 @@ type ablateFlags struct {
 
 	adaptive bool
 	halving  experiment.Halving
+	costs    bool // print what the runs cost clients and server
 }
 
 // order is the adaptive order, nil for the plain one.
@@ -154,7 +155,13 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.showAblation(result, page); err != nil {
+	var costs []experiment.RunCost
+	if flags.costs {
+		if costs, err = result.Costs(); err != nil {
+			return err
+		}
+	}
+	if err := a.showAblation(result, costs, page); err != nil {
 		return err
 	}
 	if n := len(result.Failed); n > 0 {
@@ -194,18 +201,24 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func (a *app) showAblation(result *experiment.Ablation, page string) error {
+func (a *app) showAblation(result *experiment.Ablation, costs []experiment.RunCost, page string) error {
 	if a.json {
 		return a.emit(struct {
 			*experiment.Ablation
-			Report string `json:"report"`
-		}{result, page}, nil)
+			Costs  []experiment.RunCost `json:"costs,omitempty"`
+			Report string               `json:"report"`
+		}{result, costs, page}, nil)
 	}
 	if err := ablationTable(a.out, result); err != nil {
 		return err
 	}
 	if h := result.Adaptive; h != nil {
 		printRungs(a.out, h)
+	}
+	if costs != nil {
+		if err := printCosts(a.out, costs); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(a.out)
 	printComposed(a.out, result.Composed)

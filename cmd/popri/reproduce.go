@@ -6,7 +6,9 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"popri/assembly"
@@ -52,7 +54,7 @@ floating-point operations. docs/reproduction.md has what was found.`,
 				flags.preset = g.Preset
 			}
 			flags.set = append(g.Set, flags.set...)
-			flags.over, flags.instead = g.Over, g.Instead
+			flags.over, flags.instead, flags.costs = g.Over, g.Instead, e.Costs
 			if !cmd.Flags().Changed("out") {
 				flags.out = filepath.Join("runs", "paper", cmp.Or(e.Runs, e.Name))
 				if scale != reproduction.Scales[0] {
@@ -118,6 +120,17 @@ func (a *app) reproduceElsewhere(cmd *cobra.Command, e reproduction.Experiment) 
 	}
 	root.SetArgs(words)
 	return root.ExecuteContext(cmd.Context())
+}
+
+// printCosts prints what the training of each run cost a client and the server.
+func printCosts(w io.Writer, costs []experiment.RunCost) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "\nin all rounds\trounds\ta client receives\tsends\tcomputes\tthe server computes")
+	for _, c := range costs {
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.2g ms\t%s\n", c.Name, c.Rounds, humanize.IBytes(uint64(c.Received)),
+			humanize.IBytes(uint64(c.Sent)), 1000*c.Client, roughly(c.Server))
+	}
+	return t.Flush()
 }
 
 // planAblation prints what an ablation would do.

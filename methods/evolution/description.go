@@ -26,6 +26,7 @@ var Description = method.Description{
 	Denoise: func(c configs.Config) string {
 		return fmt.Sprintf("threshold of %g votes", c.PrivateEvolution.Threshold)
 	},
+	Traffic: traffic,
 	Product: "written after texts that the clients' noised votes selected",
 	Untuned: "same generator, prompts that quote public texts",
 	Notes:   notes,
@@ -92,6 +93,16 @@ func work(c configs.Config) string {
 	return text
 }
 
+// traffic is the population's embeddings and their counts of votes.
+func traffic(c configs.Config) method.Traffic {
+	e := c.PrivateEvolution
+	samples := e.Population
+	if e.Variant == AugPE {
+		samples *= 1 + e.Variations
+	}
+	return method.Traffic{Sent: c.Trainer.Rounds * samples, Received: c.Trainer.Rounds * samples * c.Scoring.Dim}
+}
+
 func notes(c configs.Config) []string {
 	e := c.PrivateEvolution
 	out := []string{fmt.Sprintf("After its release, each count of votes was lowered by %g, and what fell below 0 counts as 0. "+
@@ -100,5 +111,7 @@ func notes(c configs.Config) []string {
 		out = append(out, fmt.Sprintf("The noise is %g times what the budget needs (private_evolution.noise_factor), "+
 			"and is charged as it was added.", e.NoiseFactor))
 	}
+	out = append(out, fmt.Sprintf("Over all rounds, a client sends and receives %s. Samples count as embeddings of %d values.",
+		traffic(c), c.Scoring.Dim))
 	return out
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dustin/go-humanize"
-
 	"popri/configs"
 	"popri/method"
 	"popri/methods/target"
@@ -16,7 +14,7 @@ import (
 // Describe adds to a description what all methods that tune a language model say alike.
 func Describe(d method.Description) method.Description {
 	d.Query, d.Releases, d.NeedsTexts = Query, Releases, NeedsTexts
-	d.Work, d.Denoise, d.Notes = Work, Denoise, Notes
+	d.Work, d.Denoise, d.Notes, d.Traffic = Work, Denoise, Notes, Traffic
 	d.Product, d.Untuned = Product, Untuned
 	return d
 }
@@ -105,21 +103,26 @@ func Notes(c configs.Config) []string {
 
 // traffic says how much a client sends and receives in all rounds, for each value of scoring.release.
 func traffic(c configs.Config) string {
-	rounds, samples, dim := c.Trainer.Rounds, c.Generate.Prompts*c.Generate.Samples, c.Scoring.Dim
-	rank := min(dim, samples)
-	const up, down = 8, 4 // bytes of a value of the sum, and of an embedding
-	amount := func(sent, received int) string {
-		return humanize.IBytes(uint64(up*sent)) + " and " + humanize.IBytes(uint64(down*received))
-	}
-	sent, received := target.Sizes(c, dim)
-	amounts := map[string]string{"rounds": amount(rounds*samples, rounds*samples*dim),
-		"compact": amount(rounds*rank, rounds*rank*dim), "once": amount(sent, received)}
 	var others []string
 	for _, name := range configs.Choices("scoring.release") {
 		if name != c.Scoring.Release {
-			others = append(others, fmt.Sprintf("%s: %s", name, amounts[name]))
+			others = append(others, fmt.Sprintf("%s: %s", name, trafficOf(c, name)))
 		}
 	}
 	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). Samples count "+
-		"as embeddings of %d values.", amounts[c.Scoring.Release], c.Scoring.Release, strings.Join(others, "; "), dim)
+		"as embeddings of %d values.", Traffic(c), c.Scoring.Release, strings.Join(others, "; "), c.Scoring.Dim)
+}
+
+// Traffic is what a client sends and receives.
+func Traffic(c configs.Config) method.Traffic { return trafficOf(c, c.Scoring.Release) }
+
+func trafficOf(c configs.Config, release string) method.Traffic {
+	rounds, samples, dim := c.Trainer.Rounds, c.Generate.Prompts*c.Generate.Samples, c.Scoring.Dim
+	switch release {
+	case "once":
+		return target.Traffic(c)
+	case "compact":
+		samples = min(samples, dim)
+	}
+	return method.Traffic{Sent: rounds * samples, Received: rounds * samples * dim}
 }

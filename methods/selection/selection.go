@@ -36,6 +36,7 @@ var Description = method.Description{
 	Work: func(c configs.Config) string {
 		return fmt.Sprintf("weights for the %d most relevant public texts", c.PublicSelection.Texts)
 	},
+	Traffic: target.Traffic,
 	Product: "public texts that resemble the clients' by one noised mean embedding",
 	Untuned: "same generator, prompts that quote public texts",
 	Notes: func(c configs.Config) []string {

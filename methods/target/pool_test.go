@@ -75,7 +75,8 @@ func TestFeaturesTellWhatTheMeanDoesNot(t *testing.T) {
 		if q.Name() != name || q.Bound() != bound || q.NeedsTexts() != HasFeatures(c) {
 			t.Errorf("%s: asked is %s, bound %g, announced %s, %g", kind, q.Name(), q.Bound(), name, bound)
 		}
-		if sent, _ := Sizes(c, dim); q.Len() != sent {
+		c.Scoring.Dim = dim
+		if sent := Traffic(c).Sent; q.Len() != sent {
 			t.Errorf("%s: %d values, announced %d", kind, q.Len(), sent)
 		}
 		sum, err := q.Sum(held)

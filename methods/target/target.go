@@ -80,18 +80,21 @@ func Asked(c configs.Config) string {
 	return fmt.Sprintf("their mean embedding and %d %s, which have %g of the squared norm bound", o.Len(), what, o.Share)
 }
 
-// Sizes are the numbers of values that a client sends and receives for embeddings of dim values.
-func Sizes(c configs.Config, dim int) (sent, received int) {
-	sent, received = dim+Checks, dim
-	if !HasFeatures(c) {
-		return sent, received
+// Traffic is what a client sends and receives, once: its answer for the public texts' mean embedding, features and what
+// defines them.
+func Traffic(c configs.Config) method.Traffic {
+	dim := c.Scoring.Dim
+	t := method.Traffic{Sent: dim + Checks, Received: dim}
+	if HasFeatures(c) {
+		o := features(c)
+		vectors := o.Count
+		if o.Kind == scoring.MomentFeatures {
+			vectors = o.Directions()
+		}
+		t.Sent += o.Len()
+		t.Received += o.Len() + vectors*dim
 	}
-	o := features(c)
-	vectors := o.Count
-	if o.Kind == scoring.MomentFeatures {
-		vectors = o.Directions()
-	}
-	return sent + o.Len(), received + o.Len() + vectors*dim
+	return t
 }
 
 // Target is the release with its reading.

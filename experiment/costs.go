@@ -1,0 +1,65 @@
+package experiment
+
+import (
+	"path/filepath"
+
+	"popri/configs"
+	"popri/eventlog"
+	"popri/methods"
+	"popri/trainer"
+)
+
+// RunCost is what a run's training costs a client and the server, without the product and evaluations (POPri, Table 2).
+type RunCost struct {
+	Name     string `json:"name"`
+	Rounds   int    `json:"rounds"`
+	Sent     int64  `json:"sent_bytes"` // by a client that is asked every time, in all rounds
+	Received int64  `json:"received_bytes"`
+	// Client is the seconds that a client takes to compare, over all rounds: those of the simulation divided by the clients
+	// that were asked.
+	Client float64 `json:"client_seconds"`
+	Server float64 `json:"server_seconds"`
+}
+
+// Costs reads what a run cost.
+func Costs(dir string) (RunCost, error) {
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, ConfigFile)})
+	if err != nil {
+		return RunCost{}, err
+	}
+	d := methods.Of(*c)
+	cost := RunCost{Name: filepath.Base(dir), Rounds: d.RoundsOf(*c)}
+	cost.Sent, cost.Received = d.Traffic(*c).Bytes()
+	collected, asked := 0.0, 0.0
+	for e, err := range eventlog.Read(filepath.Join(dir, EventsFile)) {
+		if err != nil {
+			return cost, err
+		}
+		switch {
+		case e.Name == "round_end":
+			asked = max(asked, e.Number("clients"))
+		case e.Name != "stage_end" || e.Number("round") == 0:
+		case e.Text("stage") == trainer.StageCollect:
+			collected += e.Number("seconds")
+		default:
+			cost.Server += e.Number("seconds")
+		}
+	}
+	if asked > 0 {
+		cost.Client = collected / asked
+	}
+	return cost, nil
+}
+
+// Costs are those of the first run of each row.
+func (a *Ablation) Costs() ([]RunCost, error) {
+	var out []RunCost
+	for _, row := range a.Rows {
+		cost, err := Costs(row.Runs[0])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, cost)
+	}
+	return out, nil
+}
