@@ -4,6 +4,7 @@ package reproduction
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -28,6 +29,8 @@ type Experiment struct {
 	Runs  string // the experiment whose runs show it, if they are the same
 	// Command replaces the runs where another verb computes the figure.
 	Command string
+	// PaperPreset is the preset of the paper's scale, if it is not the scale's own.
+	PaperPreset string `yaml:"paper_preset"`
 	// Costs says that the experiment is about what the runs cost, which is printed after their results.
 	Costs bool
 	// Settings of both scales, and further ones of each.
@@ -57,6 +60,7 @@ type Grid struct {
 	Over      []string
 	Instead   []string
 	Condition string // empty, or what the user must add
+	Runs      string // the experiment whose runs these are, or empty
 }
 
 type list struct {
@@ -96,9 +100,13 @@ func (e Experiment) Grid(scale string) (Grid, error) {
 	switch scale {
 	case "demo":
 		return Grid{Preset: l.Demo.Preset, Set: slices.Concat(l.Demo.Set, e.Set, e.DemoSet),
-			Over: slices.Concat(e.Over, e.DemoOver), Instead: e.Instead}, nil
+			Over: slices.Concat(e.Over, e.DemoOver), Instead: e.Instead, Runs: e.Runs}, nil
 	case "paper":
-		return Grid{Preset: l.Paper.Preset, Set: slices.Concat(l.Paper.Set, e.Set, e.PaperSet),
+		runs := e.Runs
+		if e.PaperPreset != "" {
+			runs = "" // another preset makes other runs
+		}
+		return Grid{Runs: runs, Preset: cmp.Or(e.PaperPreset, l.Paper.Preset), Set: slices.Concat(l.Paper.Set, e.Set, e.PaperSet),
 			Over: slices.Concat(e.Over, e.PaperOver), Instead: e.Instead,
 			Condition: "data.private, data.public, model.path, scoring.encoder and downstream.model"}, nil
 	}

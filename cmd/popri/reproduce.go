@@ -32,7 +32,7 @@ the paper's settings; name your own data.private, data.public, model.path, scori
 --plan prints the runs, their work, time, memory and privacy budget, and ends. The time is an estimate from the number of
 floating-point operations. docs/reproduction.md has what was found.`,
 		Example: "  popri reproduce\n  popri reproduce table4-rank --seeds 3\n  popri reproduce figure6\n" +
-			"  popri reproduce table1 --scale paper --preset paper-congress --set data.private=c.parquet --set data.public=c4.parquet " +
+			"  popri reproduce table1-congress --scale paper --set data.private=c.parquet --set data.public=c4.parquet " +
 			"--set model.path=llama --set scoring.encoder=./minilm --set downstream.model=distilgpt2 --plan",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,7 +56,7 @@ floating-point operations. docs/reproduction.md has what was found.`,
 			flags.set = append(g.Set, flags.set...)
 			flags.over, flags.instead, flags.costs = g.Over, g.Instead, e.Costs
 			if !cmd.Flags().Changed("out") {
-				flags.out = filepath.Join("runs", "paper", cmp.Or(e.Runs, e.Name))
+				flags.out = filepath.Join("runs", "paper", cmp.Or(g.Runs, e.Name))
 				if scale != reproduction.Scales[0] {
 					flags.out += "-" + scale
 				}
