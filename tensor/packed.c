@@ -80,6 +80,33 @@ AVX void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b,
   }
 }
 
+// popri_lines for a constant n, whose sums stay in registers.
+INLINE void lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums, int64_t width) {
+  __m512 s[LINES][2];
+#pragma GCC unroll 12
+  for (int r = 0; r < n; r++) {
+    s[r][0] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + r * width);
+    s[r][1] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + r * width + 16);
+  }
+  for (int64_t kb = 0; kb < depth; kb++, a += BLOCK, b += 2 * TILE)
+    for (int k = 0; k < BLOCK; k += 2) {
+      __m512bh b0 = (__m512bh)_mm512_loadu_si512(b + k * 16), b1 = (__m512bh)_mm512_loadu_si512(b + TILE + k * 16);
+#pragma GCC unroll 12
+      for (int r = 0; r < n; r++) {
+        int pair;
+        memcpy(&pair, a + r * stride + k, sizeof pair);
+        __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
+        s[r][0] = _mm512_dpbf16_ps(s[r][0], x, b0);
+        s[r][1] = _mm512_dpbf16_ps(s[r][1], x, b1);
+      }
+    }
+#pragma GCC unroll 12
+  for (int r = 0; r < n; r++) {
+    _mm512_storeu_ps(sums + r * width, s[r][0]);
+    _mm512_storeu_ps(sums + r * width + 16, s[r][1]);
+  }
+}
+
 #define CASE(k)                                                                                                       \
   case k: lines(k, a, stride, b, depth, first, sums, width); break;
 

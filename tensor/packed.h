@@ -40,7 +40,6 @@ INLINE __m512 load_bf16(const uint16_t *p, __mmask16 m) {
 
 INLINE void store_bf16(uint16_t *p, __mmask16 m, __m512 x) { _mm256_mask_storeu_epi16(p, m, (__m256i)_mm512_cvtneps_pbh(x)); }
 
-
 // 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))
 INLINE __m512 gelu_tanh(__m512 x) {
   __m512 cube = _mm512_mul_ps(_mm512_mul_ps(x, x), x);
@@ -184,35 +183,8 @@ static inline int64_t parts_of(const popri_product *g) {
 
 enum { LINES = 12 }; // rows of sums that the registers hold, 32 a row
 
-// Adds depth blocks of products to n × 32 sums, width apart. The first chunk has none yet. Rows of a are stride apart.
-INLINE void lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums, int64_t width) {
-  __m512 s[LINES][2];
-#pragma GCC unroll 12
-  for (int r = 0; r < n; r++) {
-    s[r][0] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + r * width);
-    s[r][1] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + r * width + 16);
-  }
-  for (int64_t kb = 0; kb < depth; kb++, a += BLOCK, b += 2 * TILE)
-#pragma GCC unroll 4
-    for (int k = 0; k < BLOCK; k += 2) {
-      __m512bh b0 = (__m512bh)_mm512_loadu_si512(b + k * 16), b1 = (__m512bh)_mm512_loadu_si512(b + TILE + k * 16);
-#pragma GCC unroll 12
-      for (int r = 0; r < n; r++) {
-        int pair;
-        memcpy(&pair, a + r * stride + k, sizeof pair);
-        __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
-        s[r][0] = _mm512_dpbf16_ps(s[r][0], x, b0);
-        s[r][1] = _mm512_dpbf16_ps(s[r][1], x, b1);
-      }
-    }
-#pragma GCC unroll 12
-  for (int r = 0; r < n; r++) {
-    _mm512_storeu_ps(sums + r * width, s[r][0]);
-    _mm512_storeu_ps(sums + r * width + 16, s[r][1]);
-  }
-}
-
-// lines for any number of rows up to LINES. A row's sums do not depend on the others.
+// Adds depth blocks of products to n × 32 sums, width apart, n up to LINES. The first chunk has none yet. Rows of a are
+// stride apart. A row's sums do not depend on the others.
 AVX void popri_lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums, int64_t width);
 
 #endif
