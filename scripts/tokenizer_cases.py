@@ -5,7 +5,8 @@
     python3 scripts/tokenizer_cases.py STORIES260K [DESTINATION]
 
 STORIES260K is the folder of that model (MIT licence), whose tokenizer.json is BPE with byte fallback. The other kinds are
-made from it and from testdata/golden: the same with Metaspace, byte-level BPE with NFC and Qwen's split, a cased BERT.
+made from it and from testdata/golden: the same with Metaspace, byte-level BPE with NFC and Qwen's split, RoBERTa's, a cased
+BERT.
 Texts are random strings of atoms. The same seed and library give the same bytes.
 """
 import json
@@ -68,6 +69,22 @@ def cases(name, source, destination, seed, texts=220, decodings=120):
     (out / "meta.json").write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
 
 
+def roberta(source, prefix):
+    """RoBERTa's file with the pieces of another byte-level BPE, which get their numbers after the special tokens. With prefix,
+    a space goes before the text."""
+    first = ["<s>", "<pad>", "</s>", "<unk>"]
+    pieces = [p for p in source["model"]["vocab"] if p not in first and p not in {t["content"] for t in source["added_tokens"]}]
+    ids = {p: i for i, p in enumerate([*first, *pieces, "<mask>"])}
+    added = [{"id": ids[t], "content": t, "single_word": False, "lstrip": t == "<mask>", "rstrip": False, "normalized": t != "<mask>", "special": True}
+             for t in (*first, "<mask>")]
+    step = {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}
+    around = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True, "add_prefix_space": prefix}
+    model = {**source["model"], "vocab": ids, "continuing_subword_prefix": "", "end_of_word_suffix": ""}
+    return {**source, "truncation": {"direction": "Right", "max_length": 128, "strategy": "LongestFirst", "stride": 0},
+            "padding": {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": None, "pad_id": 1, "pad_type_id": 0, "pad_token": "<pad>"},
+            "added_tokens": added, "pre_tokenizer": step, "post_processor": around, "decoder": step, "model": model}
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__.strip())
@@ -89,6 +106,8 @@ def main():
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     untyped = {k: v for k, v in bytes_["model"].items() if k != "type"}
     cases("digits", {**bytes_, "model": untyped, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, level]}}, destination, 6)
+    for name, prefix in (("roberta", False), ("roberta-prefix", True)):
+        cases(name, roberta(bytes_, prefix), destination, 7, 90, 30)
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = [chr(c) for c in range(33, 127)] + list("éñöß한日本一ſς😀")
     vocab += letters + ["##" + c for c in letters if not c.isascii() or c.isalnum()] + ["the", "##he", "On", "##ce", "Lil", "##ly", "##n't", "up", "##on"]

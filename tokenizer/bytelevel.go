@@ -52,6 +52,7 @@ func bytesOfPiece(piece string) string {
 // byteLevel is the byte-level BPE model.
 type byteLevel struct {
 	split        splitter
+	prefix       bool       // a space is put before each part of a text that begins with none
 	byteID       [256]int32 // noID if the vocabulary lacks the byte
 	lacks        bool       // some byte is missing
 	unknown      int32      // replaces a byte that is missing; noID drops such bytes
@@ -100,7 +101,16 @@ func newByteLevel(v *vocabulary, settings *bpeSettings, split splitter) (*byteLe
 	return m, nil
 }
 
+// prefixed puts a space before a part of a text, if that is asked for.
+func (m *byteLevel) prefixed(text string) string {
+	if m.prefix && text != "" && text[0] != ' ' {
+		return " " + text
+	}
+	return text
+}
+
 func (m *byteLevel) encode(ids []int32, text string, _ bool) []int32 {
+	text = m.prefixed(text)
 	for len(text) > 0 {
 		n := m.split(text)
 		ids = m.encodeWord(ids, text[:n])
@@ -130,8 +140,21 @@ func (m *byteLevel) takeUnknown(v *vocabulary, settings *bpeSettings) error {
 }
 
 // locate computes the ranges from the ids: each stands for the bytes that it decodes to, except the unknown token, and
-// together they are the text without the dropped bytes.
-func (m *byteLevel) locate(out []located, text string, start bool) []located {
+// together they are the text without the dropped bytes. The space that was put before it has the range of the text's
+// first character, as in the reference.
+func (m *byteLevel) locate(out []located, text string, _ bool) []located {
+	first := len(out)
+	full := m.prefixed(text)
+	out = m.locateWords(out, full)
+	if added := len(full) - len(text); added > 0 {
+		for i := first; i < len(out); i++ {
+			out[i].from, out[i].to = max(0, out[i].from-added), max(1, out[i].to-added)
+		}
+	}
+	return out
+}
+
+func (m *byteLevel) locateWords(out []located, text string) []located {
 	var ids []int32
 	for at := 0; at < len(text); {
 		n := m.split(text[at:])
@@ -202,6 +225,7 @@ func (m *byteLevel) spell(ids []int32, word string) ([]int32, [][2]int) {
 }
 
 func (m *byteLevel) words(text string, visit func(string)) {
+	text = m.prefixed(text)
 	for len(text) > 0 {
 		n := m.split(text)
 		visit(text[:n])

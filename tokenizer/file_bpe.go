@@ -20,7 +20,7 @@ func (t *Tokenizer) parseBPE(file *tokenizerFile, settings *bpeSettings, added [
 		}
 		t.normalizer = nfc{}
 	}
-	split, err := parsePreTokenizer(file.PreTokenizer)
+	split, prefix, err := parsePreTokenizer(file.PreTokenizer)
 	if err != nil {
 		return fmt.Errorf("pre_tokenizer: %w", err)
 	}
@@ -30,8 +30,13 @@ func (t *Tokenizer) parseBPE(file *tokenizerFile, settings *bpeSettings, added [
 	if t.vocab, err = newVocabulary(settings.Vocab, added, bytesOfPiece); err != nil {
 		return err
 	}
-	t.model, err = newByteLevel(t.vocab, settings, split)
-	return err
+	m, err := newByteLevel(t.vocab, settings, split)
+	if err != nil {
+		return err
+	}
+	m.prefix = prefix
+	t.model = m
+	return nil
 }
 
 func (s *bpeSettings) check() error {
@@ -51,85 +56,91 @@ func (s *bpeSettings) check() error {
 }
 
 // parsePreTokenizer accepts ByteLevel alone, Split by a known expression followed by ByteLevel, and Digits followed by
-// ByteLevel.
-func parsePreTokenizer(raw json.RawMessage) (splitter, error) {
+// ByteLevel. prefix says that ByteLevel, alone, puts a space before a text.
+func parsePreTokenizer(raw json.RawMessage) (split splitter, prefix bool, err error) {
 	if isNull(raw) {
-		return nil, errors.New("is missing (supported: ByteLevel; Sequence of Split and ByteLevel)")
+		return nil, false, errors.New("is missing (supported: ByteLevel; Sequence of Split and ByteLevel)")
 	}
 	kind, err := typeOf(raw)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	switch kind {
 	case "ByteLevel":
-		useRegex, err := parseByteLevel(raw)
-		if err != nil {
-			return nil, err
+		var settings byteLevelSettings
+		if err := strict(raw, &settings); err != nil {
+			return nil, false, err
 		}
-		if !useRegex {
-			return nil, errors.New("ByteLevel without use_regex and without a Split before it is not supported")
+		if !settings.splits() {
+			return nil, false, errors.New("ByteLevel without use_regex and without a Split before it is not supported")
 		}
-		return splitGPT2, nil
+		return splitGPT2, settings.AddPrefixSpace, nil
 	case "Sequence":
-		var sequence struct {
-			Type          string            `json:"type"`
-			PreTokenizers []json.RawMessage `json:"pretokenizers"`
-		}
-		if err := strict(raw, &sequence); err != nil {
-			return nil, err
-		}
-		if len(sequence.PreTokenizers) != 2 {
-			return nil, fmt.Errorf("a Sequence of %d is not supported (supported: Split and ByteLevel)",
-				len(sequence.PreTokenizers))
-		}
-		var split struct {
-			Type    string `json:"type"`
-			Pattern struct {
-				Regex  *string `json:"Regex"`
-				String *string `json:"String"`
-			} `json:"pattern"`
-			Behavior string `json:"behavior"`
-			Invert   bool   `json:"invert"`
-		}
-		first, err := typeOf(sequence.PreTokenizers[0])
-		if err != nil {
-			return nil, err
-		}
-		if first == "Digits" {
-			return parseDigits(sequence.PreTokenizers)
-		}
-		if first != "Split" {
-			return nil, quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)", first)
-		}
-		if err := strict(sequence.PreTokenizers[0], &split); err != nil {
-			return nil, err
-		}
-		if split.Pattern.Regex == nil || split.Behavior != "Isolated" || split.Invert {
-			return nil, quote.Errorf("a Split with behavior %q, invert %v is not supported (supported: a Regex, "+
-				"\"Isolated\", false)", split.Behavior, split.Invert)
-		}
-		known, ok := splitters[*split.Pattern.Regex]
-		if !ok {
-			return nil, quote.Errorf("a Split by %q is not supported (supported: the expressions of GPT-2, LLaMA "+
-				"3 and Qwen 2)", *split.Pattern.Regex)
-		}
-		second, err := typeOf(sequence.PreTokenizers[1])
-		if err != nil {
-			return nil, err
-		}
-		if second != "ByteLevel" {
-			return nil, quote.Errorf("%q after Split is not supported (supported: ByteLevel)", second)
-		}
-		useRegex, err := parseByteLevel(sequence.PreTokenizers[1])
-		if err != nil {
-			return nil, err
-		}
-		if useRegex {
-			return nil, errors.New("ByteLevel with use_regex after a Split is not supported")
-		}
-		return known, nil
+		split, err := parseSplits(raw)
+		return split, false, err
 	}
-	return nil, quote.Errorf("%q is not supported (supported: ByteLevel; Sequence of Split and ByteLevel)", kind)
+	return nil, false, quote.Errorf("%q is not supported (supported: ByteLevel; Sequence of Split and ByteLevel)", kind)
+}
+
+// parseSplits reads a Sequence of Split or Digits and ByteLevel.
+func parseSplits(raw json.RawMessage) (splitter, error) {
+	var sequence struct {
+		Type          string            `json:"type"`
+		PreTokenizers []json.RawMessage `json:"pretokenizers"`
+	}
+	if err := strict(raw, &sequence); err != nil {
+		return nil, err
+	}
+	if len(sequence.PreTokenizers) != 2 {
+		return nil, fmt.Errorf("a Sequence of %d is not supported (supported: Split and ByteLevel)",
+			len(sequence.PreTokenizers))
+	}
+	var split struct {
+		Type    string `json:"type"`
+		Pattern struct {
+			Regex  *string `json:"Regex"`
+			String *string `json:"String"`
+		} `json:"pattern"`
+		Behavior string `json:"behavior"`
+		Invert   bool   `json:"invert"`
+	}
+	first, err := typeOf(sequence.PreTokenizers[0])
+	if err != nil {
+		return nil, err
+	}
+	if first == "Digits" {
+		return parseDigits(sequence.PreTokenizers)
+	}
+	if first != "Split" {
+		return nil, quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)", first)
+	}
+	if err := strict(sequence.PreTokenizers[0], &split); err != nil {
+		return nil, err
+	}
+	if split.Pattern.Regex == nil || split.Behavior != "Isolated" || split.Invert {
+		return nil, quote.Errorf("a Split with behavior %q, invert %v is not supported (supported: a Regex, "+
+			"\"Isolated\", false)", split.Behavior, split.Invert)
+	}
+	known, ok := splitters[*split.Pattern.Regex]
+	if !ok {
+		return nil, quote.Errorf("a Split by %q is not supported (supported: the expressions of GPT-2, LLaMA "+
+			"3 and Qwen 2)", *split.Pattern.Regex)
+	}
+	second, err := typeOf(sequence.PreTokenizers[1])
+	if err != nil {
+		return nil, err
+	}
+	if second != "ByteLevel" {
+		return nil, quote.Errorf("%q after Split is not supported (supported: ByteLevel)", second)
+	}
+	useRegex, err := parseByteLevel(sequence.PreTokenizers[1])
+	if err != nil {
+		return nil, err
+	}
+	if useRegex {
+		return nil, errors.New("ByteLevel with use_regex after a Split is not supported")
+	}
+	return known, nil
 }
 
 // parseDigits reads single digits followed by ByteLevel's own split.
@@ -161,16 +172,16 @@ func parseDigits(list []json.RawMessage) (splitter, error) {
 	return splitDigits, nil
 }
 
+// parseByteLevel reads the last step of a Sequence, which would put a space before every part that the step before made.
 func parseByteLevel(raw json.RawMessage) (useRegex bool, err error) {
 	var settings byteLevelSettings
 	if err := strict(raw, &settings); err != nil {
 		return false, err
 	}
 	if settings.AddPrefixSpace {
-		return false, errors.New("ByteLevel with add_prefix_space is not supported")
+		return false, errors.New("ByteLevel with add_prefix_space in a Sequence is not supported")
 	}
-	// trim_offsets has an effect in a post-processor only.
-	return settings.UseRegex == nil || *settings.UseRegex, nil
+	return settings.splits(), nil
 }
 
 func parseDecoder(raw json.RawMessage) error {

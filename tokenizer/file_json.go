@@ -44,6 +44,9 @@ type byteLevelSettings struct {
 	UseRegex       *bool  `json:"use_regex"` // missing in older files, which means true
 }
 
+// splits reports whether a pre-tokenizer cuts as GPT-2 does; trim_offsets has an effect in a post-processor only.
+func (s byteLevelSettings) splits() bool { return s.UseRegex == nil || *s.UseRegex }
+
 type bpeSettings struct {
 	Type                    string     `json:"type"`
 	Dropout                 *float64   `json:"dropout"`

@@ -16,6 +16,7 @@ type Tokenizer struct {
 	joiner       joiner   // nil joins bytes
 	first, then  *matcher // added tokens that are not normalized, and those that are
 	prefix, suff []int32  // the template's ids around a text
+	trim         *trim    // or nil
 	defaults     specialNames
 	source       []byte // the tokenizer.json
 }
@@ -40,7 +41,8 @@ type Encoding struct {
 	IDs []int32
 	// ByteOffsets and CharOffsets have, for every id, the half-open range of the original text in bytes and in Unicode
 	// code points. An id that holds a part of a character has the range of the whole character, so neighbours can
-	// overlap.
+	// overlap. Where the file asks for trimmed offsets, white space at the ends of an id is left out of its range, which
+	// can then be empty.
 	ByteOffsets, CharOffsets [][2]int
 }
 
@@ -50,13 +52,14 @@ func (t *Tokenizer) Encode(text string) []int32 {
 	ids := make([]int32, 0, len(text)/3+4)
 	t.parts(text, false, func(plain string, _ []span, _ int, start bool) {
 		ids = t.model.encode(ids, plain, start)
-	}, func(token AddedToken, _, _ int) { ids = append(ids, token.ID) })
+	}, func(token AddedToken, _ string, _, _ int) { ids = append(ids, token.ID) })
 	return ids
 }
 
 // EncodeWithOffsets is [Tokenizer.Encode] with the ranges of the ids in the text.
 func (t *Tokenizer) EncodeWithOffsets(text string) Encoding {
 	var all, part []located
+	var tokens []string
 	t.parts(text, true, func(plain string, at []span, from int, start bool) {
 		part = t.model.locate(part[:0], plain, start)
 		for _, l := range part {
@@ -64,8 +67,12 @@ func (t *Tokenizer) EncodeWithOffsets(text string) Encoding {
 				l.from, l.to = at[l.from].from, at[l.to-1].to
 			}
 			all = append(all, located{l.id, from + l.from, from + l.to})
+			tokens = append(tokens, t.vocab.pieces[l.id])
 		}
-	}, func(token AddedToken, from, to int) { all = append(all, located{token.ID, from, to}) })
+	}, func(token AddedToken, found string, from, to int) {
+		all = append(all, located{token.ID, from, to})
+		tokens = append(tokens, found)
+	})
 	e := Encoding{IDs: make([]int32, len(all)), ByteOffsets: make([][2]int, len(all)),
 		CharOffsets: make([][2]int, len(all))}
 	// char is the index of the code point at [at, at+size) in the text.
@@ -92,14 +99,18 @@ func (t *Tokenizer) EncodeWithOffsets(text string) Encoding {
 		moveTo(l.to - 1)
 		e.ByteOffsets[i][1], e.CharOffsets[i][1] = at+size, char+1
 	}
+	if t.trim != nil {
+		t.trim.ranges(text, &e, tokens)
+	}
 	return e
 }
 
-// parts calls plain for the normalized parts of text between added tokens and token for the added tokens, in order. at
+// parts calls plain for the normalized parts of text between added tokens and token for the added tokens as they were
+// found, in order. at
 // gives the ranges of plain's bytes as [normalizer] does, from is the offset in the text that its ranges count from,
 // and start says that plain begins the text.
 func (t *Tokenizer) parts(text string, track bool, plain func(part string, at []span, from int, start bool),
-	token func(t AddedToken, from, to int)) {
+	token func(t AddedToken, found string, from, to int)) {
 	t.cut(t.first, text, func(between string, from int) {
 		var at []span
 		if t.normalizer != nil {
@@ -111,18 +122,19 @@ func (t *Tokenizer) parts(text string, track bool, plain func(part string, at []
 			} else {
 				plain(part, at[offset:offset+len(part)], from, from+offset == 0)
 			}
-		}, func(found AddedToken, a, b int) {
+		}, func(t AddedToken, found string, a, b int) {
 			if at != nil {
 				a, b = at[a].from, at[b-1].to
 			}
-			token(found, from+a, from+b)
+			token(t, found, from+a, from+b)
 		})
 	}, token)
 }
 
 // cut calls plain for the parts of text between added tokens, with their offsets, and token for the added tokens, with
-// their ranges, in order.
-func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token func(t AddedToken, from, to int)) {
+// what was found, white space included that they strip, and its range, in order.
+func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int),
+	token func(t AddedToken, found string, from, to int)) {
 	offset := 0
 	for {
 		start, found, ok := m.next(text[offset:])
@@ -139,7 +151,7 @@ func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int), token 
 		if before != "" {
 			plain(before, offset)
 		}
-		token(found.token, offset+len(before), end)
+		token(found.token, text[offset+len(before):end], offset+len(before), end)
 		offset = end
 	}
 	if offset < len(text) {
@@ -253,7 +265,7 @@ func (t *Tokenizer) named(configured specialName, customary ...string) (int32, b
 // splitWords calls visit for the words of a text, which pieces never cross; added tokens are left out.
 func (t *Tokenizer) splitWords(text string, visit func(string)) {
 	t.parts(text, false, func(part string, _ []span, _ int, _ bool) { t.model.words(part, visit) },
-		func(AddedToken, int, int) {})
+		func(AddedToken, string, int, int) {})
 }
 
 // Words returns the normalized words of text, before they are divided into pieces.
