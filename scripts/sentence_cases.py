@@ -16,11 +16,12 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from tokenizers import Tokenizer
-from transformers import (BertConfig, BertModel, MPNetConfig, MPNetModel, T5Config, T5EncoderModel, XLMRobertaConfig,
-                          XLMRobertaModel)
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import (BertConfig, BertModel, MPNetConfig, MPNetModel, RobertaConfig, RobertaModel, T5Config, T5EncoderModel,
+                          XLMRobertaConfig, XLMRobertaModel)
 
 from grapheme_table import ROOT, train
+from tokenizer_cases import roberta
 
 MODULES = "sentence_transformers.models."
 
@@ -67,6 +68,15 @@ def unigram(pieces, charsmap, first, before, normalizer, pre):
     return file(special(ids, *first), normalizer({"type": "Precompiled", "precompiled_charsmap": charsmap}), pre(space),
                 template(ids, before, ["</s>"]), space,
                 {"type": "Unigram", "unk_id": ids["<unk>"], "vocab": pieces, "byte_fallback": False})
+
+
+def byte_level(text, size):
+    """A byte-level BPE learnt from a text."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.train_from_iterator([text], trainers.BpeTrainer(vocab_size=size, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+                                                         show_progress=False))
+    return json.loads(made.to_str())
 
 
 def case(folder, kind, build, config, tokenizer, texts, modules, extra=None, length=24, prompts=None):
@@ -150,14 +160,16 @@ def main():
     bert = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8, max_position_embeddings=26)
     names = {"pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>", "unk_token": "[UNK]", "mask_token": "<mask>"}
     first = ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"]
-    roberta = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True, "add_prefix_space": False}
-    case(out / "mpnet", names, MPNetModel, MPNetConfig, wordpiece(words, first, None, "[UNK]", roberta), texts, [mean, unit],
+    around = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True, "add_prefix_space": False}
+    case(out / "mpnet", names, MPNetModel, MPNetConfig, wordpiece(words, first, None, "[UNK]", around), texts, [mean, unit],
          bert)
     names = {**names, "unk_token": "<unk>"}
     xlmr = unigram(pieces, charsmap, ["<s>", "<pad>", "</s>", "<unk>"], ["<s>"], runs, lambda space: space)
     case(out / "xlm-roberta", {k: v for k, v in names.items() if k != "mask_token"}, XLMRobertaModel, XLMRobertaConfig, xlmr, texts, [mean, unit],
          {**bert, "num_hidden_layers": 1, "type_vocab_size": 1, "pad_token_id": 1},
          prompts={"prompts": {"query": "ba: ", "passage": ""}, "default_prompt_name": "query"})
+    case(out / "roberta", names, RobertaModel, RobertaConfig, roberta(byte_level(text, 290), False), texts, [mean, unit],
+         {**bert, "num_hidden_layers": 1, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5})
     names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
     case(out / "bert-first", names, BertModel, BertConfig, wordpiece(words, ["[PAD]", "[UNK]", "[CLS]", "[SEP]"], ["[CLS]", "[SEP]"], "[UNK]"),
          texts, [cls, unit], {**bert, "num_hidden_layers": 1})

@@ -43,7 +43,7 @@ that was interrupted goes on where it stopped when it is called again with the s
 
 --model smollm2 takes SmolLM2-135M-Instruct as the generator, with the preset demo-smollm2; make demo MODEL=smollm2 fetches
 it first. --encoder minilm compares texts by all-MiniLM-L6-v2, the paper's encoder, which make demo ENCODER=minilm fetches;
-any folder of sentence-transformers with a BERT, MPNet, XLM-RoBERTa or T5 encoder will do.
+any folder of sentence-transformers with a BERT, RoBERTa, XLM-RoBERTa, MPNet or T5 encoder will do.
 
 With --with, runs of other methods follow, with the same settings and clients, each with a budget of its own. They stand
 in the same table, with what all runs spend together.
@@ -147,7 +147,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
 	cmd.Flags().StringVar(&encoder, "encoder", "", "encoder in which clients compare texts (default: the preset's): latent, "+
-		"hashing, minilm, or a folder of sentence-transformers (BERT, MPNet, XLM-RoBERTa or T5)")
+		"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
 	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; demo-rounds is the paper's loop")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")

@@ -6,7 +6,7 @@ import (
 )
 
 // Folders write the folder of each kind of sentence encoder.
-var Folders = map[string]func(testing.TB) string{"bert": BERT, "mpnet": MPNet, "t5": T5, "t5-gated": T5Gated}
+var Folders = map[string]func(testing.TB) string{"bert": BERT, "roberta": RoBERTa, "mpnet": MPNet, "t5": T5, "t5-gated": T5Gated}
 
 const bertWidth, bertHeads, bertInner, bertContext = 96, 3, 80, 64
 
@@ -47,10 +47,28 @@ func BERT(t testing.TB) string {
 	config["type_vocab_size"] = 2
 	f.write("config.json", config)
 	f.embeddings(vocab)
-	f.random("embeddings.token_type_embeddings.weight", 0.1, 0, 2, bertWidth)
+	f.selfLayers(2)
+	return f.dir
+}
+
+// RoBERTa writes the folder of a RoBERTa as [BERT] does.
+func RoBERTa(t testing.TB) string {
+	t.Helper()
+	f := newFolder(t)
+	vocab := f.byteLevel()
+	config := bertConfig("roberta", vocab)
+	config["type_vocab_size"], config["pad_token_id"] = 1, 1
+	f.write("config.json", config)
+	f.embeddings(vocab)
+	f.selfLayers(1)
+	return f.dir
+}
+
+// selfLayers adds the token types and the layers of BERT and RoBERTa.
+func (f *folder) selfLayers(types int64) {
+	f.random("embeddings.token_type_embeddings.weight", 0.1, 0, types, bertWidth)
 	f.bertLayers("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
 		"attention.output.LayerNorm")
-	return f.dir
 }
 
 // MPNet writes the folder of an MPNet as [BERT] does.

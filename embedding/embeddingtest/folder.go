@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"popri/safetensors"
+	"popri/tokenizer"
 )
 
 type object = map[string]any
@@ -140,5 +142,47 @@ func (f *folder) unigram() int {
 			object{"Sequence": object{"id": "A", "type_id": 0}}, object{"SpecialToken": object{"id": "</s>", "type_id": 0}}},
 			"special_tokens": object{"</s>": object{"id": "</s>", "ids": []int{1}, "tokens": []string{"</s>"}}}},
 		"model": object{"type": "Unigram", "unk_id": 2, "vocab": pieces, "byte_fallback": false}})
+	return len(vocab)
+}
+
+// byteLevel writes a tokenizer of RoBERTa's kind, whose pieces it learns from the suite's texts, and returns the size of
+// its vocabulary.
+func (f *folder) byteLevel() int {
+	f.t.Helper()
+	var lines []string
+	for _, triple := range Triples {
+		for _, line := range triple {
+			lines = append(lines, " "+line)
+		}
+	}
+	learnt, err := tokenizer.TrainBPE(slices.Values(lines), tokenizer.TrainOptions{VocabSize: 500})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var file object
+	if err := json.Unmarshal(learnt.JSON(), &file); err != nil {
+		f.t.Fatal(err)
+	}
+	first := []string{"<s>", "<pad>", "</s>", "<unk>"}
+	vocab := object{}
+	for piece, id := range file["model"].(object)["vocab"].(object) {
+		vocab[piece] = int(id.(float64)) + len(first)
+	}
+	var added []any
+	for id, name := range append(first, "<mask>") {
+		if name == "<mask>" {
+			id = len(vocab)
+		}
+		vocab[name] = id
+		token := special(id, name)
+		token["lstrip"] = name == "<mask>"
+		added = append(added, token)
+	}
+	file["model"].(object)["vocab"], file["added_tokens"] = vocab, added
+	file["post_processor"] = object{"type": "RobertaProcessing", "sep": []any{"</s>", 2}, "cls": []any{"<s>", 0},
+		"trim_offsets": true, "add_prefix_space": true}
+	file["pre_tokenizer"].(object)["add_prefix_space"] = true // so that a word has the same id wherever it stands
+	file["truncation"] = object{"direction": "Right", "max_length": 128, "strategy": "LongestFirst", "stride": 0}
+	f.write("tokenizer.json", file)
 	return len(vocab)
 }

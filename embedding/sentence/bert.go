@@ -49,15 +49,16 @@ func (c *Config) divide() error {
 	return nil
 }
 
-// xlmrConfig is XLM-RoBERTa's (Conneau et al., arXiv 1911.02116): a BERT that counts positions from the padding's id on.
-type xlmrConfig struct {
+// robertaConfig is RoBERTa's (Liu et al., arXiv 1907.11692), XLM-RoBERTa's and CamemBERT's: a BERT that counts positions
+// from the padding's id on.
+type robertaConfig struct {
 	bertConfig
 	Pad int `json:"pad_token_id"`
 }
 
-func (x *xlmrConfig) config() (Config, error) {
-	c, err := x.bertConfig.config()
-	c.Pad = x.Pad
+func (r *robertaConfig) config() (Config, error) {
+	c, err := r.bertConfig.config()
+	c.Pad = r.Pad
 	if err == nil {
 		err = c.divide()
 	}
@@ -98,7 +99,7 @@ var bertNames = map[string][5]string{
 	kindMPNet: {"attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o", "attention.LayerNorm"},
 }
 
-// bertWeights reads the tensors of BERT, XLM-RoBERTa or MPNet.
+// bertWeights reads the tensors of BERT, RoBERTa and its kin, or MPNet.
 func (f *Folder) bertWeights(r *reader) *Weights {
 	c := f.Config
 	h := c.Hidden
@@ -116,7 +117,7 @@ func (f *Folder) bertWeights(r *reader) *Weights {
 	switch d := f.described.(type) {
 	case *bertConfig:
 		types = d.Types
-	case *xlmrConfig:
+	case *robertaConfig:
 		types = d.Types
 	case *mpnetConfig:
 		w.Relative = r.take("encoder.relative_attention_bias.weight", c.Buckets, c.Heads)

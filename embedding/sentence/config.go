@@ -14,7 +14,7 @@ import (
 
 // Config says what network the folder holds.
 type Config struct {
-	Kind    string // model_type: bert, xlm-roberta, mpnet, t5
+	Kind    string // model_type, one of supportedKinds
 	Vocab   int
 	Hidden  int
 	Layers  int
@@ -41,11 +41,15 @@ func (c Config) PreNorm() bool { return c.Kind == kindT5 }
 
 // The model types.
 const (
-	kindBERT  = "bert"
-	kindXLMR  = "xlm-roberta"
-	kindMPNet = "mpnet"
-	kindT5    = "t5"
+	kindBERT      = "bert"
+	kindRoBERTa   = "roberta"
+	kindXLMR      = "xlm-roberta"
+	kindCamemBERT = "camembert"
+	kindMPNet     = "mpnet"
+	kindT5        = "t5"
 )
+
+const supportedKinds = "bert, roberta, xlm-roberta, camembert, mpnet, t5"
 
 // described is a config.json of one model type.
 type described interface {
@@ -60,9 +64,12 @@ func newDescribed(kind string) (described, error) {
 	switch kind {
 	case kindBERT:
 		return &bert, nil
-	case kindXLMR:
-		bert.Type = kindXLMR
-		return &xlmrConfig{bertConfig: bert, Pad: 1}, nil
+	case kindRoBERTa, kindXLMR, kindCamemBERT:
+		bert.Type = kind
+		if kind == kindRoBERTa {
+			bert.Vocab = 50265
+		}
+		return &robertaConfig{bertConfig: bert, Pad: 1}, nil
 	case kindMPNet:
 		return &mpnetConfig{Vocab: 30527, Hidden: 768, Layers: 12, Heads: 12, Inner: 3072, Context: 512, Buckets: 32,
 			NormEps: 1e-12, Act: "gelu", Pad: 1}, nil
@@ -70,7 +77,7 @@ func newDescribed(kind string) (described, error) {
 		return &t5Config{Vocab: 32128, Hidden: 512, HeadDim: 64, Layers: 6, Heads: 8, Inner: 2048, Buckets: 32,
 			MaxDistance: 128, NormEps: 1e-6, Act: "relu", Positions: 512}, nil
 	}
-	return nil, quote.Errorf("model_type %q is not supported (supported: bert, xlm-roberta, mpnet, t5)", kind)
+	return nil, quote.Errorf("model_type %q is not supported (supported: %s)", kind, quote.Raw(supportedKinds))
 }
 
 func (f *Folder) readConfig() error {

@@ -1,7 +1,7 @@
 // Package sentence reads the folder of a sentence encoder in the form of sentence-transformers: a transformer with its
 // tokenizer, and what makes one vector of its states. Other packages run the network.
 //
-//	prompt, text ─► tokens ─► BERT, XLM-RoBERTa, MPNet or T5's encoder ─► mean or first state ─► dense layers
+//	prompt, text ─► tokens ─► BERT, RoBERTa and its kin, MPNet or T5's encoder ─► mean or first state ─► dense layers
 //	─► unit length
 package sentence
 

@@ -42,7 +42,7 @@ func TestOpenRefuses(t *testing.T) {
 		spoil func(t *testing.T, dir string)
 		want  string
 	}{
-		{"another model", edit("config.json", `"bert"`, `"roberta"`), "roberta"},
+		{"another model", edit("config.json", `"bert"`, `"albert"`), "albert"},
 		{"another activation", edit("config.json", `"gelu"`, `"relu"`), "relu"},
 		{"an unknown field", edit("config.json", `{`, `{"embedding_size": 8, `), "embedding_size"},
 		{"heads that do not divide", edit("config.json", `"num_attention_heads":3`, `"num_attention_heads":5`), "no multiple"},
@@ -99,6 +99,32 @@ func TestOpenRefuses(t *testing.T) {
 			edit(k.file, k.from, k.to)(t, dir)
 			refused(t, dir, k.want)
 		})
+	}
+}
+
+// RoBERTa and its kin differ in nothing but their tokenizers and the defaults of sizes.
+func TestRoBERTaAndItsKin(t *testing.T) {
+	for _, kind := range []string{"roberta", "xlm-roberta", "camembert"} {
+		dir := embeddingtest.RoBERTa(t)
+		path := filepath.Join(dir, "config.json")
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, []byte(strings.Replace(string(b), `"roberta"`, `"`+kind+`"`, 1)), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := sentence.Open(dir)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		if _, err := f.Weights(); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if at, most := f.Config.Position(0, 0), f.MaxTokens; f.Config.Kind != kind || at != 2 || most != f.Config.Context-2 {
+			t.Errorf("%s: the first of at most %d tokens of a %s has the position %d", kind, most, f.Config.Kind, at)
+		}
+		f.Close()
 	}
 }
 
