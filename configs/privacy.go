@@ -7,7 +7,8 @@ type Scoring struct {
 	// faster and less precise. "minilm" is the paper's encoder, all-MiniLM-L6-v2, which separates meanings better and which
 	// make demo ENCODER=minilm fetches. A path (with a "/") is the folder of another encoder of
 	// sentence-transformers: BERT (also bge, e5), RoBERTa (all-distilroberta-v1), XLM-RoBERTa, CamemBERT, MPNet
-	// (all-mpnet-base-v2) or T5 (sentence-t5, gtr). If its config_sentence_transformers.json names a default prompt, it goes before each text.
+	// (all-mpnet-base-v2) or T5 (sentence-t5, gtr). If its config_sentence_transformers.json names a default prompt, it goes
+	// before each text.
 	Encoder string `yaml:"encoder"`
 	// Dim is the length of the vectors of "latent" and "hashing"; a folder has its own. Default 512. A smaller one separates
 	// texts less; a larger one lets the projection keep more noise (its share is √((dim+1)/(K·J))) and costs the clients time.

@@ -48,23 +48,31 @@ func Load(path string) (*Tokenizer, error) {
 	if err != nil {
 		return nil, &FormatError{Path: path, Problem: err.Error()}
 	}
+	if err := t.readNames(path); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// readNames reads which tokens the tokenizer_config.json beside a file names.
+func (t *Tokenizer) readNames(path string) error {
 	config := filepath.Join(filepath.Dir(path), configName)
-	content, err = os.ReadFile(config)
+	content, err := os.ReadFile(config)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
+		return nil
 	} else if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
+		return fmt.Errorf("tokenizer: %w", err)
 	}
 	if err := json.Unmarshal(bom.Trim(content), &t.defaults); err != nil {
-		return nil, &FormatError{Path: config, Problem: quote.JSON(err).Error()}
+		return &FormatError{Path: config, Problem: quote.JSON(err).Error()}
 	}
 	for key, name := range map[string]specialName{"eos_token": t.defaults.EOS, "bos_token": t.defaults.BOS,
 		"pad_token": t.defaults.Pad} {
 		if _, ok := t.ID(string(name)); name != "" && !ok {
-			return nil, &FormatError{Path: config, Problem: quote.Sprintf("%s %q is not a token of %s", key, string(name), path)}
+			return &FormatError{Path: config, Problem: quote.Sprintf("%s %q is not a token of %s", key, string(name), path)}
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // Save writes the tokenizer.json in one step. A tokenizer that was loaded writes the content that it was loaded from.

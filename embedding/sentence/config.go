@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
@@ -205,16 +204,5 @@ func (f *Folder) readPrompt() error {
 		}
 		return nil
 	})
-	return err
-}
-
-// missingTokenizer explains a folder that has SentencePiece's own file instead of tokenizer.json.
-func (f *Folder) missingTokenizer(err error) error {
-	for _, name := range []string{"spiece.model", "sentencepiece.bpe.model", "vocab.txt"} {
-		if f.exists(name) {
-			return fmt.Errorf("%w: the folder has %s only; in Python, transformers.AutoTokenizer.from_pretrained(%q)."+
-				"save_pretrained(%[3]q) writes tokenizer.json beside it", err, name, strings.TrimSuffix(f.Dir, "/"))
-		}
-	}
 	return err
 }

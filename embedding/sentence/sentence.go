@@ -66,10 +66,7 @@ func (f *Folder) open() error {
 	if err := f.readDense(); err != nil {
 		return err
 	}
-	var err error
-	if f.tokenizer, err = tokenizer.Load(f.Dir); errors.Is(err, fs.ErrNotExist) {
-		return f.missingTokenizer(err)
-	} else if err != nil {
+	if err := f.readTokenizer(); err != nil {
 		return err
 	}
 	if n := f.tokenizer.VocabSize(); n > f.Config.Vocab {
@@ -81,6 +78,7 @@ func (f *Folder) open() error {
 		return fmt.Errorf("%s: max_seq_length %d leaves no room beside the %d tokens around a text", f.Dir,
 			f.MaxTokens, around)
 	}
+	var err error
 	if f.files, err = safetensors.OpenModel(f.Dir); err != nil {
 		return err
 	}
@@ -123,7 +121,8 @@ func (f *Folder) hash() error {
 	if f.pooling.first || f.Prompt != "" || len(f.denseHash) > 0 {
 		fmt.Fprintf(sum, "%v %q %q\n", f.pooling.first, f.Prompt, f.denseHash)
 	}
-	for _, path := range append([]string{filepath.Join(f.Dir, tokenizer.FileName)}, f.files.Files()...) {
+	fmt.Fprintf(sum, "%x\n", sha256.Sum256(f.tokenizer.JSON()))
+	for _, path := range f.files.Files() {
 		h, err := filehash.SHA256(path)
 		if err != nil {
 			return err

@@ -1,14 +1,17 @@
 package sentence_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"popri/embedding/embeddingtest"
 	"popri/embedding/sentence"
 	"popri/safetensors"
+	"popri/tokenizer"
 )
 
 // What a folder asks for and the encoder does not do, and what is damaged, is named.
@@ -99,6 +102,63 @@ func TestOpenRefuses(t *testing.T) {
 			edit(k.file, k.from, k.to)(t, dir)
 			refused(t, dir, k.want)
 		})
+	}
+}
+
+// A folder that has SentencePiece's own file instead of tokenizer.json gives the ids of one that has what
+// transformers makes of it.
+func TestSentencePieceFile(t *testing.T) {
+	dir := embeddingtest.T5(t)
+	model, err := os.ReadFile(filepath.Join("..", "..", "tokenizer", "testdata", "sentencepiece", "t5", "spiece.model"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.ParseSentencePiece(model, tokenizer.NumberingT5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := func(remove, name string, content []byte) []int32 {
+		t.Helper()
+		err := os.Remove(filepath.Join(dir, remove))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), content, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := sentence.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		return f.IDs("the upon Lily")
+	}
+	resize(t, dir, tok.VocabSize())
+	direct := ids("tokenizer.json", "spiece.model", model)
+	converted := ids("spiece.model", "tokenizer.json", tok.JSON())
+	if len(direct) < 4 || !slices.Equal(direct, converted) {
+		t.Errorf("ids %v from the model file, %v from tokenizer.json", direct, converted)
+	}
+}
+
+// resize makes config.json say another size of the vocabulary; the weights are not read.
+func resize(t *testing.T, dir string, size int) {
+	t.Helper()
+	path := filepath.Join(dir, "config.json")
+	var config map[string]any
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, &config)
+	}
+	if err == nil {
+		config["vocab_size"] = size
+		b, err = json.Marshal(config)
+	}
+	if err == nil {
+		err = os.WriteFile(path, b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
