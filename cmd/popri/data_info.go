@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +43,9 @@ func (a *app) dataInfo() *cobra.Command {
 		Use:   "info FILE | godoc",
 		Short: "Who the clients are, what the privacy unit is, and what is public to whom",
 		Long: `Counts clients, texts and words of a client file, or of the embedded default ("godoc": the comments of the Go
-toolchain's own source), and says what the privacy unit is and who sees which part.`,
+toolchain's own source), and says what the privacy unit is and who sees which part. If texts have labels, it lists them with
+their texts and clients in each split, the most frequent first. Labels that look like texts are not quoted, because columns
+may be swapped.`,
 		Example: "  popri data info godoc\n  popri data info clients.parquet --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -63,6 +69,7 @@ toolchain's own source), and says what the privacy unit is and who sees which pa
 					return usage(fmt.Errorf("data info: %w", err))
 				}
 			}
+			info.hideTexts()
 			for split := range info.Splits {
 				info.Seen[string(split)] = seenBy[split]
 			}
@@ -83,5 +90,47 @@ func (info dataInformation) print(w io.Writer) {
 	}
 	for _, p := range info.Public {
 		fmt.Fprintf(w, "%s\t\t%d\t%d\t%s\n", p.Part, p.Texts, p.Words, p.Use)
+	}
+	info.printLabels(w)
+}
+
+// shownLabels is the number of labels that `data info` lists.
+const shownLabels = 20
+
+func (info dataInformation) printLabels(w io.Writer) {
+	if len(info.Labels) == 0 {
+		return
+	}
+	fmt.Fprint(w, "\nlabel\ttexts of clients")
+	for _, split := range clients.Splits {
+		fmt.Fprintf(w, "\t%s", split)
+	}
+	fmt.Fprintln(w)
+	listed := info.Labels[:min(len(info.Labels), shownLabels)]
+	if none := info.Labels[len(info.Labels)-1]; none.Label == "" && len(listed) < len(info.Labels) {
+		listed = append(slices.Clone(listed[:shownLabels-1]), none) // what lacks a label is not cut off
+	}
+	for _, l := range listed {
+		fmt.Fprintf(w, "%s\t%d of %d", cmp.Or(l.Label, "(none)"), l.Texts, l.Clients)
+		for _, split := range clients.Splits {
+			n := l.Splits[split]
+			fmt.Fprintf(w, "\t%d of %d", n.Texts, n.Clients)
+		}
+		fmt.Fprintln(w)
+	}
+	if more := len(info.Labels) - len(listed); more > 0 {
+		fmt.Fprintf(w, "… %d more\n", more)
+	}
+}
+
+// hideTexts replaces labels that may be somebody's text: long ones, and all if most texts have one of their own.
+func (info *dataInformation) hideTexts() {
+	const bytes, words, few = 40, 4, 100
+	most := len(info.Labels) > few && 2*len(info.Labels) > info.Texts
+	for i := range info.Labels {
+		l := &info.Labels[i].Label
+		if most && *l != "" || len(*l) > bytes || len(strings.Fields(*l)) > words || strings.ContainsFunc(*l, unicode.IsControl) {
+			*l = fmt.Sprintf("(a label of %d bytes)", len(*l))
+		}
 	}
 }

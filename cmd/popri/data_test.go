@@ -103,3 +103,85 @@ func TestVerbsNameThemselves(t *testing.T) {
 		}
 	}
 }
+
+type labelledRow struct {
+	Client string `parquet:"client_id"`
+	Split  string `parquet:"split"`
+	Label  string `parquet:"label"`
+	Text   string `parquet:"text"`
+}
+
+func labelledFile(t *testing.T, rows []labelledRow) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := parquetio.Write(&b, rows, nil); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, t.TempDir(), "clients.parquet", b.String())
+}
+
+func TestDataInfoListsLabels(t *testing.T) {
+	var rows []labelledRow
+	for i := range 60 {
+		split := "train"
+		if i >= 40 {
+			split = "test"
+		}
+		rows = append(rows, labelledRow{fmt.Sprint("client ", i/2), split, fmt.Sprint("topic ", i%3), "a text"})
+	}
+	file := labelledFile(t, append(rows, labelledRow{"client 90", "validation", "", "a text"}))
+	code, out, errs := popri(t, "data", "info", file)
+	for _, want := range []string{"label    texts of clients  train     validation  test", "topic 0  20 of 20          14 of 14  0 of 0      6 of 6",
+		"(none)   1 of 1            0 of 0    1 of 1      0 of 0"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, no line %q:\n%s%s", code, want, out, errs)
+		}
+	}
+	_, out, _ = popri(t, "data", "info", file, "--json")
+	labels := decode(t, out)["labels"].([]any)
+	if first := labels[0].(map[string]any); len(labels) != 4 || first["label"] != "topic 0" || first["rows"] != 20.0 ||
+		first["splits"].(map[string]any)["test"].(map[string]any)["clients"] != 6.0 {
+		t.Errorf("%s", out)
+	}
+
+	for i := range rows { // 30 labels
+		rows[i].Label = fmt.Sprintf("topic %02d", i/2)
+	}
+	rows[1].Label = ""
+	if _, out, _ = popri(t, "data", "info", labelledFile(t, rows)); strings.Count(out, "\ntopic ") != shownLabels-1 ||
+		!strings.Contains(out, "(none)") || !strings.Contains(out, "… 11 more") {
+		t.Errorf("30 labels:\n%s", out)
+	}
+}
+
+// Where the column label holds texts, they are not quoted.
+func TestDataVerbsQuoteNoLongLabel(t *testing.T) {
+	var many []labelledRow
+	for i := range 300 {
+		many = append(many, labelledRow{fmt.Sprint("client ", i), "train", fmt.Sprintf("secret %d", i), "x"})
+	}
+	for name, rows := range map[string][]labelledRow{
+		"words": {{"a", "train", "my secret is that I", "x"}, {"b", "test", "x secret y z w", "y"}},
+		"bytes": {{"a", "train", "secret/" + strings.Repeat("x", 40), "x"}}, "lines": {{"a", "train", "secret\nline", "x"}}, "many": many,
+	} {
+		file := labelledFile(t, rows)
+		for _, args := range [][]string{{"data", "info", file}, {"data", "info", file, "--json"}, {"data", "check", file, "--all"}} {
+			if code, out, errs := popri(t, args...); code == exitFailed || strings.Contains(out+errs, "secret") {
+				t.Errorf("%s: %v: exit code %d:\n%.400s%s", name, args[:2], code, out, errs)
+			}
+		}
+		if _, out, _ := popri(t, "data", "info", file); !strings.Contains(out, "(a label of ") {
+			t.Errorf("%s:\n%.400s", name, out)
+		}
+	}
+}
+
+func TestDataCheckWarnsOfLabels(t *testing.T) {
+	file := labelledFile(t, []labelledRow{{"a", "train", "x", "one"}, {"a", "train", "", "two"}, {"b", "test", "hidden", "three"}})
+	code, out, _ := popri(t, "data", "check", file)
+	for _, want := range []string{"warning: row 1, of the client of row 0: label is missing", "warning: row 2: label is in test and in no train row"} {
+		if code != exitUsage || !strings.Contains(out, want) || strings.Contains(out, "hidden") {
+			t.Errorf("exit code %d, want %q:\n%s", code, want, out)
+		}
+	}
+}

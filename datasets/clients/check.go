@@ -54,11 +54,22 @@ func (e *InvalidError) Error() string {
 // Unwrap lets errors.Is find parquetio.ErrFormat, which marks a user's bad file.
 func (e *InvalidError) Unwrap() error { return parquetio.ErrFormat }
 
-// Check reads a client file and reports every bad row, in the order of rows. The error is for a file that cannot be
+// Check reads a client file and reports every bad row, in the order of rows, and warns of labels that are missing where
+// others are there, or are in validation or test and not in train. The error is for a file that cannot be
 // read at all: not Parquet, damaged, columns missing or of the wrong type, or without rows.
 func Check(path string) ([]Problem, error) {
-	_, problems, err := load(path)
-	return problems, err
+	var rows []labelledRow
+	b := newBuilder()
+	b.labelled = func(row int64, at int, label string) {
+		if at >= 0 && b.clients[at].Split.Valid() {
+			rows = append(rows, labelledRow{row, at, label})
+		}
+	}
+	if _, err := load(path, b); err != nil {
+		return b.problems, err
+	}
+	b.checkLabels(rows)
+	return b.problems, nil
 }
 
 // builder collects rows into clients and notes problems.
@@ -71,6 +82,8 @@ type builder struct {
 	labels   [][]string
 	problems []Problem
 	row      int64 // the next row's number
+
+	labelled func(row int64, at int, label string) // nil, or called for each row of a sound label with its client's index, -1 for none
 }
 
 func newBuilder() *builder { return &builder{index: map[string]int{}} }
@@ -82,6 +95,12 @@ func (b *builder) problem(row int64, at int, kind, format string, args ...any) {
 		p.ClientRow = b.firstRow[at]
 	}
 	b.problems = append(b.problems, p)
+}
+
+// warn notes what a run tolerates.
+func (b *builder) warn(row int64, at int, kind, format string, args ...any) {
+	b.problem(row, at, kind, format, args...)
+	b.problems[len(b.problems)-1].Warning = true
 }
 
 // client notes a row's identifying cells and returns the client's index, or -1 if the row has no usable identity.
@@ -117,9 +136,8 @@ func (b *builder) client(row int64, id, split parquetio.Cell) int {
 			b.firstRow[at], first)
 	}
 	if row > b.lastRow[at]+1 {
-		b.problem(row, at, "a client's rows are not together",
+		b.warn(row, at, "a client's rows are not together",
 			"the client's rows are not together: the one before is row %d", b.lastRow[at])
-		b.problems[len(b.problems)-1].Warning = true
 	}
 	b.lastRow[at] = row
 	return at
@@ -153,6 +171,8 @@ func (b *builder) attributes(row int64, at int, date, label parquetio.Cell) {
 	}
 	if !utf8.ValidString(label.Value) {
 		b.problem(row, at, "label is not UTF-8", "label is not UTF-8: %s", badBytes(label.Value))
+	} else if b.labelled != nil {
+		b.labelled(row, at, label.Value)
 	}
 }
 

@@ -22,31 +22,32 @@ const (
 // first rows. Every row must be sound: an error names the bad rows (see [Check]) and the file, and wraps
 // parquetio.ErrFormat.
 func Read(path string) (*Population, error) {
-	p, problems, err := load(path)
+	b := newBuilder()
+	p, err := load(path, b)
 	if err != nil {
 		return nil, err
 	}
-	bad := slices.DeleteFunc(problems, func(p Problem) bool { return p.Warning })
+	bad := slices.DeleteFunc(b.problems, func(p Problem) bool { return p.Warning })
 	if len(bad) > 0 {
 		return nil, &InvalidError{path, bad}
 	}
 	return p, nil
 }
 
-func load(path string) (*Population, []Problem, error) {
+// load reads a file into a new builder, which then has the problems.
+func load(path string, b *builder) (*Population, error) {
 	f, err := parquetio.Open(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("clients: %w", err)
+		return nil, fmt.Errorf("clients: %w", err)
 	}
 	defer f.Close()
-	b := newBuilder()
 	if err := readRows(f, path, b); err != nil {
-		return nil, b.problems, fmt.Errorf("clients: %w", err)
+		return nil, fmt.Errorf("clients: %w", err)
 	}
 	p := &Population{Name: f.Metadata(nameKey), Unit: f.Metadata(unitKey), Clients: b.finish()}
 	p.Name = cmp.Or(p.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	p.Unit = cmp.Or(p.Unit, "a client is one client_id of "+filepath.Base(path))
-	return p, b.problems, nil
+	return p, nil
 }
 
 func readRows(f *parquetio.File, path string, b *builder) error {
@@ -62,11 +63,11 @@ func readRows(f *parquetio.File, path string, b *builder) error {
 	if err != nil {
 		return err
 	}
-	dates, err := optional(f, "date")
+	dates, err := optional(f, parquetio.Column{Name: "date"})
 	if err != nil {
 		return err
 	}
-	labels, err := optional(f, "label")
+	labels, err := labelCells(f)
 	if err != nil {
 		return err
 	}
@@ -103,15 +104,20 @@ func readRows(f *parquetio.File, path string, b *builder) error {
 }
 
 // optional reads a column that may be missing; every cell is then null.
-func optional(f *parquetio.File, name string) ([]parquetio.Cell, error) {
-	if f.Has(name) {
-		return f.Strings(name)
+func optional(f *parquetio.File, column parquetio.Column) ([]parquetio.Cell, error) {
+	if f.Has(column.Name) {
+		return f.Values(column)
 	}
 	cells := make([]parquetio.Cell, f.Rows())
 	for i := range cells {
 		cells[i].Null = true
 	}
 	return cells, nil
+}
+
+// labelCells reads the labels, which may be numbers: they become text as in an import.
+func labelCells(f *parquetio.File) ([]parquetio.Cell, error) {
+	return optional(f, parquetio.Column{Name: "label", Convert: true, Floats: true})
 }
 
 // row is the schema of one row for each (client, text).
@@ -193,6 +199,7 @@ type Information struct {
 	Splits map[Split]Counts `json:"splits"`
 	Name   string           `json:"name"`
 	Unit   string           `json:"unit"`
+	Labels []LabelCounts    `json:"labels,omitempty"` // see [CountLabels]
 }
 
 // Info reads a client file and counts its contents.
@@ -206,7 +213,8 @@ func Info(path string) (Information, error) {
 
 // Info counts the contents of the population.
 func (p *Population) Info() Information {
-	info := Information{Counts: Count(p.Clients), Splits: map[Split]Counts{}, Name: p.Name, Unit: p.Unit}
+	info := Information{Counts: Count(p.Clients), Splits: map[Split]Counts{}, Name: p.Name, Unit: p.Unit,
+		Labels: CountLabels(p.Clients)}
 	for _, s := range Splits {
 		info.Splits[s] = Count(p.Split(s))
 	}

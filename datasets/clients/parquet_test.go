@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -268,11 +269,11 @@ func TestWriteReadsBack(t *testing.T) {
 		t.Errorf("read back: %+v", q.Clients[:3])
 	}
 	problems, err := Check(path)
-	if err != nil || len(problems) > 0 {
-		t.Errorf("Check finds %v, %v", problems, err)
+	if err != nil || slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
+		t.Errorf("Check finds %v, %v", problems[:1], err)
 	}
 	info, err := Info(path)
-	if err != nil || info.Clients != 30_003 || info.Texts != 30_005 || info.Splits[Test] != (Counts{1, 2, 3}) {
+	if err != nil || info.Clients != 30_003 || info.Texts != 30_005 || info.Splits[Test] != (Counts{1, 2, 3}) || len(info.Labels) != 4 {
 		t.Errorf("Info: %+v, %v", info, err)
 	}
 

@@ -31,7 +31,7 @@ func readParquet(path string, o Options, do func(Record) error) error {
 		// Dates and labels of other programs are often dates and numbers. Elsewhere a number is a mistake, unless the
 		// user named the column.
 		convert := role == date || role == label || role == client && o.Columns.given(client)
-		columns = append(columns, parquetio.Column{Name: name, Convert: convert})
+		columns = append(columns, parquetio.Column{Name: name, Convert: convert, Floats: role == label})
 	}
 	list, total := f.IsList(names[text]), f.Rows()
 	return f.Scan(columns, func(row int64, cells [][]Cell) error {

@@ -207,8 +207,12 @@ func shownName(name string) string {
 func (f *File) Has(name string) bool { return slices.Contains(f.Columns(), name) }
 
 // Strings reads a column of strings, one for each row.
-func (f *File) Strings(name string) ([]Cell, error) {
-	leaf, err := f.leaf(name, false, false)
+func (f *File) Strings(name string) ([]Cell, error) { return f.Values(Column{Name: name}) }
+
+// Values reads a column, one value for each row.
+func (f *File) Values(column Column) ([]Cell, error) {
+	name := column.Name
+	leaf, err := f.leaf(name, false, column.conversion())
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +232,7 @@ func (f *File) Strings(name string) ([]Cell, error) {
 
 // Lists reads a column of lists of strings, one list for each row. A null list is an empty one.
 func (f *File) Lists(name string) ([][]Cell, error) {
-	leaf, err := f.leaf(name, true, false)
+	leaf, err := f.leaf(name, true, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +267,7 @@ type leaf struct {
 	text           func(parquet.Value) string // of values that are no strings, else nil
 }
 
-func (f *File) leaf(name string, list, convert bool) (leaf, error) {
+func (f *File) leaf(name string, list bool, convert conversion) (leaf, error) {
 	wrong := func(format string, args ...any) (leaf, error) {
 		return leaf{}, fmt.Errorf("%s: %w: column %s %s", f.path, ErrFormat, name, fmt.Sprintf(format, args...))
 	}
@@ -287,8 +291,8 @@ func (f *File) leaf(name string, list, convert bool) (leaf, error) {
 			if isString(c.Type()) {
 				break
 			}
-			if convert {
-				l.text = converted(c.Type())
+			if convert != nil {
+				l.text = convert(c.Type())
 			}
 			if l.text == nil {
 				return wrong("holds %s, want strings", c.Type())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"time"
 
@@ -17,6 +18,26 @@ type Column struct {
 	// Convert accepts whole numbers, booleans, dates and timestamps beside strings and turns them into text: a date and a
 	// timestamp into YYYY-MM-DD (of UTC), the others into digits, true or false.
 	Convert bool
+	// Floats accepts floating-point numbers too, if Convert is set: whole ones become digits without a point, a NaN, which
+	// stands for a missing value in some programs, becomes "". Identities must not be such numbers, because two may have the
+	// same digits.
+	Floats bool
+}
+
+// conversion returns what makes text of the values of a type, nil for none.
+func (c Column) conversion() conversion {
+	switch {
+	case !c.Convert:
+		return nil
+	case c.Floats:
+		return func(t parquet.Type) func(parquet.Value) string {
+			if text := floats(t); text != nil {
+				return text
+			}
+			return converted(t)
+		}
+	}
+	return converted
 }
 
 // IsList reports whether the top-level column of this name is a list.
@@ -38,7 +59,7 @@ func (f *File) IsList(name string) bool {
 func (f *File) Scan(columns []Column, do func(row int64, cells [][]Cell) error) (err error) {
 	cursors := make([]*cursor, len(columns))
 	for i, c := range columns {
-		leaf, err := f.leaf(c.Name, f.IsList(c.Name), c.Convert)
+		leaf, err := f.leaf(c.Name, f.IsList(c.Name), c.conversion())
 		if err != nil {
 			return err
 		}
@@ -224,6 +245,30 @@ func (c *cursor) row(cells []Cell) ([]Cell, error) {
 			return cells, nil
 		}
 	}
+}
+
+// conversion returns how values of a type become text, or nil if they cannot.
+type conversion func(parquet.Type) func(parquet.Value) string
+
+// floats is the conversion of floating-point numbers.
+func floats(t parquet.Type) func(parquet.Value) string {
+	text := func(x float64, bits int) string {
+		switch {
+		case math.IsNaN(x):
+			return ""
+		case x == math.Trunc(x) && math.Abs(x) < 1<<53:
+			return strconv.FormatInt(int64(x), 10)
+		}
+		return strconv.FormatFloat(x, 'g', -1, bits)
+	}
+	switch {
+	case t.LogicalType() != nil && t.LogicalType().Value != nil:
+	case t.Kind() == parquet.Float:
+		return func(v parquet.Value) string { return text(float64(v.Float()), 32) }
+	case t.Kind() == parquet.Double:
+		return func(v parquet.Value) string { return text(v.Double(), 64) }
+	}
+	return nil
 }
 
 // converted returns how values of a type become text, or nil if they cannot.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -47,7 +48,8 @@ func foreign(t *testing.T, n int) *File {
 func TestScan(t *testing.T) {
 	const n = 25_001
 	f := foreign(t, n)
-	columns := []Column{{"parts", false}, {"author", true}, {"day", true}, {"at", true}, {"public", true}, {"text", false}}
+	columns := []Column{{Name: "parts"}, {Name: "author", Convert: true}, {Name: "day", Convert: true}, {Name: "at", Convert: true},
+		{Name: "public", Convert: true}, {Name: "text"}}
 	rows := 0
 	err := f.Scan(columns, func(row int64, cells [][]Cell) error {
 		i := int(row)
@@ -77,13 +79,14 @@ func TestScan(t *testing.T) {
 func TestScanRefuses(t *testing.T) {
 	f := foreign(t, 10)
 	none := func(int64, [][]Cell) error { return nil }
-	for want, c := range map[string]Column{"holds INT": {"author", false}, "holds DOUBLE": {"score", true}, "is missing": {"nobody", true}} {
+	for want, c := range map[string]Column{"holds INT": {Name: "author"}, "holds DOUBLE": {Name: "score", Convert: true},
+		"is missing": {Name: "nobody", Convert: true, Floats: true}, "holds BOOL": {Name: "public"}} {
 		if err := f.Scan([]Column{c}, none); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", c, err, want)
 		}
 	}
 	stop := errors.New("stop")
-	if err := f.Scan([]Column{{"text", false}}, func(row int64, _ [][]Cell) error {
+	if err := f.Scan([]Column{{Name: "text"}}, func(row int64, _ [][]Cell) error {
 		if row == 3 {
 			return stop
 		}
@@ -92,7 +95,43 @@ func TestScanRefuses(t *testing.T) {
 		t.Errorf("an error of the caller became %v", err)
 	}
 	f.limit = 4 * valueBytes
-	if err := f.Scan([]Column{{"text", false}}, none); !errors.Is(err, errTooMuch) {
+	if err := f.Scan([]Column{{Name: "text"}}, none); !errors.Is(err, errTooMuch) {
 		t.Errorf("more than the limit: %v", err)
+	}
+}
+
+// Numbers of all types become the digits that a person would write.
+func TestValuesOfNumbers(t *testing.T) {
+	type row struct {
+		Byte   int8     `parquet:"byte"`
+		Large  uint64   `parquet:"large"`
+		Yes    *bool    `parquet:"yes,optional,dict"`
+		Half   float32  `parquet:"half"`
+		Number *float64 `parquet:"number,optional,dict"`
+		Word   string   `parquet:"word,dict"`
+	}
+	yes, one, nan, huge := true, -1.0, math.NaN(), 1e300
+	var b bytes.Buffer
+	if err := Write(&b, []row{{-3, 1 << 63, &yes, 0.1, &one, "a"}, {4, 2, nil, 2, &nan, "b"}, {5, 3, &yes, -0.5, nil, "b"},
+		{6, 4, nil, 3, &huge, "a"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(file(t, b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	null := Cell{Null: true}
+	for name, want := range map[string][]Cell{
+		"byte":   {{Value: "-3"}, {Value: "4"}, {Value: "5"}, {Value: "6"}},
+		"large":  {{Value: "9223372036854775808"}, {Value: "2"}, {Value: "3"}, {Value: "4"}},
+		"yes":    {{Value: "true"}, null, {Value: "true"}, null},
+		"half":   {{Value: "0.1"}, {Value: "2"}, {Value: "-0.5"}, {Value: "3"}},
+		"number": {{Value: "-1"}, {}, null, {Value: "1e+300"}},
+		"word":   {{Value: "a"}, {Value: "b"}, {Value: "b"}, {Value: "a"}},
+	} {
+		if got, err := f.Values(Column{Name: name, Convert: true, Floats: true}); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
+		}
 	}
 }
