@@ -4,6 +4,9 @@
   python3 -m venv V && V/bin/pip install torch==2.8.0 transformers trl peft
   make build && V/bin/python scripts/bench_table.py --work /tmp/work --rounds 3
   V/bin/python scripts/bench_table.py --work /tmp/work --arch distilgpt2 --stage finetune
+  V/bin/python scripts/bench_table.py --arch minilm --stage embed --minilm DIR --texts texts.jsonl
+
+The last one also needs sentence-transformers, a folder of all-MiniLM-L6-v2 and lines {"text": ...}.
 """
 import argparse, json, os, statistics, subprocess, sys
 
@@ -19,6 +22,9 @@ p.add_argument("--threads", type=int, default=2)
 p.add_argument("--k", type=int, default=40, help="prompts or pairs of popri")
 p.add_argument("--steps", type=int, default=2, help="updates of 160 rows, of finetune")
 p.add_argument("--peer-k", type=int, default=0, help="prompts or pairs of the peer, whose rate does not depend on it; 0: as many")
+p.add_argument("--minilm", help="folder of the sentence encoder, of embed")
+p.add_argument("--texts", help="file of the texts, of embed")
+p.add_argument("--n", type=int, default=2000, help="texts of embed")
 a = p.parse_args()
 
 
@@ -38,20 +44,26 @@ peers = os.path.join(HERE, "peers.py")
 print("| work | type | peer | popri | ratio | peer GiB | popri GiB | popri GFLOP/s |\n|---|---|---|---|---|---|---|---|")
 for arch in a.arch.split(","):
     model = os.path.join(a.work, arch)
-    if not os.path.exists(os.path.join(model, "prompts.json")):
+    if a.stage != "embed" and not os.path.exists(os.path.join(model, "prompts.json")):
         subprocess.run([sys.executable, peers, "work", "--arch", arch, "--out", model], check=True, stdout=sys.stderr)
     for stage in a.stage.split(","):
         for dtype in a.dtype.split(","):
-            common = [stage, "--model", model, "--dtype", dtype, "--threads", str(a.threads)]
-            size = lambda k: ["--steps", str(a.steps)] if stage == "finetune" else ["--k", str(k)]
+            options = ["--dtype", dtype, "--threads", str(a.threads)]
+            if stage == "embed":
+                options += ["--texts", a.texts, "--n", str(a.n)]
+                they, we = ["embed", "--minilm", a.minilm] + options, ["embed", "--model", a.minilm] + options
+            else:
+                size = lambda k: ["--steps", str(a.steps)] if stage == "finetune" else ["--k", str(k)]
+                they = [stage, "--model", model] + options + size(a.peer_k or a.k)
+                we = [stage, "--model", model] + options + size(a.k)
             theirs, ours, flops, memory = [], [], [], [0, 0]
             for _ in range(a.rounds):
-                r, gib = run([sys.executable, peers] + common + size(a.peer_k or a.k))
+                r, gib = run([sys.executable, peers] + they)
                 theirs.append(r["rate"])
                 memory[0] = max(memory[0], gib)
-                r, gib = run([a.popri, "bench"] + common + size(a.k) + ["--json"])
+                r, gib = run([a.popri, "bench"] + we + ["--json"])
                 ours.append(r["rate"])
-                flops.append(r["flops"] / r["seconds"] / 1e9)
+                flops.append(r.get("flops", 0) / r["seconds"] / 1e9)
                 memory[1] = max(memory[1], gib)
             m = statistics.median
             ratio = m(o / t for o, t in zip(ours, theirs))
