@@ -169,8 +169,8 @@ func (t *training) update(s *tensor.Scope, batch []lm.Row) (loss float64, err er
 		loss, _, err = t.optimizer.Step(s, t.model, nil, batch, rate)
 		return loss, err
 	}
-	// Rows of one length in a pass need little padding.
-	slices.SortStableFunc(batch, func(a, b lm.Row) int { return len(a.Tokens) - len(b.Tokens) })
+	// Rows of one length in a pass need little padding. The longest come first: shorter ones fit into the memory that they leave.
+	slices.SortStableFunc(batch, func(a, b lm.Row) int { return len(b.Tokens) - len(a.Tokens) })
 	loss, _, err = t.optimizer.StepParts(t.model, nil, batch, (len(batch)+t.Micro-1)/t.Micro, rate)
 	return loss, err
 }

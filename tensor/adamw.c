@@ -14,6 +14,11 @@ CLONES void popri_adamw(float *restrict p, const float *restrict g, float *restr
   }
 }
 
+// sum += part, which is bfloat16.
+CLONES void popri_add_bf16(float *restrict sum, const uint16_t *restrict part, int64_t n) {
+  for (int64_t i = 0; i < n; i++) sum[i] += from_bf16(part[i]);
+}
+
 CLONES double popri_sum_squares(const float *x, int64_t n) {
   double total = 0;
   for (int64_t at = 0; at < n; at += 4096) {

@@ -3,6 +3,7 @@ package tensor
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
@@ -67,5 +68,27 @@ func TestFused(t *testing.T) {
 				return nil
 			})
 		}
+	}
+}
+
+// TestAddHalf: a sum of float32 takes bfloat16 values to the last bit as the library adds them.
+func TestAddHalf(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 4))
+	a, b := make([]float32, 3*37), make([]float32, 3*37)
+	for i := range a {
+		a[i], b[i] = float32(random.NormFloat64()), float32(random.NormFloat64())
+	}
+	sums := both(t, func(s *Scope) []float32 {
+		sum, part := s.FromFloat32(a, 3, 37), s.To(s.FromFloat32(b, 3, 37), BFloat16)
+		s.Add_(sum, part)
+		whole := slices.Clone(sum.View32())
+		s.Add_(sum, s.Transpose(s.View(part, 37, 3), 0, 1)) // not contiguous
+		return append(whole, sum.View32()...)
+	})
+	if !slices.Equal(sums[0], sums[1]) {
+		t.Error("the kernel and the library differ")
+	}
+	if sums[0][0] == a[0] || sums[0][3*37] == sums[0][0] {
+		t.Error("nothing was added")
 	}
 }

@@ -3,6 +3,8 @@ package tensor
 // #include "torch.h"
 import "C"
 
+import "slices"
+
 // Copy_ overwrites dst with src, converting the type.
 func (s *Scope) Copy_(dst, src Tensor) {
 	C.at_copy_(dst.c, src.c)
@@ -19,6 +21,12 @@ func (s *Scope) inPlace(op string, out C.tensor, args ...Tensor) {
 
 // Add_ adds b to a in place.
 func (s *Scope) Add_(a, b Tensor) {
+	// The library would first make a float32 copy of b, which doubles the way through memory.
+	if a.DType() == Float32 && b.DType() == BFloat16 && s.native("Add_", a, b) && slices.Equal(a.Shape(), b.Shape()) &&
+		C.at_is_contiguous(a.c) != 0 && C.at_is_contiguous(b.c) != 0 {
+		C.popri_add_bf16(cfloats(a.View32()), (*C.uint16_t)(C.at_data_ptr(b.c)), C.int64_t(a.NumElements()))
+		return
+	}
 	var out C.tensor
 	C.atg_add_(&out, a.c, b.c)
 	s.inPlace("Add_", out, a, b)

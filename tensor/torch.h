@@ -97,6 +97,7 @@ void atg_zeros(tensor *, int64_t *, int, int, int);
 // Kernels of our own (adamw.c, attend.c, norm.c, sample.c, logprobs.c), on raw memory.
 void popri_adamw(float *p, const float *g, float *m, float *v, int64_t n, float lr, float b1, float b2, float eps,
                  float wd, float c1, float c2, float scale);
+void popri_add_bf16(float *sum, const uint16_t *part, int64_t n);
 double popri_sum_squares(const float *x, int64_t n);
 typedef struct {
   int heads, kv_heads, dim; // query heads share kv_heads keys and values
