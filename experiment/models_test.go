@@ -51,7 +51,7 @@ func TestOtherModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if key := s.Config.Provenance["encoder"]; !strings.HasPrefix(key, "bert-2x48-") {
+	if key := s.Config.Provenance["encoder"]; !strings.HasPrefix(key, "bert-2x96-") {
 		t.Errorf("the configuration names the encoder %q", key)
 	}
 	s.Close()
