@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 
 	"popri/configs"
-	"popri/eventlog"
 	"popri/methods"
 	"popri/trainer"
 )
@@ -30,23 +29,26 @@ func Costs(dir string) (RunCost, error) {
 	d := methods.Of(*c)
 	cost := RunCost{Name: filepath.Base(dir), Rounds: d.RoundsOf(*c)}
 	cost.Sent, cost.Received = d.Traffic(*c).Bytes()
-	collected, asked := 0.0, 0.0
-	for e, err := range eventlog.Read(filepath.Join(dir, EventsFile)) {
-		if err != nil {
-			return cost, err
-		}
-		switch {
-		case e.Name == "round_end":
-			asked = max(asked, e.Number("clients"))
-		case e.Name != "stage_end" || e.Number("round") == 0:
-		case e.Text("stage") == trainer.StageCollect:
-			collected += e.Number("seconds")
-		default:
-			cost.Server += e.Number("seconds")
-		}
+	stages, rounds, err := Stages(dir)
+	if err != nil {
+		return cost, err
 	}
-	if asked > 0 {
-		cost.Client = collected / asked
+	metrics, err := trainer.ReadMetrics(dir)
+	if err != nil {
+		return cost, err
+	}
+	for _, seconds := range rounds {
+		cost.Server += seconds
+	}
+	asked := 0.0
+	for _, m := range metrics {
+		asked = max(asked, m.Values["clients"])
+	}
+	for _, s := range stages {
+		if s.Name == trainer.StageCollect && asked > 0 {
+			cost.Server -= s.Seconds
+			cost.Client = s.Seconds / asked
+		}
 	}
 	return cost, nil
 }

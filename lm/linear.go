@@ -51,14 +51,7 @@ func finish(s *tensor.Scope, p projection, x tensor.Tensor, compute tensor.DType
 		o.Bias = w.bias
 		return w.packed.Product(s, x, o)
 	}
-	y := s.Activate(o.Act, p.apply(s, s.To(x, compute), nil))
-	if o.Residual.Defined() {
-		y = s.Add(o.Residual, y)
-	}
-	if o.DType != 0 {
-		y = s.To(y, o.DType)
-	}
-	return y
+	return o.Finish(s, p.apply(s, s.To(x, compute), nil))
 }
 
 // Linear is one projection of the model that adapters can name.

@@ -116,6 +116,18 @@ type Epilogue struct {
 	DType    DType  // of the result; 0 means that of x
 }
 
+// Finish does to y, a product with its bias, what is left, as [Packed.Product] does it.
+func (e Epilogue) Finish(s *Scope, y Tensor) Tensor {
+	y = s.Activate(e.Act, y)
+	if e.Residual.Defined() {
+		y = s.Add(e.Residual, y)
+	}
+	if e.DType != 0 {
+		y = s.To(y, e.DType)
+	}
+	return y
+}
+
 // Product returns x [..., in] times the weight, [..., out] or, if gated, half as wide, without a gradient. x is float32
 // or bfloat16, on the CPU.
 func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {

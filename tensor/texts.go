@@ -79,8 +79,9 @@ func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, hea
 	given := C.calloc(C.size_t(len(layers)), C.sizeof_popri_encoder_layer)
 	defer C.free(given)
 	inner := int64(0)
-	for i, c := range unsafe.Slice((*C.popri_encoder_layer)(given), len(layers)) {
-		l := &layers[i]
+	list := unsafe.Slice((*C.popri_encoder_layer)(given), len(layers))
+	for i := range layers {
+		l, c := &layers[i], &list[i]
 		inner = l.Up.Out
 		for _, p := range [][3]int64{{l.QKV.In, l.QKV.Out, 3 * h}, {l.Out.In, l.Out.Out, h}, {l.Up.In, l.Up.Out, layers[0].Up.Out},
 			{l.Down.Out, l.Down.In, inner}} {
@@ -100,7 +101,6 @@ func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, hea
 		c.up_bias, c.down_bias = vector(l.UpBias, inner), vector(l.DownBias, h)
 		c.norm, c.norm_bias = vector(l.Norm, h), vector(l.NormBias, h)
 		c.norm2, c.norm2_bias = vector(l.Norm2, h), vector(l.Norm2Bias, h)
-		unsafe.Slice((*C.popri_encoder_layer)(given), len(layers))[i] = c
 	}
 	e.layers, e.heads, e.tiles = C.int(len(layers)), C.int(heads), cbool(MatrixUnit())
 	e.hidden, e.inner, e.eps = C.int64_t(h), C.int64_t(inner), C.float(eps)

@@ -16,11 +16,7 @@ func (l *linear) apply(s *tensor.Scope, x tensor.Tensor, after tensor.Epilogue) 
 		after.Bias = l.bias
 		return l.packed.Product(s, x, after)
 	}
-	y := s.Activate(after.Act, s.Linear(x, l.weight, l.bias))
-	if after.Residual.Defined() {
-		y = s.Add(after.Residual, y)
-	}
-	return y
+	return after.Finish(s, s.Linear(x, l.weight, l.bias))
 }
 
 // attention says who looks at whom: within padded rows of tokens, or within texts that lie behind each other.
@@ -33,17 +29,18 @@ type attention struct {
 
 // padded returns the attention within b rows of t tokens, some of which are blocked.
 func (e *Encoder) padded(s *tensor.Scope, blocked []float32, any bool, b, t int64) attention {
-	a := attention{rows: b, columns: t}
+	var mask tensor.Tensor
 	if any {
-		a.blocked = s.To(s.FromFloat32(blocked, b, 1, 1, t), e.compute)
+		mask = s.To(s.FromFloat32(blocked, b, 1, 1, t), e.compute)
 	}
 	if e.relative != nil {
-		a.blocked = s.To(e.bias(s, t), e.compute)
+		bias := s.To(e.bias(s, t), e.compute)
 		if any {
-			a.blocked = s.Add(a.blocked, s.To(s.FromFloat32(blocked, b, 1, 1, t), e.compute))
+			bias = s.Add(bias, mask)
 		}
+		mask = bias
 	}
-	return a
+	return attention{rows: b, columns: t, blocked: mask}
 }
 
 // bias is what relative positions add to the scores, [1, heads, t, t].
