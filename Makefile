@@ -21,7 +21,7 @@ NATIVE := popri/assembly popri/benchmark popri/cmd/popri popri/downstream popri/
 	popri/experiment popri/internal/allocator popri/internal/golden/goldentensor \
 	popri/internal/testworld popri/lm popri/lora popri/method popri/methods popri/methods/% \
 	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/tensor popri/textgen \
-	popri/trainer
+	popri/trainer popri/training
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile

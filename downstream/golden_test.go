@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"context"
 	"math"
 	"path/filepath"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"popri/internal/golden"
 	"popri/lm"
 	"popri/tensor"
+	"popri/training"
 )
 
 // TestGoldenFineTuning follows a fine-tuning of transformers' GPT-2 in batches of its order.
@@ -52,9 +54,11 @@ func TestGoldenFineTuning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &training{plan: p, model: m, params: params, rows: rows, optimizer: lm.NewOptimizer(params,
-			lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8})}
-		defer x.optimizer.Free()
+		o.WeightDecay = 0
+		optimizer := training.NewOptimizer(params, p.adamW())
+		defer optimizer.Free()
+		objective, batches := p.objective(m, optimizer, rows), p.batches(len(rows))
+		batches.Order = func(epoch int) []int { return trace.Order[epoch] }
 		measure := func(s *tensor.Scope, at int) {
 			list, err := m.EvaluateRows(s, held, 64)
 			if err != nil {
@@ -71,26 +75,26 @@ func TestGoldenFineTuning(t *testing.T) {
 				t.Errorf("passes of %d, after %d epochs: %+v, want %+v", micro, at, sum, want)
 			}
 		}
-		err = tensor.Run(func(s *tensor.Scope) error {
-			measure(s, 0)
-			for ; x.step < x.steps; x.step++ {
-				epoch := x.step / x.perEpoch
-				x.order, x.epoch = trace.Order[epoch], epoch
-				loss, err := x.update(s, x.batch())
-				if err != nil {
-					return err
-				}
-				if want := trace.Losses[x.step]; math.Abs(loss-want) > 1e-4 {
-					t.Errorf("passes of %d: the loss of update %d is %g, want %g", micro, x.step+1, loss, want)
-				}
-				if (x.step+1)%x.perEpoch == 0 {
-					measure(s, epoch+1)
-				}
+		done := 0
+		objective.Done = func(_ training.Update, loss float64) {
+			if want := trace.Losses[done]; math.Abs(loss-want) > 1e-4 {
+				t.Errorf("passes of %d: the loss of update %d is %g, want %g", micro, done+1, loss, want)
 			}
-			return nil
+			done++
+		}
+		err = tensor.Run(func(s *tensor.Scope) error {
+			measured := 0
+			loop := training.Loop{Optimizer: optimizer, Objective: objective, Batches: batches, Schedule: p.schedule,
+				Updates: p.steps, MeasureFirst: true, MeasureEvery: p.every,
+				Measure: func(context.Context, int) (bool, error) {
+					measure(s, measured)
+					measured++
+					return false, nil
+				}}
+			return loop.Run(t.Context())
 		})
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || done != len(trace.Losses) {
+			t.Fatal(done, err)
 		}
 	}
 	golden.Checked(t, "downstream/trace", len(trace.Losses)+len(trace.Measurements))

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"popri/optim"
 	"popri/tensor"
+	"popri/training"
 )
 
 // Options are the settings of a fine-tuning.
@@ -23,7 +23,7 @@ type Options struct {
 	Rows      string // form of a row, of RowForms
 	// LearningRates are the peaks to try; the one with the best measurement on the validation clients is used.
 	LearningRates []float64
-	Schedule      string  // of optim.Kinds
+	Schedule      string  // of training.Schedules
 	Warmup        int     // updates
 	WeightDecay   float64 // AdamW's
 	MaxNorm       float64 // of the gradient; 0 does not clip
@@ -58,7 +58,7 @@ type plan struct {
 	perEpoch int // updates
 	steps    int
 	every    int
-	schedule optim.Schedule
+	schedule training.Schedule
 }
 
 func (o Options) plan(rows int, rate float64) (plan, error) {
@@ -79,7 +79,7 @@ func (o Options) plan(rows int, rate float64) (plan, error) {
 	if !slices.Contains(Figures, o.Best) || !slices.Contains(RowForms, o.Rows) {
 		return p, fmt.Errorf("downstream: best %q, rows %q", o.Best, o.Rows)
 	}
-	p.schedule = optim.Schedule{Kind: o.Schedule, Peak: rate, Warmup: min(o.Warmup, p.steps-1), Total: p.steps}
+	p.schedule = training.Schedule{Kind: o.Schedule, Peak: rate, Warmup: min(o.Warmup, p.steps-1), Total: p.steps}
 	return p, p.schedule.Check()
 }
 

@@ -3,6 +3,8 @@ package dpo
 import (
 	"context"
 	"fmt"
+
+	"popri/training"
 )
 
 // Evaluation is one measurement during a training, under TRL's names. Figures of held-out pairs are means over them,
@@ -24,7 +26,7 @@ type Evaluation struct {
 }
 
 // Evaluate measures the current adapters on pairs, which must have their reference log-probabilities. Pairs without a
-// finite loss give a [*NonFinite], or are left out and counted if skip is set.
+// finite loss give a [*training.NonFinite], or are left out and counted if skip is set.
 func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluation, error) {
 	lp := make([][2]float64, len(pairs))
 	if err := t.LogProbs(ctx, pairs,
@@ -32,7 +34,7 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluati
 		return Evaluation{}, err
 	}
 	chosenLen := meanChosenLen(pairs)
-	var refused NonFinite
+	refused := training.NonFinite{What: "pair"}
 	var examples []Example
 	var losses []float64
 	for i, p := range pairs {
@@ -42,13 +44,12 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluati
 		e := Example{lp[i][0], lp[i][1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected), chosenLen}
 		loss, _, _ := t.Loss.Eval(e)
 		if bad(loss) || bad(e.chosen()) || bad(e.rejected()) {
-			refused.add(i, fmt.Sprintf("the loss is %g (log-probabilities %g and %g, reference %g and %g)", loss,
-				lp[i][0], lp[i][1], p.Reference[0], p.Reference[1]))
+			refused.Add(i, e.describe(loss))
 			continue
 		}
 		examples, losses = append(examples, e), append(losses, loss)
 	}
-	if len(refused.Pairs) > 0 && (!skip || len(examples) == 0) {
+	if len(refused.Examples) > 0 && (!skip || len(examples) == 0) {
 		return Evaluation{}, fmt.Errorf("dpo: held-out pairs: %w", &refused)
 	}
 	var m Metrics
@@ -58,7 +59,7 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluati
 	}
 	return Evaluation{Pairs: len(examples), Loss: m.Loss, RewardsChosen: m.RewardsChosen,
 		RewardsRejected: m.RewardsRejected, RewardsMargins: m.RewardsMargins,
-		Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected, NonFinite: len(refused.Pairs)}, nil
+		Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected, NonFinite: len(refused.Examples)}, nil
 }
 
 // HoldOut separates the pairs of about the given share of the prompts, and of at least one prompt where there are two. perm

@@ -15,9 +15,9 @@ import (
 
 	"popri/lm"
 	"popri/lora"
-	"popri/optim"
 	"popri/safetensors"
 	"popri/tensor"
+	"popri/training"
 )
 
 const testVocab = 40
@@ -37,8 +37,8 @@ func testTuner(t *testing.T, loss Loss, rate float64, micro int) *Tuner {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Free)
-	tr, err := NewTuner(m, a, Options{Loss: loss, Beta: 0.5, Schedule: optim.Schedule{Kind: "constant", Peak: rate, Total: 1000},
-		BatchPairs: 8, MicroPairs: micro, Optimizer: lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1}})
+	tr, err := NewTuner(m, a, Options{Loss: loss, Beta: 0.5, Schedule: training.Schedule{Kind: "constant", Peak: rate, Total: 1000},
+		BatchPairs: 8, MicroPairs: micro, AdamW: training.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,13 +87,13 @@ func inOrder(n int) func(int) []int {
 // disturb moves the adapters away from their beginning, where B is zero and with it A's gradient.
 func disturb(tr *Tuner) {
 	r := rand.New(rand.NewPCG(5, 5))
-	x := tr.opt.State()
+	x := tr.Optimizer.State()
 	for _, p := range x.Params {
 		for i := range p {
 			p[i] += float32(0.05 * r.NormFloat64())
 		}
 	}
-	tr.opt.SetState(x)
+	tr.Optimizer.SetState(x)
 }
 
 // TestFirstStep: the policy still is the reference, so the loss is what a margin of 0 gives.
@@ -114,12 +114,20 @@ func TestFirstStep(t *testing.T) {
 	}
 }
 
+// everyPair lists the places of pairs.
+func everyPair(pairs []Pair) (places []int) {
+	for i := range pairs {
+		places = append(places, i)
+	}
+	return places
+}
+
 // gradient returns loss and gradient of a step on pairs, for all parameters in turn.
 func gradient(t *testing.T, tr *Tuner, pairs []Pair) (loss float64, out []float64) {
 	t.Helper()
 	err := tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
 		var m Metrics
-		grads, err := tr.part(s, &m, pairs, 0, pairs)
+		grads, err := tr.pass(pairs, everyPair(pairs), &m)(s)
 		if err != nil {
 			return err
 		}
@@ -154,7 +162,7 @@ func TestModelGradients(t *testing.T) {
 				norm += x * x
 			}
 			norm = math.Sqrt(norm)
-			start := tr.opt.State().Clone()
+			start := tr.Optimizer.State().Clone()
 			r := rand.New(rand.NewPCG(9, 9))
 			noise := make([]float64, len(g))
 			for i := range noise {
@@ -163,16 +171,16 @@ func TestModelGradients(t *testing.T) {
 			for what, direction := range map[string]func(i int) float64{"its own": func(i int) float64 { return g[i] / norm }, "a random": func(i int) float64 { return g[i]/norm + noise[i] }} {
 				const h = 2e-2
 				at := func(step float64) float64 {
-					tr.opt.SetState(start)
+					tr.Optimizer.SetState(start)
 					i := 0
-					x := tr.opt.State()
+					x := tr.Optimizer.State()
 					for _, p := range x.Params {
 						for k := range p {
 							p[k] += float32(step * direction(i))
 							i++
 						}
 					}
-					tr.opt.SetState(x)
+					tr.Optimizer.SetState(x)
 					loss, _ := gradient(t, tr, pairs)
 					return loss
 				}
@@ -195,25 +203,21 @@ func TestGrouping(t *testing.T) {
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 4)
 	pairs := referenced(t, tr, testPairs(23, 3))
 	disturb(tr)
-	start := tr.opt.State().Clone()
+	start := tr.Optimizer.State().Clone()
 	var want []float64
 	for _, c := range []struct{ pairs, tokens int }{{23, 0}, {4, 0}, {23, 1}, {5, 70}, {23, 90}, {1, 1000}, {23, 100000}} {
 		tr.MicroPairs, tr.MicroTokens = c.pairs, c.tokens
-		g := tr.group(pairs, 1)
-		seen := slices.Sorted(slices.Values(g.order))
-		if len(seen) != len(pairs) || !slices.Equal(slices.Compact(seen), seen) || g.ends[len(g.ends)-1] != len(pairs) {
-			t.Fatalf("%+v: the order is %v, cut at %v", c, g.order, g.ends)
+		passes := tr.passes(pairs, 1)
+		seen := slices.Sorted(slices.Values(slices.Concat(passes...)))
+		if len(seen) != len(pairs) || !slices.Equal(slices.Compact(seen), seen) {
+			t.Fatalf("%+v: the passes are %v", c, passes)
 		}
-		for i := range g.ends {
-			from, to := g.bounds(i)
+		for _, pass := range passes {
 			width := 0
-			for k := from; k < to; k++ {
-				if g.pairs[k].PromptIndex != g.order[k] {
-					t.Fatalf("%+v: pair %d is at %d", c, g.pairs[k].PromptIndex, k)
-				}
-				width = max(width, g.pairs[k].length())
+			for _, p := range at(pairs, pass) {
+				width = max(width, p.length())
 			}
-			if n := to - from; n < 1 || n > c.pairs || c.tokens > 0 && n > 1 && n*width > c.tokens {
+			if n := len(pass); n < 1 || n > c.pairs || c.tokens > 0 && n > 1 && n*width > c.tokens {
 				t.Errorf("%+v: a pass of %d pairs of up to %d tokens", c, n, width)
 			}
 		}
@@ -226,8 +230,8 @@ func TestGrouping(t *testing.T) {
 				t.Fatalf("%+v: the reference of pair %d is %v, want %v", c, i, p.Reference, pairs[i].Reference)
 			}
 		}
-		tr.opt.SetState(start)
-		tr.done = lm.Counters{}
+		tr.Optimizer.SetState(start)
+		tr.Optimizer.Done = training.Counters{}
 		m, err := tr.Step(pairs)
 		tokens := int64(0)
 		for _, p := range pairs {
@@ -242,7 +246,7 @@ func TestGrouping(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := []float64{m.Loss, m.RewardsChosen, m.RewardsRejected, m.RewardsMargins, m.Accuracy, m.LogpsChosen, m.LogpsRejected, m.GradNorm}
-		for _, moment := range tr.opt.State().M { // proportional to the gradient
+		for _, moment := range tr.Optimizer.State().M { // proportional to the gradient
 			for _, x := range moment {
 				got = append(got, float64(x))
 			}
@@ -256,8 +260,8 @@ func TestGrouping(t *testing.T) {
 			}
 		}
 	}
-	if g := tr.group(nil, 1); len(g.ends) != 0 {
-		t.Errorf("no pairs make %d passes", len(g.ends))
+	if passes := tr.passes(nil, 1); len(passes) != 0 {
+		t.Errorf("no pairs make %d passes", len(passes))
 	}
 }
 
@@ -286,29 +290,29 @@ func TestNonFinite(t *testing.T) {
 			tr.MicroTokens = tokens
 			pairs := referenced(t, tr, testPairs(16, 4))
 			tr.Loss = spoiled{tr.Loss, pairs[11].Reference[0], c.loss, c.gradient}
-			before := tr.opt.State().Clone()
+			before := tr.Optimizer.State().Clone()
 			batch := []Pair{pairs[3], pairs[11], pairs[0], pairs[7], pairs[8]}
 			m, err := tr.Step(batch)
-			n, ok := errors.AsType[*NonFinite](err)
-			if !ok || !slices.Equal(n.Pairs, []int{1}) || !strings.Contains(err.Error(), "pair 1: the "+c.what) {
+			n, ok := errors.AsType[*training.NonFinite](err)
+			if !ok || !slices.Equal(n.Examples, []int{1}) || !strings.Contains(err.Error(), "pair 1: the "+c.what) {
 				t.Fatalf("%+v: %+v, %v", c, m, err)
 			}
-			if !reflect.DeepEqual(before, tr.opt.State()) || tr.done.Steps != 0 || tr.done.Tokens != 0 {
+			if !reflect.DeepEqual(before, tr.Optimizer.State()) || tr.Optimizer.Done.Steps != 0 || tr.Optimizer.Done.Tokens != 0 {
 				t.Errorf("%+v: the step has changed something", c)
 			}
 
 			f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 2, Order: inOrder(16)}
 			o, err := f.Run(t.Context())
-			if _, ok := errors.AsType[*NonFinite](err); !ok || !strings.Contains(err.Error(), "number 11 of all, prompt 11") {
+			if _, ok := errors.AsType[*training.NonFinite](err); !ok || !strings.Contains(err.Error(), "number 11 of all, prompt 11") {
 				t.Errorf("%+v: %v", c, err)
 			}
-			if len(o.Steps) > 1 || tr.done.Steps != len(o.Steps) {
+			if len(o.Steps) > 1 || tr.Optimizer.Done.Steps != len(o.Steps) {
 				t.Errorf("%+v: %d steps before the end", c, len(o.Steps))
 			}
 
 			// Skipped, the rest is trained on as if the pair were not there.
-			tr.opt.SetState(before)
-			tr.done = lm.Counters{}
+			tr.Optimizer.SetState(before)
+			tr.Optimizer.Done = training.Counters{}
 			f.SkipNonFinite = true
 			if o, err = f.Run(t.Context()); err != nil {
 				t.Fatal(err)
@@ -320,9 +324,9 @@ func TestNonFinite(t *testing.T) {
 			if !slices.Equal(o.NonFinite, []int{11, 11}) || skipped != 2 || o.Updates != 4 || len(o.Steps) != 4 {
 				t.Errorf("%+v: %+v", c, o)
 			}
-			got := tr.opt.State().Clone()
-			tr.opt.SetState(before)
-			tr.done = lm.Counters{}
+			got := tr.Optimizer.State().Clone()
+			tr.Optimizer.SetState(before)
+			tr.Optimizer.Done = training.Counters{}
 			for epoch := range 2 {
 				order := f.Order(epoch)
 				for at := 0; at < 16; at += 8 {
@@ -337,7 +341,7 @@ func TestNonFinite(t *testing.T) {
 					}
 				}
 			}
-			if !reflect.DeepEqual(got, tr.opt.State()) {
+			if !reflect.DeepEqual(got, tr.Optimizer.State()) {
 				t.Errorf("%+v: the adapters are not those of a training without the pair", c)
 			}
 		}
@@ -349,7 +353,7 @@ func TestNonFinite(t *testing.T) {
 		pairs[i].Reference[0] = math.NaN()
 	}
 	f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 2, Order: inOrder(10), SkipNonFinite: true}
-	if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no pair has a finite loss") {
+	if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no example has a finite loss") {
 		t.Error(err)
 	}
 	if _, err := tr.Evaluate(t.Context(), pairs, true); err == nil {
@@ -369,7 +373,7 @@ func TestNonFinite(t *testing.T) {
 // bits.
 func TestResume(t *testing.T) {
 	judged := errors.New("interrupted while judging")
-	run := func(t *testing.T, checkpoint string, interrupt bool) (*Outcome, lm.State, map[string]string) {
+	run := func(t *testing.T, checkpoint string, interrupt bool) (*Outcome, training.State, training.Counters) {
 		for attempt := 0; ; attempt++ {
 			if attempt > 100 {
 				t.Fatal("it never ends")
@@ -379,7 +383,7 @@ func TestResume(t *testing.T) {
 			train, held := HoldOut(pairs, 0.2, rand.New(rand.NewPCG(1, 1)).Perm)
 			ctx, stop := context.WithCancel(t.Context())
 			calls := 0
-			f := &Fit{Tuner: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)), EvalSteps: 2, KeepBest: true, Checkpoint: checkpoint, Key: "a",
+			f := &Fit{Tuner: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)), EvalSteps: 2, KeepBest: true, Checkpoint: training.Checkpoint{Path: checkpoint, Key: "a"},
 				OnStep: func(Metrics, int, int) {
 					if interrupt {
 						stop()
@@ -390,7 +394,7 @@ func TestResume(t *testing.T) {
 					return 0, judged
 				}
 				// Best in the middle: the distance of the adapters' size to some value.
-				return math.Abs(tensor.GlobalNorm(tr.opt.State().Params) - 5.73), nil
+				return math.Abs(tensor.GlobalNorm(tr.Optimizer.State().Params) - 5.73), nil
 			}
 			o, err := f.Run(ctx)
 			stop()
@@ -398,7 +402,7 @@ func TestResume(t *testing.T) {
 				if interrupt && attempt < o.Updates {
 					t.Fatalf("only %d attempts for %d updates", attempt, o.Updates)
 				}
-				return o, tr.opt.State().Clone(), tr.opt.Metadata(tr.done)
+				return o, tr.Optimizer.State().Clone(), tr.Optimizer.Done
 			}
 			if !errors.Is(err, context.Canceled) && !errors.Is(err, judged) {
 				t.Fatal(err)
@@ -422,8 +426,8 @@ func TestResume(t *testing.T) {
 
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
 	pairs := referenced(t, tr, testPairs(29, 5))
-	f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 9, Order: inOrder(29), Checkpoint: path, Key: "b"}
-	if _, err := f.Run(t.Context()); !errors.Is(err, ErrForeignCheckpoint) || !strings.Contains(err.Error(), path) {
+	f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 9, Order: inOrder(29), Checkpoint: training.Checkpoint{Path: path, Key: "b"}}
+	if _, err := f.Run(t.Context()); !errors.Is(err, training.ErrForeignCheckpoint) || !strings.Contains(err.Error(), path) {
 		t.Errorf("another training's checkpoint gives %v", err)
 	}
 	content, err := os.ReadFile(path)
@@ -453,10 +457,10 @@ func TestBestAndPatience(t *testing.T) {
 	}{{0, 5, 6, true}, {3, 1, 5, true}, {2, 1, 4, true}, {1, 1, 3, true}, {1, 1, 3, false}} {
 		tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
 		pairs := referenced(t, tr, testPairs(8, 6))
-		var states []lm.State
+		var states []training.State
 		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: len(values), Order: inOrder(8), KeepBest: c.keep, Patience: c.patience}
 		f.Judge = func(context.Context) (float64, error) {
-			states = append(states, tr.opt.State().Clone())
+			states = append(states, tr.Optimizer.State().Clone())
 			return values[len(states)-1], nil
 		}
 		o, err := f.Run(t.Context())
@@ -467,11 +471,11 @@ func TestBestAndPatience(t *testing.T) {
 		if c.keep {
 			want = states[c.best]
 		}
-		if o.Best != c.best || len(o.Evals) != c.evals || o.Stopped != (c.patience > 0) || o.Value != values[c.best] || *o.Evals[c.best].FID != values[c.best] || !reflect.DeepEqual(tr.opt.State(), want) {
+		if o.Best != c.best || len(o.Evals) != c.evals || o.Stopped != (c.patience > 0) || o.Value != values[c.best] || *o.Evals[c.best].FID != values[c.best] || !reflect.DeepEqual(tr.Optimizer.State(), want) {
 			t.Errorf("%+v: best %d of %d, stopped %v, value %g", c, o.Best, len(o.Evals), o.Stopped, o.Value)
 		}
-		if tr.done.Steps != c.evals {
-			t.Errorf("%+v: %d steps are counted", c, tr.done)
+		if tr.Optimizer.Done.Steps != c.evals {
+			t.Errorf("%+v: %d steps are counted", c, tr.Optimizer.Done)
 		}
 	}
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
@@ -548,9 +552,9 @@ func TestReferenceFrom(t *testing.T) {
 	if current[0].Reference == want[0].Reference {
 		t.Error("the current adapters change nothing")
 	}
-	changed := tr.opt.State().Clone()
+	changed := tr.Optimizer.State().Clone()
 	changed.Params[0][0] += 0.5
-	tr.opt.SetState(changed)
+	tr.Optimizer.SetState(changed)
 	foreign("other adapters", from(tr, fresh(), true))
 	foreign("without adapters", from(tr, fresh(), false))
 	other := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 3)
@@ -649,18 +653,18 @@ func TestResets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	here := tr.opt.State().Clone()
+	here := tr.Optimizer.State().Clone()
 	step := func() (Metrics, [][]float32) {
 		m, err := tr.Step(pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m, tr.opt.State().Clone().Params
+		return m, tr.Optimizer.State().Clone().Params
 	}
 	_, carried := step()
-	tr.opt.SetState(here)
-	tr.ResetOptimizer()
-	if err := tr.ResetSchedule(optim.Schedule{Kind: "linear", Peak: 1e-2, Total: 4}); err != nil {
+	tr.Optimizer.SetState(here)
+	tr.Optimizer.Reset()
+	if err := tr.ResetSchedule(training.Schedule{Kind: "linear", Peak: 1e-2, Total: 4}); err != nil {
 		t.Fatal(err)
 	}
 	m, anew := step()
@@ -683,7 +687,7 @@ func TestResets(t *testing.T) {
 	if m, _ := step(); m.LearningRate != 0.75e-2 {
 		t.Errorf("the schedule's second rate is %g", m.LearningRate)
 	}
-	if err := tr.ResetSchedule(optim.Schedule{Kind: "steps", Peak: 1, Total: 1}); err == nil {
+	if err := tr.ResetSchedule(training.Schedule{Kind: "steps", Peak: 1, Total: 1}); err == nil {
 		t.Error("an unknown schedule is no error")
 	}
 }

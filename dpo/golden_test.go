@@ -13,7 +13,7 @@ import (
 	"popri/internal/golden/goldentensor"
 	"popri/lm"
 	"popri/lora"
-	"popri/optim"
+	"popri/training"
 )
 
 func TestGoldenLosses(t *testing.T) {
@@ -165,8 +165,8 @@ func TestGoldenTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			options := Options{Loss: l, Beta: c.Beta, BatchPairs: c.Batch * c.Accumulate, MicroPairs: c.Batch,
-				Schedule:  optim.Schedule{Kind: c.Schedule, Peak: c.LR, Min: c.Min, Warmup: c.Warmup, Total: c.Steps},
-				Optimizer: lm.OptimizerOptions{Beta1: c.Adam[0], Beta2: c.Adam[1], Epsilon: c.Adam[2], WeightDecay: c.WD, MaxNorm: c.MaxNorm}}
+				Schedule: training.Schedule{Kind: c.Schedule, Peak: c.LR, Min: c.Min, Warmup: c.Warmup, Total: c.Steps},
+				AdamW:    training.AdamW{Beta1: c.Adam[0], Beta2: c.Adam[1], Epsilon: c.Adam[2], WeightDecay: c.WD, MaxNorm: c.MaxNorm}}
 			tr, err := NewTuner(m, a, options)
 			if err != nil {
 				t.Fatal(err)
@@ -199,7 +199,7 @@ func TestGoldenTraces(t *testing.T) {
 				// A save and a restore into a fresh trainer in the middle changes nothing.
 				if step == len(k.Steps)/2 {
 					state := filepath.Join(t.TempDir(), "optimizer.safetensors")
-					if err := tr.Save(state); err != nil {
+					if err := tr.Optimizer.Save(state); err != nil {
 						t.Fatal(err)
 					}
 					options.BatchPairs = n
@@ -207,7 +207,7 @@ func TestGoldenTraces(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := fresh.Restore(state); err != nil {
+					if err := fresh.Optimizer.Load(state); err != nil {
 						t.Fatal(err)
 					}
 					tr = fresh

@@ -60,16 +60,15 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
 	if err := t.Check(pairs); err != nil {
 		return err
 	}
-	g := t.group(pairs, 2) // no activations are kept
-	return tensor.Parallel(len(g.ends), func(i int, s *tensor.Scope) error {
+	passes := t.passes(pairs, 2) // no activations are kept
+	return tensor.Parallel(len(passes), func(i int, s *tensor.Scope) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		from, to := g.bounds(i)
-		batch := g.pairs[from:to]
+		batch := at(pairs, passes[i])
 		lp := sums(t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter, false), batch)
 		for k := range batch {
-			each(g.order[from+k], lp[2*k], lp[2*k+1])
+			each(passes[i][k], lp[2*k], lp[2*k+1])
 		}
 		return nil
 	})

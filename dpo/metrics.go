@@ -1,5 +1,10 @@
 package dpo
 
+import (
+	"popri/lm"
+	"popri/tensor"
+)
+
 // Metrics of one optimizer step, under TRL's names.
 type Metrics struct {
 	Step            int     `json:"step"` // from 1
@@ -46,4 +51,22 @@ func (m *Metrics) add(loss float64, e Example, beta, n float64) {
 	}
 	m.LogpsChosen += e.PolicyChosen / n
 	m.LogpsRejected += e.PolicyRejected / n
+}
+
+// addDistribution adds the mean entropy and the mean logits of a pass with the given share of the update's pairs. They are
+// averaged over the tokens of each pass and then over the passes, as TRL logs them.
+func (m *Metrics) addDistribution(s *tensor.Scope, sc *lm.Scored, share float64) {
+	entropy := 0.0
+	for _, h := range sc.Entropy {
+		entropy += float64(h)
+	}
+	var sum [2]float64
+	var tokens [2]int
+	for i, l := range sc.MeanLogits(s) {
+		sum[sc.Row[i]%2] += l
+		tokens[sc.Row[i]%2]++
+	}
+	m.Entropy = share * entropy / float64(max(1, len(sc.Entropy)))
+	m.LogitsChosen = share * sum[0] / float64(max(1, tokens[0]))
+	m.LogitsRejected = share * sum[1] / float64(max(1, tokens[1]))
 }

@@ -124,7 +124,7 @@ func (t *Tuner) referenceKey(pairs []Pair, current bool) (string, error) {
 	fmt.Fprintf(h, "%s\x00%s\x00%v\x00%s\x00%v\x00%d\x00%d\x00%v\x00", referenceForm, t.WeightsHash,
 		t.Model.Compute, runtime.GOARCH, tensor.Arithmetic(), t.MicroPairs, t.MicroTokens, current)
 	if current {
-		for _, p := range t.opt.State().Params {
+		for _, p := range t.Optimizer.State().Params {
 			hashFloats(h, p)
 		}
 	}

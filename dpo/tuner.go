@@ -1,20 +1,22 @@
 package dpo
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
 	"popri/lm"
 	"popri/lora"
-	"popri/optim"
+	"popri/training"
 )
 
-// Options say what a [Tuner] minimises and how. Schedule, BatchPairs and Optimizer have no default.
+// Options say what a [Tuner] minimises and how. Schedule, BatchPairs and AdamW have no default.
 type Options struct {
 	Loss Loss
 	// Beta is the β of the rewards β·(log π − log π_ref) that are reported. The loss has a β of its own.
 	Beta     float64
-	Schedule optim.Schedule // learning rates by update
+	Schedule training.Schedule // learning rates by update
 	// BatchPairs is the pairs of one update, 1 or more.
 	BatchPairs int
 	// MicroPairs is the largest number of pairs of one forward pass, 1 or more; above BatchPairs it counts as
@@ -23,21 +25,20 @@ type Options struct {
 	// MicroTokens bounds the tokens of one forward pass, padding included; pairs are then grouped by length. 0 takes
 	// MicroPairs at a time in the given order.
 	MicroTokens int
-	Optimizer   lm.OptimizerOptions
+	AdamW       training.AdamW
 }
 
 // Tuner trains a model's adapter on pairs. It holds the optimizer over all rounds.
 type Tuner struct {
 	Options
-	Model   *lm.Model
-	Adapter *lora.Adapter
+	Model     *lm.Model
+	Adapter   *lora.Adapter
+	Optimizer *training.Optimizer
 	// WeightsHash is [HashWeights] of Model; "" computes it when it is needed.
 	WeightsHash string
-	opt         *lm.Optimizer
-	done        lm.Counters // over all rounds
 }
 
-// NewTuner prepares the training of a model's adapter.
+// NewTuner prepares the training of a model's adapter. The caller frees the optimizer.
 func NewTuner(m *lm.Model, a *lora.Adapter, o Options) (*Tuner, error) {
 	if err := o.Schedule.Check(); err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func NewTuner(m *lm.Model, a *lora.Adapter, o Options) (*Tuner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tuner{Options: o, Model: m, Adapter: a, opt: lm.NewOptimizer(params, o.Optimizer)}, nil
+	return &Tuner{Options: o, Model: m, Adapter: a, Optimizer: training.NewOptimizer(params, o.AdamW)}, nil
 }
 
 // Check returns an error that names the first pair that the model cannot take: an empty prompt or completion, a token
@@ -68,4 +69,59 @@ func (t *Tuner) Check(pairs []Pair) error {
 		}
 	}
 	return nil
+}
+
+// Step does one update on the mean loss of pairs, which must have their reference log-probabilities. A loss or gradient
+// that is not finite changes nothing and is a [*training.NonFinite], which names the pairs.
+func (t *Tuner) Step(pairs []Pair) (m Metrics, err error) {
+	if err := t.Check(pairs); err != nil {
+		return m, err
+	}
+	b := t.batch(pairs, func(_ training.Update, figures Metrics) { m = figures })
+	u, err := t.Optimizer.Update(b, t.Schedule.At(t.Optimizer.Done.Position))
+	if err != nil {
+		return m, fmt.Errorf("dpo: step %d: %w", u.Step, err)
+	}
+	return m, nil
+}
+
+// ResetSchedule begins a new schedule of learning rates with the next step.
+func (t *Tuner) ResetSchedule(s training.Schedule) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	t.Schedule, t.Optimizer.Done.Position = s, 0
+	return nil
+}
+
+// Upcoming returns the learning rates of the next n updates.
+func (t *Tuner) Upcoming(n int) []float64 {
+	rates := make([]float64, n)
+	for i := range rates {
+		rates[i] = t.Schedule.At(t.Optimizer.Done.Position + i)
+	}
+	return rates
+}
+
+// Advance notes updates that another program did: their numbers and tokens, counted from its beginning, follow those of
+// the tuner, and so does the schedule. It returns the metrics with the tuner's numbers.
+func (t *Tuner) Advance(steps []Metrics) []Metrics {
+	out, done := slices.Clone(steps), &t.Optimizer.Done
+	for i := range out {
+		out[i].Step = done.Steps + i + 1
+		out[i].NumTokens += done.Tokens
+	}
+	if n := len(out); n > 0 {
+		*done = training.Counters{Steps: out[n-1].Step, Position: done.Position + n, Tokens: out[n-1].NumTokens}
+	}
+	return out
+}
+
+// StateKey hashes the adapter as it is.
+func (t *Tuner) StateKey() string {
+	h := sha256.New()
+	for _, p := range t.Optimizer.State().Params {
+		hashFloats(h, p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }

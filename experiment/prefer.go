@@ -28,6 +28,7 @@ import (
 	"popri/preference"
 	"popri/tensor"
 	"popri/tokenizer"
+	"popri/training"
 )
 
 // Files of a preference training beside the adapter's.
@@ -184,7 +185,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer t.Free()
+	defer t.Optimizer.Free()
 	read := func(path string) ([]dpo.Pair, error) {
 		pairs, err := readPairs(path, tok, m.Config.Context)
 		if err == nil {
@@ -209,11 +210,11 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		return nil, mistake("%s holds pairs of a single prompt: none can be held out", o.Pairs)
 	}
 	f := preference.NewFit(c, t, train, held)
-	f.Checkpoint = checkpoint
+	f.Checkpoint.Path = checkpoint
 	if err := t.ResetSchedule(preference.Schedule(c.DPO, f.Total())); err != nil {
 		return nil, err
 	}
-	if f.Key, err = trainingKey(c, t, train, held); err != nil {
+	if f.Checkpoint.Key, err = trainingKey(c, t, train, held); err != nil {
 		return nil, err
 	}
 	resumed := exists(checkpoint)
@@ -255,10 +256,10 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	result, err := f.Run(ctx)
 	tracked.close(err)
 	switch {
-	case errors.Is(err, dpo.ErrForeignCheckpoint):
+	case errors.Is(err, training.ErrForeignCheckpoint):
 		return nil, mistake("%w: the pairs, the model or how it computes have changed since it was begun", err)
 	case err != nil:
-		if _, ok := errors.AsType[*dpo.NonFinite](err); ok {
+		if _, ok := errors.AsType[*training.NonFinite](err); ok {
 			if saved := adapter.Save(filepath.Join(o.Out, LastGood)); saved != nil {
 				return nil, errors.Join(err, saved)
 			}

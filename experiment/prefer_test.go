@@ -24,6 +24,7 @@ import (
 	"popri/safetensors"
 	"popri/tensor"
 	"popri/tokenizer"
+	"popri/training"
 )
 
 // preferFiles writes n pairs with a plain rule, and the configuration of a training of some steps on them.
@@ -171,7 +172,7 @@ func TestPreferCancelled(t *testing.T) {
 			if err := os.WriteFile(pairs, bytes.Replace(b, []byte(" a boat"), []byte(" a rope"), 1), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Prefer(t.Context(), PreferOptions{Out: dir, Resume: true}); !fault.IsUser(err) || !errors.Is(err, dpo.ErrForeignCheckpoint) {
+			if _, err := Prefer(t.Context(), PreferOptions{Out: dir, Resume: true}); !fault.IsUser(err) || !errors.Is(err, training.ErrForeignCheckpoint) {
 				t.Errorf("other pairs give %v", err)
 			}
 			if err := os.WriteFile(pairs, b, 0o644); err != nil {
@@ -215,8 +216,8 @@ func TestPreferDiverges(t *testing.T) {
 	c.DPO.Epochs, c.DPO.Loss = 200, "ipo_sum"
 	dir := filepath.Join(t.TempDir(), "diverges")
 	_, err := Prefer(t.Context(), PreferOptions{Config: c, Pairs: pairs, Out: dir})
-	n, ok := errors.AsType[*dpo.NonFinite](err)
-	if !ok || len(n.Pairs) == 0 || !strings.Contains(err.Error(), filepath.Join(dir, LastGood)) || !strings.Contains(err.Error(), "prompt ") {
+	n, ok := errors.AsType[*training.NonFinite](err)
+	if !ok || len(n.Examples) == 0 || !strings.Contains(err.Error(), filepath.Join(dir, LastGood)) || !strings.Contains(err.Error(), "prompt ") {
 		t.Fatalf("the error is %v", err)
 	}
 	if exists(filepath.Join(dir, "adapter_config.json")) {

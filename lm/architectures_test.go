@@ -154,15 +154,11 @@ func TestTrainAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			params, err := m.Trainable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			tr := NewOptimizer(params, OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
+			tr := newDescent(t, m)
 			rows := []Row{{Tokens: []int32{1, 2, 3, 4, 5, 6}}, {Tokens: []int32{9, 8, 7, 6}}}
 			first, last := 0.0, 0.0
 			for i := range 8 {
-				if last, _, err = tr.StepParts(m, nil, rows, 2, 1e-3); err != nil {
+				if last, _, err = tr.step(rows, 2, 1e-3); err != nil {
 					t.Fatal(err)
 				}
 				if i == 0 {

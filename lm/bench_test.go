@@ -46,37 +46,6 @@ func benchmarkGenerate(b *testing.B, d tensor.DType) {
 func BenchmarkGenerateFloat32(b *testing.B)  { benchmarkGenerate(b, tensor.Float32) }
 func BenchmarkGenerateBFloat16(b *testing.B) { benchmarkGenerate(b, tensor.BFloat16) }
 
-func benchmarkTrain(b *testing.B, d tensor.DType) {
-	m := benchmarkModel(b, tensor.Float32)
-	m.Compute = d
-	params, err := m.Trainable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	t := NewOptimizer(params, OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
-	rows := make([]Row, 16)
-	for i := range rows {
-		for range 128 {
-			rows[i].Tokens = append(rows[i].Tokens, int32((i*31+len(rows[i].Tokens)*7)%4096))
-		}
-	}
-	err = tensor.Run(func(s *tensor.Scope) error {
-		for b.Loop() {
-			if _, _, err := t.Step(s, m, nil, rows, 1e-4); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(16*128*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
-}
-
-func BenchmarkTrainFloat32(b *testing.B)  { benchmarkTrain(b, tensor.Float32) }
-func BenchmarkTrainBFloat16(b *testing.B) { benchmarkTrain(b, tensor.BFloat16) }
-
 // Prompts read and one token drawn after each.
 func benchmarkPrefill(b *testing.B, d tensor.DType) {
 	m := benchmarkModel(b, d)

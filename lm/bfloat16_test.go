@@ -48,14 +48,10 @@ func TestBFloat16(t *testing.T) {
 					}
 				}
 			}
-			params, err := mixed.Trainable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			tr := NewOptimizer(params, OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
+			tr := newDescent(t, mixed)
 			first, last := 0.0, 0.0
 			for i := range 10 {
-				if last, _, err = tr.StepParts(mixed, nil, []Row{{Tokens: rows[0]}, {Tokens: rows[1]}}, 2, 2e-3); err != nil {
+				if last, _, err = tr.step([]Row{{Tokens: rows[0]}, {Tokens: rows[1]}}, 2, 2e-3); err != nil {
 					t.Fatal(err)
 				}
 				if i == 0 {

@@ -196,12 +196,6 @@ func (m *Model) targets(rows []Row, width int) (at []int64, tokens []int32, sequ
 	return at, tokens, sequence
 }
 
-// counted is the number of tokens that count in the rows' loss.
-func (m *Model) counted(rows []Row) int {
-	_, tokens, _ := m.targets(rows, 0)
-	return len(tokens)
-}
-
 // wholeRows lets every token of a row see all of its tokens, and none of the padding.
 func wholeRows(s *tensor.Scope, rows []Row, in Input) Input {
 	width := int(in.IDs.Size(1))

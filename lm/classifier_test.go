@@ -83,13 +83,8 @@ func TestGoldenClassifiers(t *testing.T) {
 			}
 			sameValues(t, name, classLogits(t, m, rows), slices.Concat(k.Logits...), 1e-4)
 			m.Recompute = way == "recomputed"
-			params, err := m.Trainable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			optimizer := NewOptimizer(params, OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8})
-			t.Cleanup(optimizer.Free)
-			err = tensor.Run(func(s *tensor.Scope) error {
+			optimizer := newDescent(t, m)
+			err := tensor.Run(func(s *tensor.Scope) error {
 				step := 0
 				for _, order := range k.Order {
 					for batch := range slices.Chunk(order, k.Batch) {
@@ -97,12 +92,11 @@ func TestGoldenClassifiers(t *testing.T) {
 						for _, i := range batch {
 							picked = append(picked, rows[i])
 						}
-						var loss float64
+						parts := 2
 						if way == "one pass" {
-							loss, _, err = optimizer.Step(s, m, nil, picked, k.LearningRate)
-						} else {
-							loss, _, err = optimizer.StepParts(m, nil, picked, 2, k.LearningRate)
+							parts = 1
 						}
+						loss, _, err := optimizer.step(picked, parts, k.LearningRate)
 						if err != nil || math.Abs(loss-k.Losses[step]) > 1e-3 {
 							t.Errorf("%s: the loss of update %d is %g, want %g (%v)", name, step+1, loss, k.Losses[step], err)
 						}
@@ -222,15 +216,11 @@ func TestClassifierDropout(t *testing.T) {
 		for _, way := range []string{"plain", "again", "recomputed", "other seed"} {
 			m := loadClassifier(t, k.dir, threeLabels, 7)
 			m.Recompute = way == "recomputed"
-			params, err := m.Trainable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			seed := map[bool]uint64{true: 2}[way == "other seed"]
-			o := NewOptimizer(params, OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Dropout: 0.3, Seed: seed})
-			t.Cleanup(o.Free)
+			o := newDescent(t, m)
+			o.drop = Dropout{Share: 0.3, Seed: map[bool]uint64{true: 2}[way == "other seed"]}
+			var err error
 			for range 3 { // the later losses show the gradients
-				losses[way], _, err = o.StepParts(m, nil, []Row{{Tokens: []int32{5, 6, 7}, Class: 2}, {Tokens: []int32{8}}}, 1, 1e-2)
+				losses[way], _, err = o.step([]Row{{Tokens: []int32{5, 6, 7}, Class: 2}, {Tokens: []int32{8}}}, 1, 1e-2)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,13 +9,18 @@ import (
 	"popri/tensor"
 )
 
-// dropout sets a share of a training pass's activations to zero and scales the others up (Srivastava et al. 2014), in the
+// Dropout sets a share of a training pass's activations to zero and scales the others up (Srivastava et al. 2014), in the
 // places of GPT-2: the embedding, the attention's weights, and what attention and MLP add to the residual stream. Every
 // mask follows from the pass's seed, the block and the place, so that a block computed again gets the same one, and the
 // bits do not depend on the threads.
+type Dropout struct {
+	Share float64 // of the activations, from 0 (none) up to 1
+	Seed  uint64  // of the pass
+}
+
+// dropout is a pass's Dropout in one block.
 type dropout struct {
-	share float64 // 0: none
-	seed  uint64  // of the pass
+	Dropout
 	block int
 }
 
@@ -37,15 +42,15 @@ func (d dropout) in(block int) dropout {
 }
 
 func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tensor {
-	if d.share == 0 {
+	if d.Share == 0 {
 		return x
 	}
-	random := rand.New(rand.NewPCG(d.seed, uint64(d.block*dropPlaces+place)))
+	random := rand.New(rand.NewPCG(d.Seed, uint64(d.block*dropPlaces+place)))
 	buffer := masks.Get().(*[]byte)
 	defer masks.Put(buffer)
 	mask := slices.Grow((*buffer)[:0], int(x.NumElements()))[:x.NumElements()]
 	*buffer = mask
-	limit := uint64(math.Round(d.share * (1 << 16)))
+	limit := uint64(math.Round(d.Share * (1 << 16)))
 	for i := 0; i < len(mask); i += 4 {
 		bits := random.Uint64()
 		for k := i; k < min(i+4, len(mask)); k++ {
@@ -57,5 +62,5 @@ func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tenso
 		}
 	}
 	kept := s.To(s.FromBytes(tensor.Bool, mask, x.Shape()...), x.DType())
-	return s.MulScalar(s.Mul(x, kept), 1/(1-d.share))
+	return s.MulScalar(s.Mul(x, kept), 1/(1-d.Share))
 }

@@ -13,7 +13,7 @@ func TestDropout(t *testing.T) {
 		x := s.Full(tensor.Float32, 3, 100, 101)
 		mask := func(d dropout, place int) []float32 { return s.Float32s(d.apply(s, x, place)) }
 		for _, share := range []float64{0, 0.1, 0.5, 0.9} {
-			d := dropout{share: share, seed: 7}
+			d := dropout{Dropout: Dropout{Share: share, Seed: 7}}
 			zeros, sum := 0, 0.0
 			for _, v := range mask(d, dropWeights) {
 				if v == 0 {
@@ -31,12 +31,12 @@ func TestDropout(t *testing.T) {
 				t.Errorf("share %g: the mean changes by the factor %g", share, sum/10100/3)
 			}
 		}
-		d := dropout{share: 0.5, seed: 7}
+		d := dropout{Dropout: Dropout{Share: 0.5, Seed: 7}}
 		first := mask(d.in(1), dropMLP)
 		if !reflect.DeepEqual(mask(d.in(1), dropMLP), first) {
 			t.Error("the same place has two masks")
 		}
-		for _, other := range [][]float32{mask(d.in(2), dropMLP), mask(d.in(1), dropAttention), mask(dropout{0.5, 8, 1}, dropMLP)} {
+		for _, other := range [][]float32{mask(d.in(2), dropMLP), mask(d.in(1), dropAttention), mask(dropout{Dropout{0.5, 8}, 1}, dropMLP)} {
 			if reflect.DeepEqual(other, first) {
 				t.Error("another block, place or pass has the same mask")
 			}
@@ -51,19 +51,14 @@ func TestDropout(t *testing.T) {
 // A part without a row, and one without a token to predict, change nothing.
 func TestEmptyParts(t *testing.T) {
 	m := newSmall(t, small()["gpt2"])
-	params, err := m.Trainable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := NewOptimizer(params, OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8})
-	defer o.Free()
+	o := newDescent(t, m)
 	rows := []Row{{Tokens: []int32{1, 2, 3, 4}}, {Tokens: []int32{7}}}
 	for _, c := range []struct {
 		rows  []Row
 		parts int
 	}{{rows[:1], 4}, {rows, 2}} {
-		loss, norm, err := o.StepParts(m, nil, c.rows, c.parts, 0)
-		whole, same, err2 := o.StepParts(m, nil, rows[:1], 1, 0)
+		loss, norm, err := o.step(c.rows, c.parts, 0)
+		whole, same, err2 := o.step(rows[:1], 1, 0)
 		if err != nil || err2 != nil || math.Abs(loss-whole) > 1e-6 || math.Abs(norm-same) > 1e-5 {
 			t.Errorf("%d rows in %d parts: loss %g, norm %g, %v; the row alone %g, %g, %v", len(c.rows), c.parts, loss, norm, err,
 				whole, same, err2)

@@ -36,7 +36,7 @@ type Model struct {
 	headBias    tensor.Tensor // [V], of BERT
 	pooler      *Linear       // before the head of a BERT that classifies; else nil
 	headPacked  *tensor.Packed
-	headCast    tensor.Tensor // of [Model.cast], or none
+	headCast    tensor.Tensor // of [Model.Leaves], or none
 	samples     bool          // and nothing else, see [Options]
 	norm        norm
 	blocks      []block

@@ -199,6 +199,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 		if !grads[i].Defined() {
 			panic(&tensor.Error{Op: "Gradients", Text: fmt.Sprintf("parameter %d took no part in the loss", i)})
 		}
+		grads[i] = s.Contiguous(grads[i])
 	}
 	return grads
 }

@@ -13,7 +13,7 @@ import (
 	"popri/internal/rng"
 	"popri/lm"
 	"popri/lora"
-	"popri/optim"
+	"popri/training"
 )
 
 // Files of a training.
@@ -23,12 +23,12 @@ const (
 )
 
 // Schedule makes the schedule that the configuration's dpo section describes, over the given number of steps.
-func Schedule(d configs.DPO, steps int) optim.Schedule {
+func Schedule(d configs.DPO, steps int) training.Schedule {
 	warmup := d.WarmupSteps
 	if warmup == 0 {
 		warmup = int(math.Ceil(d.WarmupRatio * float64(steps)))
 	}
-	return optim.Schedule{Kind: d.Schedule, Peak: d.LearningRate, Min: d.MinLearningRate, Warmup: warmup, Total: steps}
+	return training.Schedule{Kind: d.Schedule, Peak: d.LearningRate, Min: d.MinLearningRate, Warmup: warmup, Total: steps}
 }
 
 // NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
@@ -42,7 +42,7 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 	m.Recompute = d.GradientCheckpointing
 	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(d, steps),
 		BatchPairs: d.BatchPairs, MicroPairs: MicroPairs(d), MicroTokens: d.MicroTokens,
-		Optimizer: Optimizer(d)})
+		AdamW: Optimizer(d)})
 }
 
 // MicroPairs is the number of pairs of a pass.
@@ -57,8 +57,8 @@ func MicroPairs(d configs.DPO) int {
 }
 
 // Optimizer are AdamW's settings of the configuration's dpo section.
-func Optimizer(d configs.DPO) lm.OptimizerOptions {
-	return lm.OptimizerOptions{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Epsilon: d.AdamEps, WeightDecay: d.WeightDecay,
+func Optimizer(d configs.DPO) training.AdamW {
+	return training.AdamW{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Epsilon: d.AdamEps, WeightDecay: d.WeightDecay,
 		MaxNorm: d.MaxGradNorm}
 }
 

@@ -8,9 +8,9 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/lm"
-	"popri/optim"
 	"popri/tensor"
 	"popri/tokenizer"
+	"popri/training"
 )
 
 // Options are the size of the model and of its training.
@@ -39,14 +39,17 @@ type Stats struct {
 	TokensPerSec   float64
 }
 
-// Run trains a GPT-2 model on the corpus. It calls each, if not nil, every 50 steps and at the end.
+// Updates between two reports, and between two measurements of the held-out text.
+const statsEvery, heldEvery = 50, 500
+
+// Run trains a GPT-2 model on the corpus. It calls each, if not nil, every statsEvery steps and at the end.
 func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 	each func(Stats)) (*lm.Model, Stats, error) {
 	if len(c.Train) == 0 || len(c.Held) == 0 {
 		return nil, Stats{}, fault.Userf("the public text is too small: %d texts to train on and %d held out", len(c.Train),
 			len(c.Held))
 	}
-	schedule := optim.Schedule{Kind: "cosine_with_min_lr", Peak: o.LearningRate, Min: o.MinLearningRate,
+	schedule := training.Schedule{Kind: "cosine_with_min_lr", Peak: o.LearningRate, Min: o.MinLearningRate,
 		Warmup: o.Warmup, Total: o.Steps}
 	if err := schedule.Check(); err != nil {
 		return nil, Stats{}, err
@@ -64,54 +67,45 @@ func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 		m.Free()
 		return nil, Stats{}, err
 	}
-	t := lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
+	optimizer := training.NewOptimizer(params, training.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
 		WeightDecay: o.WeightDecay, MaxNorm: 1})
-	defer t.Free()
-	held := c.heldRows(o.Context)
-	var rows []lm.Row
+	defer optimizer.Free()
 	var st Stats
-	begun, smooth := time.Now(), 0.0
-	err = tensor.Run(func(s *tensor.Scope) error {
-		for st.Step = 0; st.Step < o.Steps; st.Step++ {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			for len(rows) < o.Batch {
-				more := c.epoch(rng.New(o.Seed, "pretrain", "epoch", fmt.Sprint(st.Epoch)), o.Context)
-				if len(more) == 0 {
-					return fault.Userf("the public text to train on has %d tokens, which fill no row of %d", c.Tokens(), o.Context)
+	smooth := 0.0
+	stream := &stream{corpus: c, options: o}
+	loop := training.Loop{Optimizer: optimizer, Batches: stream, Schedule: schedule, Updates: o.Steps,
+		Objective: &training.NextToken{Model: m, Optimizer: optimizer, Rows: stream.rows, Parts: training.InParts(stepParts),
+			Done: func(_ training.Update, loss float64) {
+				if smooth == 0 {
+					smooth = loss
 				}
-				rows = append(rows, more...)
-				st.Epoch++
-			}
-			loss, _, err := t.StepParts(m, nil, rows[:o.Batch], stepParts, schedule.At(st.Step))
-			if err != nil {
-				return fmt.Errorf("pretrain: step %d: %w", st.Step, err)
-			}
-			rows = rows[o.Batch:]
-			if smooth == 0 {
-				smooth = loss
-			}
-			smooth = 0.98*smooth + 0.02*loss
-			if (st.Step+1)%50 == 0 || st.Step+1 == o.Steps {
-				st.Loss = smooth
-				st.TokensPerSec = float64((st.Step+1)*o.Batch*o.Context) / time.Since(begun).Seconds()
-				if (st.Step+1)%500 == 0 || st.Step+1 == o.Steps {
-					if st.HeldLoss, st.HeldAccuracy, err = m.Evaluate(s, held, 8192); err != nil {
-						return err
-					}
-				}
-				if each != nil {
-					now := st
-					now.Step++
-					each(now)
+				smooth = 0.98*smooth + 0.02*loss
+			}}}
+	begun, held := time.Now(), c.heldRows(o.Context)
+	err = tensor.Run(func(s *tensor.Scope) (err error) {
+		loop.MeasureEvery = statsEvery
+		loop.Measure = func(_ context.Context, done int) (bool, error) {
+			st.Step, st.Epoch, st.Loss = done, stream.epoch, smooth
+			st.TokensPerSec = float64(done*o.Batch*o.Context) / time.Since(begun).Seconds()
+			if done%heldEvery == 0 || done == o.Steps {
+				if st.HeldLoss, st.HeldAccuracy, err = m.Evaluate(s, held, 8192); err != nil {
+					return false, err
 				}
 			}
-			if o.Save != nil && o.SaveEvery > 0 && (st.Step+1)%o.SaveEvery == 0 {
-				if err := o.Save(m, st); err != nil {
-					return err
-				}
+			if each != nil {
+				each(st)
 			}
+			return false, nil
+		}
+		loop.OnUpdate = func(done int) error {
+			st.Step, st.Epoch = done, stream.epoch
+			if o.Save == nil || o.SaveEvery == 0 || done%o.SaveEvery != 0 {
+				return nil
+			}
+			return o.Save(m, st)
+		}
+		if err := loop.Run(ctx); err != nil {
+			return fmt.Errorf("pretrain: %w", err)
 		}
 		return nil
 	})

@@ -26,6 +26,7 @@ import (
 	"popri/safetensors"
 	"popri/tensor"
 	"popri/tokenizer"
+	"popri/training"
 )
 
 // Main runs a package's tests under their own key, see datakey.UseTemporary, and returns the exit code. Packages whose
@@ -180,8 +181,9 @@ func (w *World) writeModel(dir string, tok *tokenizer.Tokenizer, texts []string,
 	if err != nil {
 		return err
 	}
-	t := lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
+	t := training.NewOptimizer(params, training.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
 	defer t.Free()
+	loss := training.NextToken{Model: m, Optimizer: t}
 	for range steps {
 		rows := make([]lm.Row, 8)
 		for i := range rows {
@@ -192,11 +194,7 @@ func (w *World) writeModel(dir string, tok *tokenizer.Tokenizer, texts []string,
 			ids := append([]int32{eos}, tok.Encode(lines.String())...)
 			rows[i].Tokens = ids[:min(len(ids), 128)]
 		}
-		if err := tensor.Run(func(s *tensor.Scope) error {
-			_, _,
-				err := t.Step(s, m, nil, rows, 1e-2)
-			return err
-		}); err != nil {
+		if _, _, err := loss.Step(rows, 1e-2); err != nil {
 			return err
 		}
 	}

@@ -3,20 +3,20 @@ package grpo
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
 
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/lm"
 	"popri/method"
 	"popri/methods/policy"
-	"popri/optim"
 	"popri/preference"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
+	"popri/training"
 )
 
 // Description describes the method.
@@ -53,8 +53,8 @@ const defaultMicro = 20
 // Method runs the method.
 type Method struct {
 	policy.Policy
-	learner  *learner
-	schedule optim.Schedule
+	objective *objective
+	schedule  training.Schedule
 }
 
 // New makes the method.
@@ -67,8 +67,8 @@ func (m *Method) Close() {
 }
 
 func (m *Method) free() {
-	if m.learner != nil {
-		m.learner.opt.Free()
+	if m.objective != nil {
+		m.objective.optimizer.Free()
 	}
 }
 
@@ -79,7 +79,7 @@ func (m *Method) updates() int {
 }
 
 // newSchedule makes the schedule of learning rates over so many updates.
-func (m *Method) newSchedule(updates int) (optim.Schedule, error) {
+func (m *Method) newSchedule(updates int) (training.Schedule, error) {
 	d := m.Config.DPO
 	d.LearningRate = m.Config.GRPO.LearningRate
 	s := preference.Schedule(d, updates)
@@ -104,16 +104,15 @@ func (m *Method) Restore(round int) error {
 	}
 	m.Model.Recompute = m.Config.DPO.GradientCheckpointing
 	m.free()
-	m.learner = &learner{model: m.Model, adapter: m.Adapter,
-		opt: lm.NewOptimizer(params, preference.Optimizer(m.Config.DPO)),
+	m.objective = &objective{model: m.Model, adapter: m.Adapter,
+		optimizer: training.NewOptimizer(params, preference.Optimizer(m.Config.DPO)),
 		options: options{loss: Loss{Epsilon: g.Epsilon, EpsilonHigh: cmp.Or(g.EpsilonHigh, g.Epsilon), Beta: g.Beta},
 			lossType: g.LossType, bestOfN: g.BestOfN, longest: m.Config.Generate.MaxNewTokens,
 			micro: cmp.Or(g.MicroSamples, defaultMicro)}}
 	if round == 0 {
 		return nil
 	}
-	m.learner.done, err = m.learner.opt.Load(filepath.Join(rundir.Round(m.Dir, round), policy.OptimizerFile))
-	return err
+	return m.objective.optimizer.Load(filepath.Join(rundir.Round(m.Dir, round), policy.OptimizerFile))
 }
 
 // Round implements trainer.Method.
@@ -133,7 +132,7 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err := m.Save(r); err != nil {
 		return err
 	}
-	if err := m.learner.opt.Save(filepath.Join(r.Dir, policy.OptimizerFile), m.learner.done); err != nil {
+	if err := m.objective.optimizer.Save(filepath.Join(r.Dir, policy.OptimizerFile)); err != nil {
 		return err
 	}
 	return m.End(ctx, r)
@@ -159,28 +158,38 @@ func (m *Method) check(r *trainer.Round, list []group) error {
 // tune does the round's updates.
 func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage, list []group) (err error) {
 	c, stream := m.Config, []string{"round", strconv.Itoa(r.Number), "grpo"}
+	o := m.objective
 	if !c.DPO.CarryOptimizer {
-		m.learner.opt.Reset()
+		o.optimizer.Reset()
 	}
 	if !c.DPO.CarrySchedule {
 		if m.schedule, err = m.newSchedule(m.updates()); err != nil {
 			return err
 		}
-		m.learner.done.Position = 0
+		o.optimizer.Done.Position = 0
 	}
-	f := &fit{learner: m.learner, groups: list, schedule: m.schedule, iterations: c.GRPO.NumIterations, batch: c.GRPO.BatchPrompts,
-		order: func(iteration int) []int {
-			return rng.New(c.Seed, append(stream[:3:3], strconv.Itoa(iteration))...).Perm(len(list))
-		},
-		checkpoint: filepath.Join(r.Dir, policy.TrainingFile),
-		onStep: func(step Metrics, done, total int) {
-			r.Log("grpo_step", step)
-			stage.Progress(done, total)
+	o.groups, o.tokens, o.record = list, 0, record{Progress: training.Begun()}
+	for _, x := range o.samples() {
+		o.tokens += len(x.tokens)
+	}
+	if o.tokens == 0 {
+		return errors.New("all samples are empty: there is none to train on")
+	}
+	epochs := &training.Epochs{Examples: len(list), Size: c.GRPO.BatchPrompts, Order: func(iteration int) []int {
+		return rng.New(c.Seed, append(stream[:3:3], strconv.Itoa(iteration))...).Perm(len(list))
+	}}
+	o.updates = c.GRPO.NumIterations * epochs.Updates()
+	loop := training.Loop{Optimizer: o.optimizer, Objective: o, Batches: epochs, Schedule: m.schedule, Updates: o.updates,
+		Checkpoint: training.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile)}, Record: &o.record,
+		Progress: &o.Progress, OnUpdate: func(done int) error {
+			r.Log("grpo_step", o.Steps[len(o.Steps)-1])
+			stage.Progress(done, o.updates)
+			return nil
 		}}
-	steps, err := f.run(ctx)
-	if err != nil {
+	if err := loop.Run(ctx); err != nil {
 		return err
 	}
+	steps := o.Steps
 	r.Figures.Set("steps", float64(len(steps)))
 	for _, s := range steps {
 		n := float64(len(steps))

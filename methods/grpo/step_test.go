@@ -10,6 +10,7 @@ import (
 	"popri/lora"
 	"popri/methods/policy"
 	"popri/sampling"
+	"popri/training"
 )
 
 func TestAdvantages(t *testing.T) {
@@ -112,7 +113,7 @@ func TestUpdate(t *testing.T) {
 	}
 	defer m.Free()
 	list := randomGroups(rand.New(rand.NewPCG(5, 6)), 8, config.Vocab)
-	fresh := func(micro int, epsilon float64) *learner {
+	fresh := func(micro int, epsilon float64) *objective {
 		a, err := lora.New(m, lora.Config{Rank: 2, Alpha: 8}, rand.New(rand.NewPCG(7, 8)))
 		if err != nil {
 			t.Fatal(err)
@@ -122,24 +123,24 @@ func TestUpdate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &learner{model: m, adapter: a, opt: lm.NewOptimizer(params, lm.OptimizerOptions{Beta1: 0.9, Beta2: 0.999, Epsilon: epsilon}),
+		l := &objective{model: m, adapter: a, groups: list, optimizer: training.NewOptimizer(params, training.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: epsilon}),
 			options: options{loss: Loss{Epsilon: 0.1, EpsilonHigh: 0.2, Beta: 0.1}, lossType: "grpo", bestOfN: 0.5, longest: 6, micro: micro}}
-		if err := l.logProbs(t.Context(), list, a, func(x *sample, v []float32) { x.old = v }); err != nil {
+		if err := l.logProbs(t.Context(), a, func(x *sample, v []float32) { x.old = v }); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.logProbs(t.Context(), list, nil, func(x *sample, v []float32) { x.reference = v }); err != nil {
+		if err := l.logProbs(t.Context(), nil, func(x *sample, v []float32) { x.reference = v }); err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
-	update := func(l *learner, lr float64) Metrics {
-		m, ok, err := l.update(list, 50, lr)
-		if err != nil || !ok {
-			t.Fatal(ok, err)
+	update := func(l *objective, lr float64) Metrics {
+		var m Metrics
+		if _, err := l.optimizer.Update(l.batch(list, 50, func(figures Metrics) { m = figures }), lr); err != nil {
+			t.Fatal(err)
 		}
 		return m
 	}
-	tune := func(micro int) (l *learner, m Metrics) {
+	tune := func(micro int) (l *objective, m Metrics) {
 		l = fresh(micro, 1e-3)
 		for range 4 {
 			m = update(l, 0.02)
@@ -147,7 +148,7 @@ func TestUpdate(t *testing.T) {
 		return l, m
 	}
 	l, want := tune(1)
-	if !(want.KL > 0) || !(want.Clip > 0) || l.done.Steps != 4 {
+	if !(want.KL > 0) || !(want.Clip > 0) || l.optimizer.Done.Steps != 4 {
 		t.Errorf("after four updates: %+v", want)
 	}
 	for _, micro := range []int{4, 100} {
@@ -155,9 +156,9 @@ func TestUpdate(t *testing.T) {
 		if math.Abs(got.Loss-want.Loss) > 1e-4 || math.Abs(got.KL-want.KL) > 1e-4 || math.Abs(got.Entropy-want.Entropy) > 1e-4 {
 			t.Errorf("%d samples at a time: %+v, want %+v", micro, got, want)
 		}
-		for i, p := range other.opt.State().Params {
+		for i, p := range other.optimizer.State().Params {
 			for k, v := range p {
-				if d := math.Abs(float64(v - l.opt.State().Params[i][k])); d > 1e-3 {
+				if d := math.Abs(float64(v - l.optimizer.State().Params[i][k])); d > 1e-3 {
 					t.Fatalf("%d samples at a time: a parameter differs by %g", micro, d)
 				}
 			}

@@ -17,6 +17,7 @@ import (
 	"popri/methods/target"
 	"popri/preference"
 	"popri/trainer"
+	"popri/training"
 )
 
 // In the folder of round 1: the adapters after the warm-up, and its mean loss. The adapters are written last.
@@ -48,30 +49,22 @@ func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []l
 		return 0, err
 	}
 	p.Model.Recompute = d.GradientCheckpointing
-	optimizer := lm.NewOptimizer(params, preference.Optimizer(d))
+	optimizer := training.NewOptimizer(params, preference.Optimizer(d))
 	defer optimizer.Free()
-	each := (len(examples) + f.Batch - 1) / f.Batch
 	mean := 0.0
-	var order []int
-	for step := range f.Steps {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if step%each == 0 {
-			order = rng.New(p.Config.Seed, append(f.Stream, strconv.Itoa(step/each))...).Perm(len(examples))
-		}
-		var batch []lm.Row
-		for _, i := range order[step%each*f.Batch : min((step%each+1)*f.Batch, len(order))] {
-			batch = append(batch, examples[i])
-		}
-		loss, _, err := optimizer.StepParts(p.Model, p.Adapter, batch, min(fineTuneParts, len(batch)), f.LearningRate)
-		if err != nil {
-			return 0, err
-		}
-		mean += loss / float64(f.Steps)
-		stage.Progress(step+1, f.Steps)
-	}
-	return mean, nil
+	loss := &training.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer, Rows: training.InMemory(examples),
+		Parts: training.InParts(fineTuneParts),
+		Done:  func(_ training.Update, loss float64) { mean += loss / float64(f.Steps) }}
+	epochs := &training.Epochs{Examples: len(examples), Size: f.Batch, Order: func(epoch int) []int {
+		return rng.New(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], strconv.Itoa(epoch))...).Perm(len(examples))
+	}}
+	loop := training.Loop{Optimizer: optimizer, Objective: loss, Batches: epochs, Schedule: training.Constant(f.LearningRate),
+		Updates: f.Steps, OnUpdate: func(done int) error {
+			stage.Progress(done, f.Steps)
+			return nil
+		}}
+	err = loop.Run(ctx)
+	return mean, err
 }
 
 // warmUp trains the adapters on the selected public texts, each behind a prompt that quotes others, before the first

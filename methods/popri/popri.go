@@ -76,7 +76,7 @@ func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.P
 // Close implements trainer.Method.
 func (m *Method) Close() {
 	if m.dpo != nil {
-		m.dpo.Free()
+		m.dpo.Optimizer.Free()
 	}
 	m.Policy.Close()
 }
@@ -105,7 +105,7 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err := m.Save(r); err != nil {
 		return err
 	}
-	if err := m.dpo.Save(filepath.Join(r.Dir, policy.OptimizerFile)); err != nil {
+	if err := m.dpo.Optimizer.Save(filepath.Join(r.Dir, policy.OptimizerFile)); err != nil {
 		return err
 	}
 	return m.End(ctx, r)

@@ -20,6 +20,7 @@ import (
 	"popri/sampling"
 	"popri/tensor"
 	"popri/trainer"
+	"popri/training"
 )
 
 // stepsPerRound is the number of updates of a round in which every prompt gives all its pairs.
@@ -41,7 +42,7 @@ func (m *Method) restoreDPO(round int) error {
 		steps *= m.Config.Trainer.Rounds
 	}
 	if m.dpo != nil {
-		m.dpo.Free()
+		m.dpo.Optimizer.Free()
 	}
 	var err error
 	if m.dpo, err = preference.NewDPO(m.Config, m.Model, m.Adapter, steps); err != nil {
@@ -56,7 +57,7 @@ func (m *Method) restoreDPO(round int) error {
 	if round == 0 {
 		return nil
 	}
-	return m.dpo.Restore(filepath.Join(rundir.Round(m.Dir, round), policy.OptimizerFile))
+	return m.dpo.Optimizer.Load(filepath.Join(rundir.Round(m.Dir, round), policy.OptimizerFile))
 }
 
 // tune does the round's DPO steps, with a checkpoint after each.
@@ -73,9 +74,9 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 		return err
 	}
 	f := preference.NewFit(c, m.dpo, train, held, stream...)
-	f.Checkpoint, f.Key = filepath.Join(r.Dir, policy.TrainingFile), fmt.Sprintf("round %d", r.Number)
+	f.Checkpoint = training.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile), Key: fmt.Sprintf("round %d", r.Number)}
 	if !c.DPO.CarryOptimizer {
-		m.dpo.ResetOptimizer()
+		m.dpo.Optimizer.Reset()
 	}
 	if !c.DPO.CarrySchedule {
 		if err := m.dpo.ResetSchedule(preference.Schedule(c.DPO, f.Total())); err != nil {

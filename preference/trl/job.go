@@ -17,6 +17,7 @@ import (
 	"popri/dpo"
 	"popri/internal/atomicfile"
 	"popri/internal/rows"
+	"popri/training"
 )
 
 //go:embed train.py
@@ -247,7 +248,8 @@ func (j *Job) outcome(ctx context.Context, steps []dpo.Metrics) (*dpo.Outcome, e
 		steps[i].Epoch = float64(i+1) / float64(each)
 		steps[i].Pairs = min(t.BatchPairs, len(j.Fit.Pairs)-i%each*t.BatchPairs)
 	}
-	o := &dpo.Outcome{Updates: len(steps), Steps: t.Advance(steps), Best: -1}
+	o := &dpo.Outcome{Progress: training.Begun(), Steps: t.Advance(steps)}
+	o.Updates = len(steps)
 	if len(j.Fit.Held) == 0 {
 		return o, nil
 	}
@@ -256,7 +258,7 @@ func (j *Job) outcome(ctx context.Context, steps []dpo.Metrics) (*dpo.Outcome, e
 		return nil, err
 	}
 	e.Step, e.Epoch, e.Best = len(steps), float64(j.Fit.Epochs), true
-	o.Evals, o.Best, o.Value = []dpo.Evaluation{e}, 0, e.Loss
+	o.Evals, o.Measured, o.Best, o.Value = []dpo.Evaluation{e}, 1, 0, e.Loss
 	if j.Fit.OnEval != nil {
 		j.Fit.OnEval(e)
 	}

@@ -100,7 +100,7 @@ func TestJob(t *testing.T) {
 	if told != 1 || r.Reused || r.Processes != 2 || len(o.Steps) != 4 || len(o.Evals) != 1 {
 		t.Errorf("%d reports, %+v, %+v", told, r, o)
 	}
-	if last := o.Steps[3]; last.Step != 4 || last.Epoch != 2 || last.Pairs != 2 || o.Steps[2].Pairs != 4 || j.Fit.Tuner.Steps() != 4 {
+	if last := o.Steps[3]; last.Step != 4 || last.Epoch != 2 || last.Pairs != 2 || o.Steps[2].Pairs != 4 || j.Fit.Tuner.Optimizer.Done.Steps != 4 {
 		t.Errorf("the last step is %+v", last)
 	}
 
@@ -113,7 +113,7 @@ func TestJob(t *testing.T) {
 	other := job(t)
 	other.Dir, other.Config.DPO.EngineCommand = j.Dir, j.Config.DPO.EngineCommand
 	other.Fit.Pairs[0].Reference[0]--
-	other.Fit.Tuner.ResetOptimizer()
+	other.Fit.Tuner.Optimizer.Reset()
 	_, _, _ = other.Run(t.Context())
 	runs, err := os.ReadFile(filepath.Join(filepath.Dir(j.Dir), "runs"))
 	if err != nil || strings.Count(string(runs), "run") != 2 {
@@ -190,7 +190,7 @@ func TestTRLFailures(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)
 		}
-		if j.Fit.Tuner.StateKey() != before || j.Fit.Tuner.Steps() != 0 {
+		if j.Fit.Tuner.StateKey() != before || j.Fit.Tuner.Optimizer.Done.Steps != 0 {
 			t.Errorf("%s: the tuner has changed", want)
 		}
 	}

@@ -89,7 +89,7 @@ func (j *Job) follow(out io.Reader) {
 			var m dpo.Metrics
 			if json.Unmarshal(text, &m) == nil && done < total {
 				done++
-				m.Step += j.Fit.Tuner.Steps()
+				m.Step += j.Fit.Tuner.Optimizer.Done.Steps
 				j.Fit.OnStep(m, done, total)
 			}
 		}

@@ -1,7 +1,6 @@
-package lm
+package training
 
 import (
-	"fmt"
 	"math"
 
 	"popri/tensor"
@@ -40,24 +39,24 @@ func joinedElements(s *tensor.Scope, list []tensor.Tensor) tensor.Tensor {
 	return s.Cat(0, flat...)
 }
 
-// apply is [Optimizer.Apply]. The norm and the verdict on it are the only things that leave the device.
-func (d *deviceAdam) apply(t *Optimizer, grads []tensor.Tensor, lr float64) (norm float64, err error) {
-	a := t.Adam
+// apply is [Optimizer.apply]. The norm and the verdict on it are the only things that leave the device.
+func (d *deviceAdam) apply(o *Optimizer, grads []tensor.Tensor, lr float64) (norm float64, err error) {
+	a := o.adam
 	err = tensor.Run(func(s *tensor.Scope) error {
 		g := joinedElements(s, grads)
 		norm = math.Sqrt(float64(s.Float32s(s.Sum(s.Mul(g, g)))[0]))
-		if math.IsNaN(norm) || math.IsInf(norm, 0) {
-			return fmt.Errorf("lm: the gradient's norm is %g", norm)
+		if !finite(norm) {
+			return notFinite(norm)
 		}
 		a.Step++
 		c1, c2 := 1-math.Pow(a.Beta1, float64(a.Step)), 1-math.Pow(a.Beta2, float64(a.Step))
-		g = s.MulScalar(g, tensor.ClipScale(norm, t.MaxNorm))
+		g = s.MulScalar(g, tensor.ClipScale(norm, o.maxNorm))
 		s.Copy_(d.m, s.Add(s.MulScalar(d.m, a.Beta1), s.MulScalar(g, 1-a.Beta1)))
 		s.Copy_(d.v, s.Add(s.MulScalar(d.v, a.Beta2), s.MulScalar(s.Mul(g, g), 1-a.Beta2)))
 		root := s.AddScalar(s.MulScalar(s.Sqrt(d.v), 1/math.Sqrt(c2)), a.Eps)
-		p := s.Sub(s.MulScalar(joinedElements(s, t.Params), 1-lr*a.WeightDecay), s.MulScalar(s.Div(d.m, root), lr/c1))
+		p := s.Sub(s.MulScalar(joinedElements(s, o.Params), 1-lr*a.WeightDecay), s.MulScalar(s.Div(d.m, root), lr/c1))
 		at := int64(0)
-		for _, param := range t.Params {
+		for _, param := range o.Params {
 			n := param.NumElements()
 			s.Copy_(param, s.Reshape(s.Narrow(p, 0, at, n), param.Shape()...))
 			at += n

@@ -1,5 +1,4 @@
-// Package optim holds the learning-rate schedules under the names that transformers users know.
-package optim
+package training
 
 import (
 	"fmt"
@@ -8,7 +7,7 @@ import (
 	"strings"
 )
 
-// Schedule gives the learning rate of each optimizer step.
+// Schedule gives the learning rate of each update, under the names that transformers users know.
 type Schedule struct {
 	Kind   string  // constant, linear, cosine or cosine_with_min_lr
 	Peak   float64 // learning rate after the warm-up
@@ -17,20 +16,23 @@ type Schedule struct {
 	Total  int     // steps in all
 }
 
-// Kinds are the names that [Schedule] understands.
-var Kinds = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
+// Schedules are the names that [Schedule] understands.
+var Schedules = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
+
+// Constant is the schedule of one learning rate.
+func Constant(rate float64) Schedule { return Schedule{Kind: "constant", Peak: rate, Total: 1} }
 
 // Check returns an error that names the field that makes no sense.
 func (s Schedule) Check() error {
 	switch {
-	case !slices.Contains(Kinds, s.Kind):
-		return fmt.Errorf("optim: schedule %q is unknown (%s)", s.Kind, strings.Join(Kinds, ", "))
+	case !slices.Contains(Schedules, s.Kind):
+		return fmt.Errorf("schedule %q is unknown (%s)", s.Kind, strings.Join(Schedules, ", "))
 	case !(s.Peak >= 0) || math.IsInf(s.Peak, 0):
-		return fmt.Errorf("optim: learning rate %g", s.Peak)
+		return fmt.Errorf("learning rate %g", s.Peak)
 	case s.Min < 0 || s.Min > s.Peak:
-		return fmt.Errorf("optim: minimum learning rate %g is not between 0 and %g", s.Min, s.Peak)
+		return fmt.Errorf("minimum learning rate %g is not between 0 and %g", s.Min, s.Peak)
 	case s.Warmup < 0 || s.Total < 1:
-		return fmt.Errorf("optim: %d warm-up steps of %d", s.Warmup, s.Total)
+		return fmt.Errorf("%d warm-up steps of %d", s.Warmup, s.Total)
 	}
 	return nil
 }

@@ -1,0 +1,83 @@
+package dpo
+
+import (
+	"fmt"
+	"math"
+
+	"popri/tensor"
+	"popri/training"
+)
+
+// batch is the objective of preference training on pairs, which must have their reference log-probabilities:
+//
+//	L = 1/n Σ_i ℓ(log π(c_i), log π(r_i), log π_ref(c_i), log π_ref(r_i))
+//
+// with a [Loss] ℓ, for DPO −ln σ(β·[(log π − log π_ref)(c_i) − (log π − log π_ref)(r_i)]). done receives the figures of the
+// update after it.
+func (t *Tuner) batch(pairs []Pair, done func(training.Update, Metrics)) training.Batch {
+	passes := t.passes(pairs, 1)
+	shares := make([]Metrics, len(passes))
+	b := training.Batch{Tokens: countTokens(pairs), Examples: len(pairs), What: "pair"}
+	for i, places := range passes {
+		b.Passes = append(b.Passes, t.pass(pairs, places, &shares[i]))
+	}
+	b.Alone = func(i int) training.Pass { return t.pass(pairs, []int{i}, new(Metrics)) }
+	b.Done = func(u training.Update) {
+		m := Metrics{Step: u.Step, Epoch: u.Epoch, LearningRate: u.LearningRate, GradNorm: u.GradNorm, NumTokens: u.Tokens,
+			Pairs: len(pairs), NonFinite: u.Skipped}
+		for _, s := range shares {
+			m.addPart(s)
+		}
+		done(u, m)
+	}
+	return b
+}
+
+// pass is the forward and backward pass of the pairs at places, among all of an update. It adds their share of the update's
+// figures to m.
+func (t *Tuner) pass(all []Pair, places []int, m *Metrics) training.Pass {
+	n, chosenLen := float64(len(all)), meanChosenLen(all)
+	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
+		s.WithGrad(func() {
+			pairs := at(all, places)
+			sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
+			lp := sums(sc, pairs)
+			byRow := make([]float64, 2*len(pairs))
+			refused := training.NonFinite{What: "pair"}
+			for i, pair := range pairs {
+				if !pair.HasReference {
+					err = fmt.Errorf("pair %d has no reference log-probabilities", places[i])
+					return
+				}
+				e := Example{lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1], len(pair.Chosen),
+					len(pair.Rejected), chosenLen}
+				loss, gc, gr := t.Loss.Eval(e)
+				if bad(loss) || bad(gc) || bad(gr) {
+					refused.Add(places[i], e.describe(loss))
+					continue
+				}
+				byRow[2*i], byRow[2*i+1] = gc/n, gr/n
+				m.add(loss/n, e, t.Beta, n)
+			}
+			if len(refused.Examples) > 0 {
+				err = &refused
+				return
+			}
+			m.addDistribution(s, sc, float64(len(pairs))/n)
+			weights := make([]float32, len(sc.LogProbs))
+			for i, r := range sc.Row {
+				weights[i] = float32(byRow[r])
+			}
+			grads = sc.Gradients(s, weights, t.Optimizer.Params)
+		})
+		return grads, err
+	}
+}
+
+// describe says how a loss that is not finite came about.
+func (e Example) describe(loss float64) string {
+	return fmt.Sprintf("the loss is %g (log-probabilities %g and %g, reference %g and %g)", loss, e.PolicyChosen,
+		e.PolicyRejected, e.RefChosen, e.RefRejected)
+}
+
+func bad(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }

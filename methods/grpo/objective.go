@@ -1,0 +1,156 @@
+package grpo
+
+import (
+	"fmt"
+	"math"
+
+	"popri/lm"
+	"popri/lora"
+	"popri/tensor"
+	"popri/training"
+)
+
+// options say what an update minimises.
+type options struct {
+	loss     Loss
+	lossType string
+	bestOfN  float64
+	longest  int // tokens of the longest possible sample
+	micro    int // samples of a forward pass
+}
+
+// objective is the group-relative policy loss of a round's samples:
+//
+//	L = Σ_samples Σ_t w · ℓ(log π(x_t), log π_old(x_t), log π_ref(x_t), A) − bestOfN/N Σ_best Σ_t log π(x_t)
+//
+// with the token's [Loss] ℓ, its sample's advantage A, the weight w of grpo.loss_type ([Batch.Weight]), and the N tokens of
+// the best sample of each prompt.
+type objective struct {
+	options
+	model     *lm.Model
+	adapter   *lora.Adapter
+	optimizer *training.Optimizer // over all rounds
+
+	groups  []group
+	tokens  int // of all samples
+	updates int // in all
+	record
+}
+
+// record is what a checkpoint holds of the training beside the tensors.
+type record struct {
+	training.Progress
+	Steps []Metrics `json:"steps"` // of each update that had a sample
+}
+
+// Batch implements [training.Objective]: an example is a prompt with its samples.
+func (o *objective) Batch(places []int) (training.Batch, error) {
+	groups := make([]group, len(places))
+	for i, p := range places {
+		groups[i] = o.groups[p]
+	}
+	share := float64(o.tokens) * float64(len(groups)) / float64(len(o.groups))
+	return o.batch(groups, share, func(m Metrics) { o.Steps = append(o.Steps, m) }), nil
+}
+
+// batch is an update on groups; share is as in [Batch]. It has no pass if the groups have no sample to train on.
+func (o *objective) batch(groups []group, share float64, done func(Metrics)) training.Batch {
+	b := training.Batch{Examples: len(groups), What: "prompt"}
+	size := Batch{Share: share, Longest: o.longest}
+	figures, anchors, n := Metrics{}, 0, float64(len(groups))
+	for _, g := range groups {
+		figures.Reward += g.reward / n
+		figures.RewardStd += g.deviation / n
+		if g.deviation < 1e-8 {
+			figures.FracZeroStd += 1 / n
+		}
+		size.Samples += len(g.samples)
+		for _, s := range g.samples {
+			size.Tokens += len(s.tokens)
+			b.Tokens += int64(len(g.prompt) + len(s.tokens))
+			if s.best {
+				anchors += len(s.tokens)
+			}
+		}
+	}
+	list := passes(groups, o.model.Config.Hidden, o.micro)
+	shares := make([]Metrics, len(list))
+	for i, p := range list {
+		b.Passes = append(b.Passes, o.pass(p, size, anchors, &shares[i]))
+	}
+	b.Alone = func(i int) training.Pass {
+		if len(groups[i].samples) == 0 {
+			return func(*tensor.Scope) ([]tensor.Tensor, error) { return nil, nil }
+		}
+		return o.pass(passes(groups[i:i+1], o.model.Config.Hidden, math.MaxInt)[0], size, anchors, new(Metrics))
+	}
+	b.Done = func(u training.Update) {
+		m := figures
+		m.Step, m.Epoch, m.LearningRate, m.GradNorm, m.NumTokens = u.Step, u.Epoch, u.LearningRate, u.GradNorm, u.Tokens
+		m.MeanLength = float64(size.Tokens) / float64(size.Samples)
+		for _, p := range shares {
+			m.addPass(p)
+		}
+		done(m)
+	}
+	return b
+}
+
+// pass computes the gradients of one forward pass, and adds its share of the update's figures to m.
+func (o *objective) pass(p pass, batch Batch, anchors int, m *Metrics) training.Pass {
+	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
+		s.WithGrad(func() {
+			sc := o.model.Score(s, p.rows, o.adapter, false)
+			weights := make([]float32, len(sc.LogProbs))
+			eachToken(sc, func(i, of, at int) {
+				x := p.samples[of]
+				token := x.token(at, float64(sc.LogProbs[i]))
+				v := o.loss.Eval(token)
+				weight := batch.Weight(o.lossType, len(x.tokens))
+				loss, gradient := weight*v.Loss, weight*v.Gradient
+				if x.best && o.bestOfN > 0 {
+					m.BestOfN -= token.LogProb / float64(anchors)
+					loss -= o.bestOfN * token.LogProb / float64(anchors)
+					gradient -= o.bestOfN / float64(anchors)
+				}
+				if err == nil && (!finite(loss) || !finite(gradient)) {
+					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before the round %g, "+
+						"advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old, token.Advantage)
+				}
+				weights[i] = float32(gradient)
+				m.Loss += loss
+				m.addToken(v, float64(sc.Entropy[i]), 1/float64(batch.Tokens))
+			})
+			if err == nil {
+				grads = sc.Gradients(s, weights, o.optimizer.Params)
+			}
+		})
+		return grads, err
+	}
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// token is a token as the loss sees it, with its log-probability under the policy that learns.
+func (x *sample) token(at int, logProb float64) Token {
+	t := Token{LogProb: logProb, Old: logProb, Advantage: x.advantage}
+	if x.old != nil {
+		t.Old = float64(x.old[at])
+	}
+	if x.reference != nil {
+		t.Reference = float64(x.reference[at])
+	}
+	return t
+}
+
+// eachToken calls f for every scored token: its place in sc, the sample that it belongs to, and its place in the sample.
+func eachToken(sc *lm.Scored, f func(i, sample, at int)) {
+	at := 0
+	for i, sample := range sc.Row {
+		if i > 0 && sample != sc.Row[i-1] {
+			at = 0
+		}
+		f(i, sample, at)
+		at++
+	}
+}
