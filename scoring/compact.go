@@ -89,6 +89,9 @@ func (c Compact) Root() []float64 {
 	return root
 }
 
+// Samples are the prepared samples, which read an answer.
+func (c Compact) Samples() *Samples { return c.samples }
+
 // CompactName is the name of the question under these options.
 func CompactName(n Normalize) string { return "compact/" + string(n) }
 

@@ -51,11 +51,14 @@ func (c Cosine) Finish(p query.Partial) ([]float64, error) { return c.spread(p) 
 // Ask makes the query of the given name and norm bound about samples. It knows every query of this package, so that an
 // audit can repeat the question that a release answers. A [Joint] takes its features and centres from the samples.
 func Ask(name string, bound float64, samples embedding.Matrix, key string) (query.Query, error) {
-	switch name {
-	case CosineName(None), CosineName(Standardized):
-		return NewCosine(samples, Options{Normalize: Normalize(name[len("cosine/"):]), Clip: bound}, key)
-	case CompactName(None), CompactName(Standardized):
-		return NewCompact(samples, Options{Normalize: Normalize(name[len("compact/"):]), Clip: bound}, key)
+	for _, n := range normalizations {
+		o := Options{Normalize: n, Clip: bound}
+		switch name {
+		case CosineName(n):
+			return NewCosine(samples, o, key)
+		case CompactName(n):
+			return NewCompact(samples, o, key)
+		}
 	}
 	if o, ok := parseMean(name); ok {
 		o.Bound = bound

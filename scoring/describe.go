@@ -49,7 +49,7 @@ func (q Question) Query() (query.Mergeable, error) {
 		o.Bound, o.Centre = q.Bound, q.Centre
 		return NewMean(len(q.Centre), o, q.Key)
 	}
-	for _, n := range []Normalize{None, Standardized} {
+	for _, n := range normalizations {
 		o := Options{Normalize: n, Clip: q.Bound}
 		switch q.Name {
 		case CosineName(n):

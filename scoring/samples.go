@@ -23,6 +23,9 @@ const (
 	Standardized Normalize = "standardize"
 )
 
+// normalizations are all treatments.
+var normalizations = []Normalize{None, Standardized}
+
 // Options say how a client makes its vector.
 type Options struct {
 	Normalize Normalize // no default: the caller decides

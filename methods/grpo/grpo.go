@@ -52,13 +52,13 @@ const defaultMicro = 20
 
 // Method runs the method.
 type Method struct {
-	policy.Policy
+	*policy.Policy
 	objective *objective
 	schedule  training.Schedule
 }
 
 // New makes the method.
-func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.Policy{Env: e}}, nil }
+func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.New(e)}, nil }
 
 // Close implements trainer.Method.
 func (m *Method) Close() {
@@ -117,10 +117,25 @@ func (m *Method) Restore(round int) error {
 
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+	if err := m.Feedback.Begin(ctx, r); err != nil {
+		return err
+	}
+	candidates, err := m.Generate(ctx, r)
+	if err != nil {
+		return err
+	}
+	answer, err := m.Feedback.Ask(r, candidates)
+	if err != nil {
+		return err
+	}
 	var list []group
-	err := m.WithScores(ctx, r, "advantages", func(c policy.Candidates, scores []float64) error {
+	err = r.Stage("advantages", func(trainer.Stage) error {
+		scores, err := m.Scores(r, candidates, answer)
+		if err != nil {
+			return err
+		}
 		g := m.Config.GRPO
-		list = groups(c, scores, m.Config.Generate.Samples, g.SamplesUsed, g.ScaleRewards)
+		list = groups(candidates, scores, m.Config.Generate.Samples, g.SamplesUsed, g.ScaleRewards)
 		return m.check(r, list)
 	})
 	if err != nil {

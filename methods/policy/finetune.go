@@ -2,33 +2,14 @@ package policy
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 
-	"popri/datasets"
 	"popri/internal/rng"
-	"popri/internal/rows"
 	"popri/lm"
-	"popri/lora"
-	"popri/methods/target"
 	"popri/preference"
 	"popri/trainer"
 	"popri/training"
 )
-
-// In the folder of round 1: the adapters after the warm-up, and its mean loss. The adapters are written last.
-const (
-	warmupDir  = "warmup"
-	warmupFile = "warmup.parquet"
-)
-
-type warmupRow struct {
-	Loss float64 `parquet:"loss"` // nats a token
-}
 
 // FineTuning says how adapters are trained on texts by the next-token loss.
 type FineTuning struct {
@@ -65,54 +46,4 @@ func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []l
 		}}
 	err = loop.Run(ctx)
 	return mean, err
-}
-
-// warmUp trains the adapters on the selected public texts, each behind a prompt that quotes others, before the first
-// candidates are written. For privacy.unsafe_ceiling, the texts are the clients' own.
-func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Stage) error {
-	dir := filepath.Join(r.Dir, warmupDir)
-	if _, err := os.Stat(filepath.Join(dir, lora.ConfigFile)); err == nil { // by a process that was interrupted later in the round
-		losses, err := rows.Read[warmupRow](filepath.Join(r.Dir, warmupFile))
-		if err != nil {
-			return err
-		}
-		r.Figures.Set("warmup_loss", losses[0].Loss)
-		return p.Adapter.Read(dir, p.Model)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	prompter, err := p.quoting("relevant", 0)
-	if err != nil {
-		return err
-	}
-	random := rng.New(p.Config.Seed, "warmup", "prompts")
-	texts := target.Texts(p.selected)
-	if p.Ceiling != nil {
-		texts = nil
-		for _, t := range p.Ceiling {
-			texts = append(texts, datasets.Text{Text: t})
-		}
-	}
-	if texts = prompter.Fitting(texts); len(texts) == 0 {
-		return fmt.Errorf("no text to warm up on has at most %d tokens (data.max_tokens)", p.Config.Data.MaxTokens)
-	}
-	prompts, err := prompter.DrawFor(random, datasets.Labels(texts), len(texts))
-	if err != nil {
-		return err
-	}
-	examples := make([]lm.Row, len(texts))
-	for i, text := range texts {
-		examples[i] = lm.Row{Tokens: append(prompts[i].IDs, prompter.Completion(text.Text)...)}
-	}
-	w := p.Config.Warmup
-	loss, err := p.FineTune(ctx, stage, examples, FineTuning{Steps: w.Steps, Batch: w.Batch, LearningRate: w.LearningRate,
-		Stream: []string{"warmup"}})
-	if err != nil {
-		return err
-	}
-	r.Figures.Set("warmup_loss", loss)
-	if err := rows.Write(filepath.Join(r.Dir, warmupFile), []warmupRow{{loss}}); err != nil {
-		return err
-	}
-	return p.Adapter.Save(dir)
 }

@@ -8,20 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 
-	"popri/configs"
 	"popri/embedding"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/lora"
 	"popri/method"
-	"popri/methods/target"
-	"popri/query"
-	"popri/release"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/scoring"
@@ -43,14 +38,26 @@ const (
 // Policy is the model with its adapters.
 type Policy struct {
 	method.Env
-	Adapter *lora.Adapter
+	Adapter  *lora.Adapter
+	Feedback Feedback
 
-	round    int         // of the adapters
-	standIns query.Means // clients made of public texts, see gain
+	round int // of the adapters
+}
 
-	pool     *target.Pool    // the public texts; nil until they are embedded
-	target   *target.Target  // what one release tells of the clients; nil until it is asked for
-	selected []target.Chosen // the public texts that are most relevant to the clients
+// New makes a policy that clients give the configured feedback.
+func New(e method.Env) *Policy {
+	p := &Policy{Env: e}
+	p.Feedback = newFeedback(p)
+	return p
+}
+
+// single is the feedback of clients who are asked once. Settings that need it are refused where they are not
+// (scoring.release).
+func (p *Policy) single() (*Single, error) {
+	if f, ok := p.Feedback.(*Single); ok {
+		return f, nil
+	}
+	return nil, fmt.Errorf("policy: scoring.release is %q, so nothing is known of public texts' relevance", p.Config.Scoring.Release)
 }
 
 // Candidates are the samples of a round.
@@ -98,30 +105,6 @@ func (p *Policy) Close() {
 		p.Adapter.Free()
 		p.Adapter = nil
 	}
-}
-
-// WithScores does what the rounds of all methods begin with: it writes candidates and asks for their scores. A stage of the
-// given name turns the answer into scores and gives both to use.
-func (p *Policy) WithScores(ctx context.Context, r *trainer.Round, stage string,
-	use func(c Candidates, scores []float64) error) error {
-	if err := p.Begin(ctx, r); err != nil {
-		return err
-	}
-	candidates, err := p.Generate(ctx, r)
-	if err != nil {
-		return err
-	}
-	answer, err := p.Ask(r, candidates)
-	if err != nil {
-		return err
-	}
-	return r.Stage(stage, func(trainer.Stage) error {
-		scores, err := p.Scores(r, candidates, answer)
-		if err != nil {
-			return err
-		}
-		return use(candidates, scores)
-	})
 }
 
 // Generate writes the round's candidates and embeds them.
@@ -180,52 +163,10 @@ func (p *Policy) sample(ctx context.Context, s trainer.Stage, round int, prompts
 	return written, err
 }
 
-// Options say how clients score candidates.
-func (p *Policy) Options() scoring.Options { return options(p.Config) }
-
-func options(c configs.Config) scoring.Options {
-	return scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: c.Scoring.ClipNorm}
-}
-
-// Query is what clients are asked under a configuration.
-func Query(c configs.Config) (name string, bound float64) {
-	if once(c) {
-		return target.Query(c)
-	}
-	o := options(c)
-	if compact(c) {
-		return scoring.CompactName(o.Normalize), o.Clip
-	}
-	return scoring.CosineName(o.Normalize), o.Clip
-}
-
-// Ask collects the clients' noised scores of the candidates. Clients who are asked once have answered in [Policy.Begin],
-// and Ask returns nil.
-func (p *Policy) Ask(r *trainer.Round, c Candidates) (*release.Release, error) {
-	if once(p.Config) {
-		return nil, nil
-	}
-	key, err := p.Key(filepath.Join(r.Dir, rundir.Samples))
-	if err != nil {
-		return nil, err
-	}
-	name, bound := Query(p.Config)
-	asked, err := scoring.Ask(name, bound, c.Vectors, key)
-	if err != nil {
-		return nil, err
-	}
-	return r.Collect(asked)
-}
-
-// Scores turns the clients' answer into scores by the configured objective: the mean over clients, with noise removed and
-// corrected for the samples' lengths. All of it is post-processing. The scores are written to scores.parquet. answer is
-// that of [Policy.Ask].
-func (p *Policy) Scores(r *trainer.Round, c Candidates, answer *release.Release) ([]float64, error) {
-	read := p.fromRelease
-	if answer == nil {
-		read = p.fromTarget
-	}
-	noisy, scores, err := read(r, c, answer)
+// Scores reads the clients' answer about candidates: scores by the configured objective, corrected for the samples'
+// lengths. They are written to scores.parquet.
+func (p *Policy) Scores(r *trainer.Round, c Candidates, answer Answer) ([]float64, error) {
+	noisy, scores, err := answer.Scores(r)
 	if err != nil {
 		return nil, err
 	}
@@ -246,53 +187,6 @@ func (p *Policy) Scores(r *trainer.Round, c Candidates, answer *release.Release)
 		scored[i] = ScoreRow{row.Prompt, row.Sample, noisy[i], scores[i], int64(len(row.IDs))}
 	}
 	return scores, rows.Write(filepath.Join(r.Dir, ScoresFile), scored)
-}
-
-// fromRelease reads the release of a round: the noised mean scores, and these after denoising, by the objective.
-func (p *Policy) fromRelease(r *trainer.Round, c Candidates, answer *release.Release) (noisy, scores []float64, err error) {
-	s := p.Config.Scoring
-	mean := make([]float64, len(answer.Sum))
-	for i, v := range answer.Sum {
-		mean[i] = v / float64(answer.Clients)
-	}
-	var prepared *scoring.Samples
-	var gain float64
-	if compact(p.Config) || s.Denoise != "none" || s.Objective == "witness" {
-		if prepared, err = scoring.Prepare(c.Vectors, p.Options()); err != nil {
-			return nil, nil, err
-		}
-	}
-	if s.Denoise == "pool" || s.Objective == "witness" {
-		if gain, err = p.gain(prepared); err != nil {
-			return nil, nil, err
-		}
-	}
-	noisy = mean
-	if compact(p.Config) {
-		if noisy, err = prepared.Expand(mean); err != nil {
-			return nil, nil, err
-		}
-	}
-	switch {
-	case s.Denoise == "pool":
-		scores, err = p.pooled(r, prepared, answer, mean, gain)
-	case compact(p.Config):
-		scores = noisy
-	case s.Denoise == "project":
-		scores, err = prepared.Project(mean)
-	default:
-		scores = mean
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.Denoise == "project" || compact(p.Config) && s.Denoise == "none" {
-		r.Figures.Set("noise_kept", math.Sqrt(float64(prepared.Rank())/float64(len(c.Rows))))
-	}
-	if s.Objective == "witness" {
-		scores, err = prepared.Witness(scores, gain)
-	}
-	return noisy, scores, err
 }
 
 // Save writes the adapters of a round.

@@ -27,39 +27,24 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 	if err != nil {
 		return nil, err
 	}
+	single, err := p.single()
+	if err != nil {
+		return nil, err
+	}
 	if c.Kept < 1 {
-		if written, err = p.keep(s, written); err != nil {
+		if written, err = single.keep(s, written); err != nil {
 			return nil, err
 		}
 	}
 	if c.PublicTexts == 0 {
 		return written, rows.Write(file, written)
 	}
-	chosen, err := p.relevant()
+	chosen, err := single.relevant()
 	if err != nil {
 		return nil, err
 	}
 	all := append(target.Rows(chosen, c.PublicTexts, p.Config.Seed), written...)
 	return all, rows.Write(file, all)
-}
-
-// keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the
-// clients'.
-func (p *Policy) keep(s trainer.Stage, written []sampling.Row) ([]sampling.Row, error) {
-	if err := p.embedPublic(); err != nil {
-		return nil, err
-	}
-	t, err := target.Again(p.Env, p.pool)
-	if err != nil {
-		return nil, err
-	}
-	c := p.Config
-	out, kept, err := t.Keep(p.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed)
-	if err != nil {
-		return nil, err
-	}
-	s.Log("kept", kept)
-	return out, nil
 }
 
 // write writes the model's part of the synthetic set to file.

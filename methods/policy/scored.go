@@ -7,13 +7,41 @@ import (
 
 	"popri/datasets"
 	"popri/internal/rows"
-	"popri/query"
+	"popri/methods/target"
 	"popri/rundir"
 	"popri/sampling"
-	"popri/scoring"
 )
 
-// Uses of the clients' released scores besides the pairs. All of it is post-processing of charged releases.
+// quoting returns the prompter that quotes what a setting names: "public", all public texts; "relevant", the selected
+// ones; "scored", the best-scored samples of the first done rounds, and where there is none, the selected texts, or all
+// public ones if the clients are asked in each round.
+func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
+	if what == "scored" && done == 0 {
+		what = "relevant"
+		if _, err := p.single(); err != nil {
+			what = "public"
+		}
+	}
+	switch what {
+	case "relevant":
+		single, err := p.single()
+		if err != nil {
+			return nil, err
+		}
+		chosen, err := single.relevant()
+		if err != nil {
+			return nil, err
+		}
+		return p.Prompter.With(p.Prompter.Fitting(target.Texts(chosen))), nil
+	case "scored":
+		quotes, err := p.bestScored(done)
+		if err != nil {
+			return nil, err
+		}
+		return p.Prompter.With(quotes), nil
+	}
+	return p.Prompter, nil
+}
 
 // scoredRound reads a finished round's samples with their scores.
 func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
@@ -60,36 +88,4 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 			"to public", len(out))
 	}
 	return out, nil
-}
-
-// gainClients is the largest number of clients made of public texts that replace the real ones when the scale of scores is
-// measured.
-const gainClients = 512
-
-// gain measures the factor by which normalising and clipping scale a client's cosines, on clients made of successive
-// public texts (see scoring.Groups). They are embedded once.
-func (p *Policy) gain(samples *scoring.Samples) (float64, error) {
-	if p.standIns.Clients == 0 {
-		var err error
-		if p.standIns, err = p.publicClients(); err != nil {
-			return 0, err
-		}
-	}
-	return samples.Gain(p.standIns)
-}
-
-func (p *Policy) publicClients() (query.Means, error) {
-	texts := p.Prompter.Texts()
-	starts, each := scoring.Groups(len(texts), p.Config.Scoring.ClientTexts, gainClients)
-	var chosen []string
-	offsets := []int{0}
-	for _, at := range starts {
-		chosen = append(chosen, texts[at:at+each]...)
-		offsets = append(offsets, len(chosen))
-	}
-	vectors, err := p.Encoder.Encode(chosen)
-	if err != nil {
-		return query.Means{}, err
-	}
-	return query.MeanEmbeddings(vectors, offsets)
 }

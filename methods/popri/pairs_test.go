@@ -35,7 +35,7 @@ func samplesOf(n, j int) (prompts []sampling.Prompt, rows []sampling.Row) {
 }
 
 func plainMethod(j, rank int) *Method {
-	t := &Method{}
+	t := &Method{Policy: &policy.Policy{}}
 	t.Config.Generate = configs.Generate{Samples: j}
 	t.Config.DPO.RejectedRank, t.Config.DPO.Pairs = rank, "rank"
 	t.Config.Scoring = configs.Scoring{Normalize: "none", ClipNorm: 1, Denoise: "none"}
@@ -46,7 +46,18 @@ func plainMethod(j, rank int) *Method {
 func pairsOf(m *Method, dir string, prompts []sampling.Prompt, rows []sampling.Row, vectors embedding.Matrix, answer *release.Release, figures *series.Round) ([]dpo.Pair, error) {
 	r := &trainer.Round{Number: figures.Number, Dir: dir, Figures: figures}
 	c := policy.Candidates{Prompts: prompts, Rows: rows, Vectors: vectors}
-	scores, err := m.Scores(r, c, answer)
+	if vectors.Rows == 0 { // any will do
+		c.Vectors = embedding.NewMatrix(len(rows), 1)
+		for i := range c.Vectors.Data {
+			c.Vectors.Data[i] = 1
+		}
+	}
+	asked := &policy.EachRound{Env: &m.Env}
+	read, err := asked.Reread(c, answer)
+	if err != nil {
+		return nil, err
+	}
+	scores, err := m.Scores(r, c, read)
 	if err != nil {
 		return nil, err
 	}

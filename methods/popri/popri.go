@@ -65,13 +65,13 @@ var figures = series.Set{
 
 // Method runs POPri.
 type Method struct {
-	policy.Policy
+	*policy.Policy
 	dpo     *dpo.Tuner
 	weights string // hash of the model's
 }
 
 // New makes the method.
-func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.Policy{Env: e}}, nil }
+func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.New(e)}, nil }
 
 // Close implements trainer.Method.
 func (m *Method) Close() {
@@ -91,9 +91,24 @@ func (m *Method) Restore(round int) error {
 
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+	if err := m.Feedback.Begin(ctx, r); err != nil {
+		return err
+	}
+	candidates, err := m.Generate(ctx, r)
+	if err != nil {
+		return err
+	}
+	answer, err := m.Feedback.Ask(r, candidates)
+	if err != nil {
+		return err
+	}
 	var pairs []dpo.Pair
-	err := m.WithScores(ctx, r, "pairs", func(c policy.Candidates, scores []float64) (err error) {
-		pairs, err = m.pairs(r, c, scores)
+	err = r.Stage("pairs", func(trainer.Stage) error {
+		scores, err := m.Scores(r, candidates, answer)
+		if err != nil {
+			return err
+		}
+		pairs, err = m.pairs(r, candidates, scores)
 		return err
 	})
 	if err != nil {

@@ -49,17 +49,32 @@ var figures = series.Set{
 }
 
 // Method runs PE+SFT. A round leaves only its adapters to the next one: AdamW begins anew.
-type Method struct{ policy.Policy }
+type Method struct{ *policy.Policy }
 
 // New makes the method.
-func New(e method.Env) (trainer.Method, error) { return &Method{policy.Policy{Env: e}}, nil }
+func New(e method.Env) (trainer.Method, error) { return &Method{policy.New(e)}, nil }
 
 // Round implements trainer.Method.
 func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+	if err := m.Feedback.Begin(ctx, r); err != nil {
+		return err
+	}
+	candidates, err := m.Generate(ctx, r)
+	if err != nil {
+		return err
+	}
+	answer, err := m.Feedback.Ask(r, candidates)
+	if err != nil {
+		return err
+	}
 	var texts []lm.Row
-	err := m.WithScores(ctx, r, "choose", func(c policy.Candidates, scores []float64) error {
-		chosen, err := m.choose(r, c, scores)
-		texts = examples(c, chosen)
+	err = r.Stage("choose", func(trainer.Stage) error {
+		scores, err := m.Scores(r, candidates, answer)
+		if err != nil {
+			return err
+		}
+		chosen, err := m.choose(r, candidates, scores)
+		texts = examples(candidates, chosen)
 		return err
 	})
 	if err != nil {

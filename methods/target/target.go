@@ -80,6 +80,12 @@ func Asked(c configs.Config) string {
 	return fmt.Sprintf("their mean embedding and %d %s, which have %g of the squared norm bound", o.Len(), what, o.Share)
 }
 
+// Note says how the release is read, for the report.
+func Note(c configs.Config) string {
+	return "The clients were asked once, for " + Asked(c) + ". Every score of a sample and of a public text follows from that " +
+		"release and costs no privacy."
+}
+
 // Traffic is what a client sends and receives, once: its answer for the public texts' mean embedding, features and what
 // defines them.
 func Traffic(c configs.Config) method.Traffic {

@@ -27,11 +27,12 @@ func (p *Policy) End(ctx context.Context, r *trainer.Round) error {
 		if err != nil {
 			return err
 		}
-		vectors, err := p.Encoder.Encode(Candidates{Rows: drawn}.Texts())
+		single, err := p.single()
 		if err != nil {
 			return err
 		}
-		r.Figures.Set(trainer.DistanceAfter, p.target.Distance(p.pool.PointsOf(vectors)))
-		return nil
+		distance, err := single.distance(Candidates{Rows: drawn})
+		r.Figures.Set(trainer.DistanceAfter, distance)
+		return err
 	})
 }

@@ -6,15 +6,18 @@ import (
 
 	"popri/configs"
 	"popri/method"
-	"popri/methods/target"
 	"popri/series"
 	"popri/trainer"
 )
 
 // Describe adds to a description what all methods that tune a language model say alike.
 func Describe(d method.Description) method.Description {
-	d.Query, d.Releases, d.NeedsTexts = Query, Releases, NeedsTexts
-	d.Work, d.Denoise, d.Notes, d.Traffic = Work, Denoise, Notes, Traffic
+	d.Query = func(c configs.Config) (string, float64) { return feedbackOf(c).Query() }
+	d.Releases = func(c configs.Config) int { return feedbackOf(c).Releases() }
+	d.NeedsTexts = func(c configs.Config) bool { return feedbackOf(c).NeedsTexts() }
+	d.Denoise = func(c configs.Config) string { return feedbackOf(c).Denoise() }
+	d.Traffic = func(c configs.Config) method.Traffic { return feedbackOf(c).Traffic() }
+	d.Work, d.Notes = Work, Notes
 	d.Product, d.Untuned = Product, Untuned
 	return d
 }
@@ -42,35 +45,10 @@ func Work(c configs.Config) string {
 	return fmt.Sprintf("%d prompts × %d samples", c.Generate.Prompts, c.Generate.Samples)
 }
 
-// Denoise says how noise is removed from a release; "" if the release has no part that is noise alone.
-func Denoise(c configs.Config) string {
-	switch {
-	case once(c):
-		return ""
-	case compact(c) && c.Scoring.Denoise != "pool":
-		return "project"
-	}
-	return c.Scoring.Denoise
-}
-
-// Notes say how releases are read, for the report.
+// Notes say how releases are read and what prompts and product were made of, for the report.
 func Notes(c configs.Config) []string {
-	var notes []string
+	notes := feedbackOf(c).Notes()
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	switch {
-	case once(c):
-		note("The clients were asked once, for %s. Every score of a sample and of a public text follows from that release and "+
-			"costs no privacy.", target.Asked(c))
-	case compact(c):
-		note("Clients sent their scores in as few numbers as the scores have dimensions.")
-	case c.Scoring.Denoise == "project":
-		note("After its release, each sum was projected onto the space in which the true sum lies, which takes noise out. The " +
-			"projection uses the released sum and the samples only, so it costs no privacy.")
-	}
-	if !once(c) && c.Scoring.Denoise == "pool" {
-		note("The scores of a round use its release and all earlier ones, weighted by their noise: together they tell the " +
-			"clients' mean embedding better than one of them. They are charged already, so it costs no privacy.")
-	}
 	if c.Scoring.Objective == "witness" {
 		note("Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is computed " +
 			"from the same sums.")
@@ -106,23 +84,11 @@ func traffic(c configs.Config) string {
 	var others []string
 	for _, name := range configs.Choices("scoring.release") {
 		if name != c.Scoring.Release {
-			others = append(others, fmt.Sprintf("%s: %s", name, trafficOf(c, name)))
+			other := c
+			other.Scoring.Release = name
+			others = append(others, fmt.Sprintf("%s: %s", name, feedbackOf(other).Traffic()))
 		}
 	}
 	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). Samples count "+
-		"as embeddings of %d values.", Traffic(c), c.Scoring.Release, strings.Join(others, "; "), c.Scoring.Dim)
-}
-
-// Traffic is what a client sends and receives.
-func Traffic(c configs.Config) method.Traffic { return trafficOf(c, c.Scoring.Release) }
-
-func trafficOf(c configs.Config, release string) method.Traffic {
-	rounds, samples, dim := c.Trainer.Rounds, c.Generate.Prompts*c.Generate.Samples, c.Scoring.Dim
-	switch release {
-	case "once":
-		return target.Traffic(c)
-	case "compact":
-		samples = min(samples, dim)
-	}
-	return method.Traffic{Sent: rounds * samples, Received: rounds * samples * dim}
+		"as embeddings of %d values.", feedbackOf(c).Traffic(), c.Scoring.Release, strings.Join(others, "; "), c.Scoring.Dim)
 }

@@ -1,0 +1,190 @@
+package policy
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+
+	"popri/method"
+	"popri/query"
+	"popri/release"
+	"popri/rundir"
+	"popri/scoring"
+	"popri/trainer"
+)
+
+// EachRound asks the clients in every round about its samples: for their mean cosine with each (scoring.release "rounds"),
+// or for as few numbers as these have dimensions ("compact").
+type EachRound struct {
+	*method.Env
+	standIns query.Means // clients made of public texts, see gain
+}
+
+func (f *EachRound) compact() bool { return f.Config.Scoring.Release == "compact" }
+
+func (f *EachRound) options() scoring.Options {
+	return scoring.Options{Normalize: scoring.Normalize(f.Config.Scoring.Normalize), Clip: f.Config.Scoring.ClipNorm}
+}
+
+// Query implements [Feedback].
+func (f *EachRound) Query() (name string, bound float64) {
+	o := f.options()
+	if f.compact() {
+		return scoring.CompactName(o.Normalize), o.Clip
+	}
+	return scoring.CosineName(o.Normalize), o.Clip
+}
+
+// Releases implements [Feedback].
+func (f *EachRound) Releases() int { return f.Config.Trainer.Rounds }
+
+// NeedsTexts implements [Feedback]: scores are linear in a client's mean.
+func (f *EachRound) NeedsTexts() bool { return false }
+
+// Denoise implements [Feedback].
+func (f *EachRound) Denoise() string {
+	if f.compact() && f.Config.Scoring.Denoise != "pool" {
+		return "project"
+	}
+	return f.Config.Scoring.Denoise
+}
+
+// Traffic implements [Feedback].
+func (f *EachRound) Traffic() method.Traffic {
+	rounds, samples, dim := f.Config.Trainer.Rounds, f.Config.Generate.Prompts*f.Config.Generate.Samples, f.Config.Scoring.Dim
+	if f.compact() {
+		samples = min(samples, dim)
+	}
+	return method.Traffic{Sent: rounds * samples, Received: rounds * samples * dim}
+}
+
+// Notes implements [Feedback].
+func (f *EachRound) Notes() (notes []string) {
+	switch {
+	case f.compact():
+		notes = append(notes, "Clients sent their scores in as few numbers as the scores have dimensions.")
+	case f.Config.Scoring.Denoise == "project":
+		notes = append(notes, "After its release, each sum was projected onto the space in which the true sum lies, which takes "+
+			"noise out. The projection uses the released sum and the samples only, so it costs no privacy.")
+	}
+	if f.Config.Scoring.Denoise == "pool" {
+		notes = append(notes, "The scores of a round use its release and all earlier ones, weighted by their noise: together "+
+			"they tell the clients' mean embedding better than one of them. They are charged already, so it costs no privacy.")
+	}
+	return notes
+}
+
+// Begin implements [Feedback].
+func (f *EachRound) Begin(context.Context, *trainer.Round) error { return nil }
+
+// Ask implements [Feedback].
+func (f *EachRound) Ask(r *trainer.Round, c Candidates) (Answer, error) {
+	key, err := f.Key(filepath.Join(r.Dir, rundir.Samples))
+	if err != nil {
+		return nil, err
+	}
+	q, samples, err := f.question(c, key)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := r.Collect(q)
+	if err != nil {
+		return nil, err
+	}
+	return &roundAnswer{f, samples, answer}, nil
+}
+
+// Reread is the answer that a release about candidates holds.
+func (f *EachRound) Reread(c Candidates, answer *release.Release) (Answer, error) {
+	_, samples, err := f.question(c, answer.Key)
+	return &roundAnswer{f, samples, answer}, err
+}
+
+// question is the query about candidates, with the samples that it prepared.
+func (f *EachRound) question(c Candidates, key string) (query.Query, *scoring.Samples, error) {
+	if f.compact() {
+		q, err := scoring.NewCompact(c.Vectors, f.options(), key)
+		return q, q.Samples(), err
+	}
+	q, err := scoring.NewCosine(c.Vectors, f.options(), key)
+	return q, q.Samples, err
+}
+
+// roundAnswer is the release of a round.
+type roundAnswer struct {
+	*EachRound
+	samples *scoring.Samples
+	release *release.Release
+}
+
+// Scores implements [Answer].
+func (a *roundAnswer) Scores(r *trainer.Round) (noisy, scores []float64, err error) {
+	s := a.Config.Scoring
+	mean := make([]float64, len(a.release.Sum))
+	for i, v := range a.release.Sum {
+		mean[i] = v / float64(a.release.Clients)
+	}
+	if noisy = mean; a.compact() {
+		if noisy, err = a.samples.Expand(mean); err != nil {
+			return nil, nil, err
+		}
+	}
+	gain := 0.0
+	if s.Denoise == "pool" || s.Objective == "witness" {
+		if gain, err = a.gain(a.samples); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case s.Denoise == "pool":
+		scores, err = a.pooled(r, mean, gain)
+	case a.compact():
+		scores = noisy
+	case s.Denoise == "project":
+		scores, err = a.samples.Project(mean)
+	default:
+		scores = mean
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if a.Denoise() == "project" {
+		r.Figures.Set("noise_kept", math.Sqrt(float64(a.samples.Rank())/float64(a.samples.Len())))
+	}
+	if s.Objective == "witness" {
+		scores, err = a.samples.Witness(scores, gain)
+	}
+	return noisy, scores, err
+}
+
+// gainClients is the largest number of clients made of public texts that replace the real ones when the scale of scores is
+// measured.
+const gainClients = 512
+
+// gain measures the factor by which normalising and clipping scale a client's cosines, on clients made of successive
+// public texts (see scoring.Groups). They are embedded once.
+func (f *EachRound) gain(samples *scoring.Samples) (float64, error) {
+	if f.standIns.Clients == 0 {
+		var err error
+		if f.standIns, err = f.publicClients(); err != nil {
+			return 0, err
+		}
+	}
+	return samples.Gain(f.standIns)
+}
+
+func (f *EachRound) publicClients() (query.Means, error) {
+	texts := f.Prompter.Texts()
+	starts, each := scoring.Groups(len(texts), f.Config.Scoring.ClientTexts, gainClients)
+	var chosen []string
+	offsets := []int{0}
+	for _, at := range starts {
+		chosen = append(chosen, texts[at:at+each]...)
+		offsets = append(offsets, len(chosen))
+	}
+	vectors, err := f.Encoder.Encode(chosen)
+	if err != nil {
+		return query.Means{}, err
+	}
+	return query.MeanEmbeddings(vectors, offsets)
+}

@@ -1,0 +1,49 @@
+package policy
+
+import (
+	"context"
+
+	"popri/configs"
+	"popri/method"
+	"popri/trainer"
+)
+
+// Feedback is how a run learns what clients think of its candidates. It owns the question and the reading of the answer.
+// There are two kinds: [EachRound] asks about every round's samples, [Single] asks once for what scores any text.
+type Feedback interface {
+	// Query is the name of the clients' query, and the norm bound of their vectors.
+	Query() (name string, bound float64)
+	// Releases is the number of times that clients are asked.
+	Releases() int
+	// NeedsTexts reports whether clients answer by each text's embedding instead of their mean.
+	NeedsTexts() bool
+	// Denoise says how noise is removed from a release; "" if the release has no part that is noise alone.
+	Denoise() string
+	// Traffic is what a client sends and receives.
+	Traffic() method.Traffic
+	// Notes say how releases are read, for the report.
+	Notes() []string
+
+	// Begin prepares a round, before its prompts are drawn.
+	Begin(ctx context.Context, r *trainer.Round) error
+	// Ask returns the clients' answer about the round's candidates.
+	Ask(r *trainer.Round, c Candidates) (Answer, error)
+}
+
+// Answer is what clients said about candidates.
+type Answer interface {
+	// Scores returns, for each candidate, the noised mean score as it was released, and the score by the configured
+	// objective with noise removed. All of it is post-processing. The reading's figures go to the round.
+	Scores(r *trainer.Round) (noisy, scores []float64, err error)
+}
+
+// newFeedback makes the kind that scoring.release names.
+func newFeedback(p *Policy) Feedback {
+	if p.Config.Scoring.Release == "once" {
+		return &Single{policy: p}
+	}
+	return &EachRound{Env: &p.Env}
+}
+
+// feedbackOf is the feedback under a configuration, for what is known before a run.
+func feedbackOf(c configs.Config) Feedback { return newFeedback(&Policy{Env: method.Env{Config: c}}) }

@@ -1,0 +1,140 @@
+package policy
+
+import (
+	"context"
+	"math"
+
+	"popri/method"
+	"popri/methods/target"
+	"popri/sampling"
+	"popri/trainer"
+)
+
+// Single asks the clients once, before the first round, for their mean embedding (package target). Every score of a sample
+// and of a public text follows from that release, so that rounds, prompts and samples cost no privacy.
+type Single struct {
+	policy   *Policy
+	pool     *target.Pool    // the public texts; nil until they are embedded
+	target   *target.Target  // the release; nil until it is asked for
+	selected []target.Chosen // the public texts that are most relevant to the clients
+}
+
+// Query implements [Feedback].
+func (f *Single) Query() (name string, bound float64) { return target.Query(f.policy.Config) }
+
+// Releases implements [Feedback].
+func (f *Single) Releases() int { return 1 }
+
+// NeedsTexts implements [Feedback].
+func (f *Single) NeedsTexts() bool { return target.HasFeatures(f.policy.Config) }
+
+// Denoise implements [Feedback]: a mean embedding has no part that is noise alone.
+func (f *Single) Denoise() string { return "" }
+
+// Traffic implements [Feedback].
+func (f *Single) Traffic() method.Traffic { return target.Traffic(f.policy.Config) }
+
+// Notes implements [Feedback].
+func (f *Single) Notes() []string { return []string{target.Note(f.policy.Config)} }
+
+// Begin implements [Feedback]. In round 1 it asks the clients, selects the public texts that are most relevant to them, and
+// warms the adapters up on these texts.
+func (f *Single) Begin(ctx context.Context, r *trainer.Round) error {
+	p := f.policy
+	if f.pool == nil {
+		if err := r.Stage("embed public texts", func(trainer.Stage) error { return f.embedPublic() }); err != nil {
+			return err
+		}
+	}
+	var err error
+	if f.target, err = target.Ask(p.Env, r, f.pool); err != nil || r.Number > 1 {
+		return err
+	}
+	if f.selected == nil {
+		if err := r.Stage("select", func(trainer.Stage) error { return f.choose(r) }); err != nil {
+			return err
+		}
+	}
+	if p.Config.Warmup.Steps == 0 {
+		return nil
+	}
+	return r.Stage("warm up", func(s trainer.Stage) error { return p.warmUp(ctx, r, s) })
+}
+
+// embedPublic embeds the public texts, once in a process.
+func (f *Single) embedPublic() (err error) {
+	if f.pool == nil {
+		f.pool, err = target.Embed(f.policy.Env)
+	}
+	return err
+}
+
+// choose selects the public texts that are most relevant to the clients.
+func (f *Single) choose(r *trainer.Round) error {
+	selection, err := f.target.Choose(f.policy.Config.PublicSelection, f.policy.Config.Seed)
+	if err != nil {
+		return err
+	}
+	f.selected = selection.Chosen
+	r.Figures.Set("selected", float64(len(selection.Chosen)))
+	r.Figures.Set("selected_effective", selection.Effective)
+	r.Figures.Set("selected_distance", selection.Distance)
+	return target.Write(f.policy.Dir, f.selected)
+}
+
+// relevant returns the selected public texts.
+func (f *Single) relevant() (_ []target.Chosen, err error) {
+	if f.selected == nil {
+		f.selected, err = target.Read(f.policy.Dir)
+	}
+	return f.selected, err
+}
+
+// Ask implements [Feedback]: the clients have answered in [Single.Begin].
+func (f *Single) Ask(_ *trainer.Round, c Candidates) (Answer, error) { return &singleAnswer{f, c}, nil }
+
+// singleAnswer reads the one release for candidates.
+type singleAnswer struct {
+	*Single
+	candidates Candidates
+}
+
+// Scores implements [Answer].
+func (a *singleAnswer) Scores(r *trainer.Round) (noisy, scores []float64, err error) {
+	points := a.pool.PointsOf(a.candidates.Vectors)
+	noisy = a.target.Scores(points)
+	scores = noisy
+	if a.policy.Config.Scoring.Objective == "witness" {
+		scores = a.target.Witness(points)
+	}
+	r.Figures.Set(trainer.Distance, math.Max(0, a.target.Distance(points)))
+	return noisy, scores, nil
+}
+
+// distance is the released distance of samples from the clients.
+func (f *Single) distance(c Candidates) (float64, error) {
+	vectors, err := f.policy.Encoder.Encode(c.Texts())
+	if err != nil {
+		return 0, err
+	}
+	return f.target.Distance(f.pool.PointsOf(vectors)), nil
+}
+
+// keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the
+// clients'.
+func (f *Single) keep(s trainer.Stage, written []sampling.Row) ([]sampling.Row, error) {
+	if err := f.embedPublic(); err != nil {
+		return nil, err
+	}
+	t, err := target.Again(f.policy.Env, f.pool)
+	if err != nil {
+		return nil, err
+	}
+	c := f.policy.Config
+	out, kept, err := t.Keep(f.policy.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed)
+	if err != nil {
+		return nil, err
+	}
+	s.Log("kept", kept)
+	return out, nil
+}
