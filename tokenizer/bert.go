@@ -39,8 +39,8 @@ type bertNormalizer struct {
 	folded map[rune]string
 }
 
-func (b *bertNormalizer) normalize(text string, track bool) (string, []span) {
-	n := &normalized{text: make([]byte, 0, len(text)+8), track: track}
+func (b *bertNormalizer) normalize(text string) string {
+	out := make([]byte, 0, len(text)+8)
 	for at := 0; at < len(text); {
 		if c := text[at]; c < utf8.RuneSelf {
 			switch flags := bertASCII[c]; {
@@ -52,47 +52,45 @@ func (b *bertNormalizer) normalize(text string, track bool) (string, []span) {
 			case b.folded != nil && 'A' <= c && c <= 'Z':
 				c += 'a' - 'A'
 			}
-			n.text = append(n.text, c)
-			n.came(1, at, at+1)
+			out = append(out, c)
 			at++
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[at:])
-		from, to := at, at+size
-		at = to
+		at += size
 		flags := search(bertRanges[:], r)
 		if flags&bertRemoved != 0 { // also U+FFFD, which replaces bytes that are not UTF-8
 			continue
 		}
 		apart := b.cjk && flags&bertCJK != 0
 		if apart {
-			n.add(' ', from, to)
+			out = utf8.AppendRune(out, ' ')
 		}
 		switch {
 		case flags&bertSpace != 0:
-			n.add(' ', from, to)
+			out = utf8.AppendRune(out, ' ')
 		case b.folded == nil:
-			n.add(r, from, to)
+			out = utf8.AppendRune(out, r)
 		case flags&bertAccent != 0:
 		case r >= hangulFirst && r <= hangulLast:
 			i := r - hangulFirst
-			n.add(0x1100+i/588, from, to)
-			n.add(0x1161+i%588/28, from, to)
+			out = utf8.AppendRune(out, 0x1100+i/588)
+			out = utf8.AppendRune(out, 0x1161+i%588/28)
 			if t := i % 28; t > 0 {
-				n.add(0x11a7+t, from, to)
+				out = utf8.AppendRune(out, 0x11a7+t)
 			}
 		default:
 			if folded, ok := b.folded[r]; ok {
-				n.addBytes(folded, from, to)
+				out = append(out, folded...)
 			} else {
-				n.add(r, from, to)
+				out = utf8.AppendRune(out, r)
 			}
 		}
 		if apart {
-			n.add(' ', from, to)
+			out = utf8.AppendRune(out, ' ')
 		}
 	}
-	return n.done()
+	return string(out)
 }
 
 // Arithmetic decomposes Hangul syllables into their letters (Unicode 16, 3.12).

@@ -136,15 +136,14 @@ func (m *byteFallback) encodeWord(ids []int32, word string) []int32 {
 		return append(ids, cached...)
 	}
 	start := len(ids)
-	ids, _ = m.symbols(ids, word, nil)
+	ids = m.symbols(ids, word)
 	ids = ids[:start+m.merges.apply(ids[start:])]
 	m.cache.put(word, ids[start:])
 	return ids
 }
 
-// symbols appends the ids of a text's characters or bytes and, to widths if not nil, the number of bytes of text of
-// each and the length of the character that it belongs to.
-func (m *byteFallback) symbols(ids []int32, text string, widths []int) ([]int32, []int) {
+// symbols appends the ids of a text's characters or bytes.
+func (m *byteFallback) symbols(ids []int32, text string) []int32 {
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRuneInString(text[at:])
 		if r == ' ' {
@@ -153,48 +152,14 @@ func (m *byteFallback) symbols(ids []int32, text string, widths []int) ([]int32,
 		id, ok := m.character[r]
 		if ok && (r != utf8.RuneError || size > 1) {
 			ids = append(ids, id)
-			if widths != nil {
-				widths = append(widths, size)
-			}
 		} else {
 			for i := range size {
 				ids = append(ids, m.byteID[text[at+i]])
-				if widths != nil {
-					widths = append(widths, 1)
-				}
 			}
 		}
 		at += size
 	}
-	return ids, widths
-}
-
-// locate gives a blank that was put before the text the range of the text's first character, as the reference does.
-func (m *byteFallback) locate(out []located, text string, start bool) []located {
-	ids := m.encode(nil, text, start)
-	if len(ids) == 0 {
-		return out
-	}
-	symbols, widths := m.symbols(nil, text, make([]int, 0, len(text)))
-	if m.blanks(text, start) {
-		symbols, widths = append([]int32{m.character['▁']}, symbols...), append([]int{0}, widths...)
-	}
-	// Each id covers the next few symbols: as many as spell its piece.
-	at, i := 0, 0
-	for _, id := range ids {
-		from, spelled := at, 0
-		for want := len(m.bytes[id]); spelled < want; i++ {
-			spelled += len(m.bytes[symbols[i]])
-			at += widths[i]
-		}
-		to := at
-		if to == from {
-			_, size := utf8.DecodeRuneInString(text)
-			to = size
-		}
-		out = append(out, located{id, from, to})
-	}
-	return out
+	return ids
 }
 
 func (m *byteFallback) words(text string, visit func(string)) {

@@ -139,57 +139,6 @@ func (m *byteLevel) takeUnknown(v *vocabulary, settings *bpeSettings) error {
 	return nil
 }
 
-// locate computes the ranges from the ids: each stands for the bytes that it decodes to, except the unknown token, and
-// together they are the text without the dropped bytes. The space that was put before it has the range of the text's
-// first character, as in the reference.
-func (m *byteLevel) locate(out []located, text string, _ bool) []located {
-	first := len(out)
-	full := m.prefixed(text)
-	out = m.locateWords(out, full)
-	if added := len(full) - len(text); added > 0 {
-		for i := first; i < len(out); i++ {
-			out[i].from, out[i].to = max(0, out[i].from-added), max(1, out[i].to-added)
-		}
-	}
-	return out
-}
-
-func (m *byteLevel) locateWords(out []located, text string) []located {
-	var ids []int32
-	for at := 0; at < len(text); {
-		n := m.split(text[at:])
-		word := text[at : at+n]
-		ids = m.encodeWord(ids[:0], word)
-		if m.spellable(word) || len(ids) == 1 && m.bytes[ids[0]] == word {
-			from := at
-			for _, id := range ids {
-				to := from + len(m.bytes[id])
-				out = append(out, located{id, from, to})
-				from = to
-			}
-		} else {
-			out = m.locateSymbols(out, ids, word, at)
-		}
-		at += n
-	}
-	return out
-}
-
-// locateSymbols computes the ranges of the ids of a word with missing bytes. A piece that merged across dropped bytes
-// has the range from its first byte to its last one.
-func (m *byteLevel) locateSymbols(out []located, ids []int32, word string, offset int) []located {
-	_, ranges := m.spell(nil, word)
-	for _, id := range ids {
-		n := 1
-		if id != m.unknown {
-			n = len(m.bytes[id])
-		}
-		out = append(out, located{id, offset + ranges[0][0], offset + ranges[n-1][1]})
-		ranges = ranges[n:]
-	}
-	return out
-}
-
 // spellable reports whether the vocabulary has all bytes of a word.
 func (m *byteLevel) spellable(word string) bool {
 	if !m.lacks {
@@ -203,9 +152,9 @@ func (m *byteLevel) spellable(word string) bool {
 	return true
 }
 
-// spell appends the ids of a word's bytes and records which bytes each stands for.
-func (m *byteLevel) spell(ids []int32, word string) ([]int32, [][2]int) {
-	var ranges [][2]int
+// spell appends the ids of a word's bytes. Bytes that the vocabulary lacks are dropped, or are the unknown token: one for
+// each, or fused for each run.
+func (m *byteLevel) spell(ids []int32, word string) []int32 {
 	fused := false // the last id is the unknown token, for the byte before
 	for i := range len(word) {
 		id := m.byteID[word[i]]
@@ -213,15 +162,12 @@ func (m *byteLevel) spell(ids []int32, word string) ([]int32, [][2]int) {
 		if lacking {
 			id = m.unknown
 		}
-		switch {
-		case lacking && fused:
-			ranges[len(ranges)-1][1] = i + 1
-		case id != noID:
-			ids, ranges = append(ids, id), append(ranges, [2]int{i, i + 1})
+		if id != noID && !(lacking && fused) {
+			ids = append(ids, id)
 		}
 		fused = lacking && m.fuse && m.unknown != noID
 	}
-	return ids, ranges
+	return ids
 }
 
 func (m *byteLevel) words(text string, visit func(string)) {
@@ -249,7 +195,7 @@ func (m *byteLevel) encodeWord(ids []int32, word string) []int32 {
 			ids = append(ids, m.byteID[word[i]])
 		}
 	} else {
-		ids, _ = m.spell(ids, word)
+		ids = m.spell(ids, word)
 	}
 	ids = ids[:start+m.merges.apply(ids[start:])]
 	m.cache.put(word, ids[start:])

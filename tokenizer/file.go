@@ -183,7 +183,7 @@ func parse(content []byte) (*Tokenizer, error) {
 			}
 			continue
 		}
-		text, _ := t.normalizer.normalize(a.Content, false)
+		text := t.normalizer.normalize(a.Content)
 		if text == "" {
 			return nil, quote.Errorf("added_tokens: nothing is left of %q when it is normalized", a.Content)
 		}

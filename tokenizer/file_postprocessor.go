@@ -8,7 +8,7 @@ import (
 	"popri/internal/quote"
 )
 
-// parsePostProcessor reads the template and the ByteLevel step, which trims offsets or changes nothing.
+// parsePostProcessor reads the template. The ByteLevel step changes offsets, which nobody asks for.
 func (t *Tokenizer) parsePostProcessor(raw json.RawMessage) error {
 	if isNull(raw) {
 		return nil
@@ -23,7 +23,7 @@ func (t *Tokenizer) parsePostProcessor(raw json.RawMessage) error {
 		if err := strict(raw, &settings); err != nil {
 			return err
 		}
-		return t.trims(settings.TrimOffsets, settings.AddPrefixSpace)
+		return nil
 	case "Sequence":
 		var sequence struct {
 			Type       string            `json:"type"`
@@ -64,9 +64,6 @@ func (t *Tokenizer) parseAround(raw json.RawMessage, kind string) error {
 	if err := strict(raw, &around); err != nil {
 		return err
 	}
-	if err := t.trims(around.Trim, around.Prefix); err != nil {
-		return err
-	}
 	if t.prefix != nil || t.suff != nil {
 		return errors.New("more than one template is not supported")
 	}
@@ -79,18 +76,6 @@ func (t *Tokenizer) parseAround(raw json.RawMessage, kind string) error {
 		}
 	}
 	t.prefix, t.suff = []int32{around.Cls.id}, []int32{around.Sep.id}
-	return nil
-}
-
-// trims notes that a step trims offsets, and whether it takes the first space for one that the encoder put there.
-func (t *Tokenizer) trims(trims, prefix bool) error {
-	if !trims {
-		return nil
-	}
-	if t.trim != nil {
-		return errors.New("more than one step with trim_offsets is not supported")
-	}
-	t.trim = &trim{kept: prefix}
 	return nil
 }
 

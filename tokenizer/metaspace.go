@@ -6,21 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// A piece is a part of a text on its way to become words. With at, the range of each byte in the part that the model was
-// given; without, nobody asks.
+// A piece is a part of a text on its way to become words.
 type piece struct {
 	text  string
-	at    []span
 	start bool // it begins the text
 }
 
-func (p piece) cut(from, to int) piece {
-	out := piece{text: p.text[from:to], start: p.start && from == 0}
-	if p.at != nil {
-		out.at = p.at[from:to]
-	}
-	return out
-}
+func (p piece) cut(from, to int) piece { return piece{p.text[from:to], p.start && from == 0} }
 
 // A cutter makes smaller pieces of one.
 type cutter interface {
@@ -60,24 +52,9 @@ func (m metaspace) cut(p piece, visit func(piece)) {
 	}
 	prepends := (m.before == prependUnless || m.before == prependFirst && p.start) &&
 		p.text[0] != ' ' && !strings.HasPrefix(p.text, m.mark)
-	out := piece{text: strings.ReplaceAll(p.text, " ", m.mark), start: p.start}
+	out := piece{strings.ReplaceAll(p.text, " ", m.mark), p.start}
 	if prepends {
 		out.text = m.mark + out.text
-	}
-	if p.at != nil {
-		out.at = make([]span, 0, len(out.text))
-		for i := range len(p.text) {
-			repeats := 1
-			if p.text[i] == ' ' {
-				repeats = len(m.mark)
-			}
-			if i == 0 && prepends {
-				repeats += len(m.mark)
-			}
-			for range repeats {
-				out.at = append(out.at, p.at[i])
-			}
-		}
 	}
 	if !m.split {
 		visit(out)

@@ -3,120 +3,59 @@ package tokenizer
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // normalizers do one step after the other.
 type normalizers []normalizer
 
-func (list normalizers) normalize(text string, track bool) (string, []span) {
-	var at []span
+func (list normalizers) normalize(text string) string {
 	for _, step := range list {
-		var came []span
-		text, came = step.normalize(text, track)
-		at = through(at, came)
+		text = step.normalize(text)
 	}
-	return text, at
+	return text
 }
 
-// through returns the ranges of a second step's bytes in the text before the first; nil stands for the text itself.
-func through(first, second []span) []span {
-	if first == nil || second == nil {
-		if second == nil {
-			return first
-		}
-		return second
-	}
-	out := make([]span, len(second))
-	for i, s := range second {
-		out[i] = span{first[s.from].from, first[s.to-1].to}
-	}
-	return out
-}
-
-// spansOf returns the range of every byte's character.
-func spansOf(text string) []span {
-	at := make([]span, 0, len(text))
-	for from := 0; from < len(text); {
-		_, size := utf8.DecodeRuneInString(text[from:])
-		for range size {
-			at = append(at, span{from, from + size})
-		}
-		from += size
-	}
-	return at
-}
-
-// replace puts content for a string, or with runs for each run of two or more spaces. It has the range of the last
-// character that it replaces, as in the reference.
+// replace puts content for a string, or with runs for each run of two or more spaces.
 type replace struct {
 	old, content string
 	runs         bool
 }
 
-func (r replace) normalize(text string, track bool) (string, []span) {
-	if !strings.Contains(text, r.old) {
-		return text, nil
+func (r replace) normalize(text string) string {
+	if !r.runs {
+		return strings.ReplaceAll(text, r.old, r.content)
 	}
-	n := &normalized{text: make([]byte, 0, len(text)), track: track}
-	var whole []span
-	if track {
-		whole = spansOf(text)
-	}
-	keep := func(from, to int) {
-		n.text = append(n.text, text[from:to]...)
-		if track {
-			n.at = append(n.at, whole[from:to]...)
-		}
-	}
-	at := 0
+	var out strings.Builder
 	for {
-		found := strings.Index(text[at:], r.old)
-		if found < 0 {
-			keep(at, len(text))
-			return n.done()
+		before, after, found := strings.Cut(text, r.old)
+		out.WriteString(before)
+		if !found {
+			return out.String()
 		}
-		keep(at, at+found)
-		at += found + len(r.old)
-		for r.runs && at < len(text) && text[at] == ' ' {
-			at++
-		}
-		_, size := utf8.DecodeLastRuneInString(text[:at])
-		n.addBytes(r.content, at-size, at)
+		out.WriteString(r.content)
+		text = strings.TrimLeft(after, " ")
 	}
 }
 
-// prependText puts a string before a text; it has the range of the text's first character, as in the reference.
+// prependText puts a string before a text.
 type prependText string
 
-func (p prependText) normalize(text string, track bool) (string, []span) {
+func (p prependText) normalize(text string) string {
 	if text == "" {
-		return text, nil
+		return text
 	}
-	if !track {
-		return string(p) + text, nil
-	}
-	_, size := utf8.DecodeRuneInString(text)
-	at := make([]span, 0, len(p)+len(text))
-	for range len(p) {
-		at = append(at, span{0, size})
-	}
-	return string(p) + text, append(at, spansOf(text)...)
+	return string(p) + text
 }
 
 // strip removes white space from the ends of a text.
 type strip struct{ left, right bool }
 
-func (s strip) normalize(text string, track bool) (string, []span) {
-	from, to := 0, len(text)
+func (s strip) normalize(text string) string {
 	if s.left {
-		from = to - len(strings.TrimLeftFunc(text, unicode.IsSpace))
+		text = strings.TrimLeftFunc(text, unicode.IsSpace)
 	}
 	if s.right {
-		to = from + len(strings.TrimRightFunc(text[from:], unicode.IsSpace))
+		text = strings.TrimRightFunc(text, unicode.IsSpace)
 	}
-	if from == 0 && to == len(text) || !track {
-		return text[from:to], nil
-	}
-	return text[from:to], spansOf(text)[from:to]
+	return text
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/graphemes"
 )
 
 // precompiled is SentencePiece's normalizer: a table of strings and what replaces them, such as Unicode's compatibility
@@ -89,22 +91,21 @@ func offsetOf(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) 
 // longestCluster bounds in bytes the clusters that are looked up as a whole, as in the reference.
 const longestCluster = 5
 
-// normalize replaces short grapheme clusters as a whole, and all else by code point.
-func (p *precompiled) normalize(text string, track bool) (string, []span) {
-	var b changes
-	b.text = make([]byte, 0, len(text)+8)
-	b.track = track
+// normalize replaces short grapheme clusters as a whole, and all else by code point. The library's clusters differ from the
+// reference's only behind two joiners in a row, in clusters that are too long to be looked up.
+func (p *precompiled) normalize(text string) string {
+	out := make([]byte, 0, len(text)+8)
 	for at := 0; at < len(text); {
 		if c := text[at]; c < utf8.RuneSelf && p.plain[c] && c != '\r' &&
 			(at+1 == len(text) || text[at+1] < utf8.RuneSelf) {
-			b.keep(text[at : at+1])
+			out = append(out, c)
 			at++
 			continue
 		}
-		end := at + clusterEnd(text[at:])
+		end := at + len(graphemes.FromString(text[at:]).First())
 		if end-at <= longestCluster {
 			if value, ok := p.replacement(text[at:end]); ok {
-				b.replace(text[at:end], value)
+				out = append(out, value...)
 				at = end
 				continue
 			}
@@ -113,77 +114,11 @@ func (p *precompiled) normalize(text string, track bool) (string, []span) {
 			_, size := utf8.DecodeRuneInString(text[at:])
 			part := text[at : at+size]
 			if value, ok := p.replacement(part); ok {
-				b.replace(part, value)
-			} else {
-				b.keep(part)
+				part = value
 			}
+			out = append(out, part...)
 			at += size
 		}
 	}
-	return string(b.text), b.origins(text)
-}
-
-// changes collects a text whose characters replace those of another one after the other. With track, it knows of each
-// one how many characters it adds (1) or takes away beside the one it replaces (below 0).
-type changes struct {
-	text  []byte
-	track bool
-	chars []charChange
-}
-
-type charChange struct{ size, added int }
-
-func (c *changes) keep(char string) {
-	c.text = append(c.text, char...)
-	if c.track {
-		c.chars = append(c.chars, charChange{len(char), 0})
-	}
-}
-
-func (c *changes) replace(old, new string) {
-	c.text = append(c.text, new...)
-	if !c.track {
-		return
-	}
-	for rest := new; rest != ""; {
-		_, size := utf8.DecodeRuneInString(rest)
-		c.chars = append(c.chars, charChange{size: size})
-		rest = rest[size:]
-	}
-	more := utf8.RuneCountInString(new) - utf8.RuneCountInString(old)
-	for i := range max(more, 0) {
-		c.chars[len(c.chars)-1-i].added = 1
-	}
-	if more < 0 && len(c.chars) > 0 {
-		c.chars[len(c.chars)-1].added += more
-	}
-}
-
-// origins returns for every byte the range of the character that it came from. As in the reference, an added character
-// has the range of the one before, and where characters at the start are gone, the ranges lag behind by as many.
-func (c *changes) origins(text string) []span {
-	if !c.track {
-		return nil
-	}
-	at := make([]span, 0, len(c.text))
-	next := 0
-	var here span
-	for _, char := range c.chars {
-		for taken := min(char.added, 0); taken <= 0 && char.added <= 0 && next < len(text); taken++ {
-			_, size := utf8.DecodeRuneInString(text[next:])
-			if taken == min(char.added, 0) {
-				here = span{next, next + size}
-			}
-			next += size
-		}
-		origin := here
-		if char.added > 0 && next > 0 { // the last character that was used up
-			_, size := utf8.DecodeLastRuneInString(text[:next])
-			origin = span{next - size, next}
-		}
-		for range char.size {
-			at = append(at, origin)
-		}
-	}
-	return at
+	return string(out)
 }

@@ -181,9 +181,6 @@ func FuzzParseSentencePiece(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if e := tok.EncodeWithOffsets(sample); !slices.Equal(e.IDs, tok.Encode(sample)) {
-			t.Error("ids with offsets differ")
-		}
 		if again, err := Parse(tok.JSON()); err != nil || !slices.Equal(again.Encode(sample), tok.Encode(sample)) {
 			t.Errorf("the converted file gives another tokenizer: %v", err)
 		}

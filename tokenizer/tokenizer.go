@@ -16,7 +16,6 @@ type Tokenizer struct {
 	joiner       joiner   // nil joins bytes
 	first, then  *matcher // added tokens that are not normalized, and those that are
 	prefix, suff []int32  // the template's ids around a text
-	trim         *trim    // or nil
 	defaults     specialNames
 	source       []byte // the tokenizer.json
 }
@@ -24,117 +23,33 @@ type Tokenizer struct {
 // A model turns a part of a text without added tokens into ids. start says that the part begins the text.
 type model interface {
 	encode(ids []int32, text string, start bool) []int32
-	// locate does what encode does and returns where in the part each id came from.
-	locate(out []located, text string, start bool) []located
 	// words calls visit for the words of a part, before they are divided into pieces.
 	words(text string, visit func(string))
-}
-
-// located is an id and its half-open range in bytes.
-type located struct {
-	id       int32
-	from, to int
-}
-
-// Encoding is a text's ids with their ranges in the text.
-type Encoding struct {
-	IDs []int32
-	// ByteOffsets and CharOffsets have, for every id, the half-open range of the original text in bytes and in Unicode
-	// code points. An id that holds a part of a character has the range of the whole character, so neighbours can
-	// overlap. Where the file asks for trimmed offsets, white space at the ends of an id is left out of its range, which
-	// can then be empty.
-	ByteOffsets, CharOffsets [][2]int
 }
 
 // Encode returns the ids of text. Added tokens inside the text are recognised; the template's ids (such as a token for
 // the beginning of a text) are not added, see [Tokenizer.Template].
 func (t *Tokenizer) Encode(text string) []int32 {
 	ids := make([]int32, 0, len(text)/3+4)
-	t.parts(text, false, func(plain string, _ []span, _ int, start bool) {
-		ids = t.model.encode(ids, plain, start)
-	}, func(token AddedToken, _ string, _, _ int) { ids = append(ids, token.ID) })
+	t.parts(text, func(plain string, start bool) { ids = t.model.encode(ids, plain, start) },
+		func(token AddedToken) { ids = append(ids, token.ID) })
 	return ids
 }
 
-// EncodeWithOffsets is [Tokenizer.Encode] with the ranges of the ids in the text.
-func (t *Tokenizer) EncodeWithOffsets(text string) Encoding {
-	var all, part []located
-	var tokens []string
-	t.parts(text, true, func(plain string, at []span, from int, start bool) {
-		part = t.model.locate(part[:0], plain, start)
-		for _, l := range part {
-			if at != nil {
-				l.from, l.to = at[l.from].from, at[l.to-1].to
-			}
-			all = append(all, located{l.id, from + l.from, from + l.to})
-			tokens = append(tokens, t.vocab.pieces[l.id])
-		}
-	}, func(token AddedToken, found string, from, to int) {
-		all = append(all, located{token.ID, from, to})
-		tokens = append(tokens, found)
-	})
-	e := Encoding{IDs: make([]int32, len(all)), ByteOffsets: make([][2]int, len(all)),
-		CharOffsets: make([][2]int, len(all))}
-	// char is the index of the code point at [at, at+size) in the text.
-	char, at, size := 0, 0, 0
-	if len(text) > 0 {
-		_, size = utf8.DecodeRuneInString(text)
-	}
-	moveTo := func(b int) {
-		for at > b { // several ids of one range
-			_, size = utf8.DecodeLastRuneInString(text[:at])
-			at -= size
-			char--
-		}
-		for at+size <= b {
-			at += size
-			char++
-			_, size = utf8.DecodeRuneInString(text[at:])
-		}
-	}
-	for i, l := range all {
-		e.IDs[i] = l.id
-		moveTo(l.from)
-		e.ByteOffsets[i][0], e.CharOffsets[i][0] = at, char
-		moveTo(l.to - 1)
-		e.ByteOffsets[i][1], e.CharOffsets[i][1] = at+size, char+1
-	}
-	if t.trim != nil {
-		t.trim.ranges(text, &e, tokens)
-	}
-	return e
-}
-
-// parts calls plain for the normalized parts of text between added tokens and token for the added tokens as they were
-// found, in order. at
-// gives the ranges of plain's bytes as [normalizer] does, from is the offset in the text that its ranges count from,
-// and start says that plain begins the text.
-func (t *Tokenizer) parts(text string, track bool, plain func(part string, at []span, from int, start bool),
-	token func(t AddedToken, found string, from, to int)) {
-	t.cut(t.first, text, func(between string, from int) {
-		var at []span
+// parts calls plain for the normalized parts of text between added tokens, and token for the added tokens, in order. start
+// says that plain begins the text.
+func (t *Tokenizer) parts(text string, plain func(part string, start bool), token func(AddedToken)) {
+	t.first.cut(text, func(between string, begins bool) {
 		if t.normalizer != nil {
-			between, at = t.normalizer.normalize(between, track)
+			between = t.normalizer.normalize(between)
 		}
-		t.cut(t.then, between, func(part string, offset int) {
-			if at == nil {
-				plain(part, nil, from+offset, from+offset == 0)
-			} else {
-				plain(part, at[offset:offset+len(part)], from, from+offset == 0)
-			}
-		}, func(t AddedToken, found string, a, b int) {
-			if at != nil {
-				a, b = at[a].from, at[b-1].to
-			}
-			token(t, found, from+a, from+b)
-		})
+		t.then.cut(between, func(part string, first bool) { plain(part, begins && first) }, token)
 	}, token)
 }
 
-// cut calls plain for the parts of text between added tokens, with their offsets, and token for the added tokens, with
-// what was found, white space included that they strip, and its range, in order.
-func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int),
-	token func(t AddedToken, found string, from, to int)) {
+// cut calls plain for the parts of text between added tokens, and token for the added tokens, in order. start says that a
+// part begins the text.
+func (m *matcher) cut(text string, plain func(part string, start bool), token func(AddedToken)) {
 	offset := 0
 	for {
 		start, found, ok := m.next(text[offset:])
@@ -149,13 +64,13 @@ func (t *Tokenizer) cut(m *matcher, text string, plain func(string, int),
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 		}
 		if before != "" {
-			plain(before, offset)
+			plain(before, offset == 0)
 		}
-		token(found.token, text[offset+len(before):end], offset+len(before), end)
+		token(found.token)
 		offset = end
 	}
 	if offset < len(text) {
-		plain(text[offset:], offset)
+		plain(text[offset:], offset == 0)
 	}
 }
 
@@ -264,8 +179,7 @@ func (t *Tokenizer) named(configured specialName, customary ...string) (int32, b
 
 // splitWords calls visit for the words of a text, which pieces never cross; added tokens are left out.
 func (t *Tokenizer) splitWords(text string, visit func(string)) {
-	t.parts(text, false, func(part string, _ []span, _ int, _ bool) { t.model.words(part, visit) },
-		func(AddedToken, string, int, int) {})
+	t.parts(text, func(part string, _ bool) { t.model.words(part, visit) }, func(AddedToken) {})
 }
 
 // Words returns the normalized words of text, before they are divided into pieces.

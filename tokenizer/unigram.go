@@ -66,18 +66,9 @@ func (m *unigram) encodeWord(ids []int32, word string) []int32 {
 		return append(ids, cached...)
 	}
 	start := len(ids)
-	m.pieces(word, func(id int32, _, _ int) { ids = append(ids, id) })
+	ids = m.pieces(ids, word)
 	m.cache.put(word, ids[start:])
 	return ids
-}
-
-func (m *unigram) locate(out []located, text string, start bool) []located {
-	cutAll(m.cutters, piece{text: text, at: spansOf(text), start: start}, func(p piece) {
-		m.pieces(p.text, func(id int32, from, to int) {
-			out = append(out, located{id, p.at[from].from, p.at[to-1].to})
-		})
-	})
-	return out
 }
 
 func (m *unigram) words(text string, visit func(string)) {
@@ -91,8 +82,8 @@ type pathStep struct {
 	from  int // -1: no path ends here
 }
 
-// pieces calls visit for the pieces of a word with their ranges.
-func (m *unigram) pieces(word string, visit func(id int32, from, to int)) {
+// pieces appends the pieces of a word.
+func (m *unigram) pieces(ids []int32, word string) []int32 {
 	var short [longestCached + 1]pathStep
 	best := short[:]
 	if len(word) > longestCached {
@@ -136,35 +127,33 @@ func (m *unigram) pieces(word string, visit func(id int32, from, to int)) {
 			for to < end && best[best[to].from].id == m.unknown {
 				to = best[to].from
 			}
-			m.unknownPiece(word, at, to, visit)
+			ids = m.unknownPieces(ids, word[at:to])
 		} else {
-			visit(id, at, to)
+			ids = append(ids, id)
 		}
 		at = to
 	}
+	return ids
 }
 
-// unknownPiece calls visit for what no piece is: the bytes, if the vocabulary has them all. Several unknown characters
-// together may be a piece.
-func (m *unigram) unknownPiece(word string, from, to int, visit func(id int32, from, to int)) {
-	text := word[from:to]
+// unknownPieces appends what stands for a text that no piece is: the bytes, if the vocabulary has them all. Several unknown
+// characters together may be a piece.
+func (m *unigram) unknownPieces(ids []int32, text string) []int32 {
 	if id, ok := m.ids[text]; ok {
-		visit(id, from, to)
-		return
+		return append(ids, id)
 	}
-	if m.bytes != nil {
-		all := true
-		for i := range len(text) {
-			all = all && m.bytes[text[i]] >= 0
-		}
-		if all {
-			for i := range len(text) {
-				visit(m.bytes[text[i]], from, to)
-			}
-			return
-		}
+	if m.bytes == nil {
+		return append(ids, m.unknown)
 	}
-	visit(m.unknown, from, to)
+	start := len(ids)
+	for i := range len(text) {
+		id := m.bytes[text[i]]
+		if id < 0 {
+			return append(ids[:start], m.unknown)
+		}
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 // unigramVocab is the list of pieces with their scores; a piece's place is its id.

@@ -14,7 +14,7 @@ import (
 func TestUnigramFindsTheBestPath(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		ids := map[string]int32{"<unk>": 0}
+		ids, pieceOf := map[string]int32{"<unk>": 0}, []string{"<unk>"}
 		scores := []float64{0}
 		for range 1 + random.IntN(12) {
 			piece := make([]byte, 1+random.IntN(4))
@@ -24,6 +24,7 @@ func TestUnigramFindsTheBestPath(t *testing.T) {
 			if _, twice := ids[string(piece)]; !twice {
 				ids[string(piece)] = int32(len(scores))
 				scores = append(scores, -10*random.Float64())
+				pieceOf = append(pieceOf, string(piece))
 			}
 		}
 		v, err := newVocabulary(ids, nil, func(p string) string { return p })
@@ -54,38 +55,16 @@ func TestUnigramFindsTheBestPath(t *testing.T) {
 			}
 			return top
 		}
-		sum, at := 0.0, 0
-		m.pieces(string(word), func(id int32, from, to int) {
-			if from != at {
-				t.Errorf("%q: a piece begins at %d, the last one ended at %d", word, from, at)
-			}
-			at = to
-			if id == 0 {
-				sum += m.unknownScore * float64(to-from)
-			} else {
+		sum, unknown := 0.0, len(word)
+		for _, id := range m.pieces(nil, string(word)) {
+			if id > 0 {
 				sum += scores[id]
+				unknown -= len(pieceOf[id])
 			}
-		})
-		if want := best(string(word)); at != len(word) || sum < want-1e-9 || sum > want+1e-9 {
-			t.Errorf("%q: the pieces' scores have the sum %g, the best is %g", word, sum, want)
 		}
-	}
-}
-
-// Clusters end where the standard's own examples say.
-func TestGraphemeClusters(t *testing.T) {
-	for _, clusters := range [][]string{
-		{"a", "b", "\r\n", "\n", "\r", "c"}, {"e\u0301\u0308", "x"}, {"\u1112\u1161\u11ab", "한"}, {"각\u11a8", "가", "각"},
-		{"🇫🇷", "🇩🇪", "🇪"}, {"👩\u200d🚀", "👍🏽", "❤\ufe0f"}, {"\u0600a", "b"}, {"\u0915\u094d\u0915", "\u0915\u200d"},
-		{"\u0915\u094d", "a"}, {"\u0001", "\u0301"}, {"👩\u0301\u200d👩", "a\u200d", "👩"}, {"\xff", "a"},
-	} {
-		text := strings.Join(clusters, "")
-		for _, want := range clusters {
-			if got := text[:clusterEnd(text)]; got != want {
-				t.Errorf("%q begins with the cluster %q, want %q", text, got, want)
-				break
-			}
-			text = text[len(want):]
+		sum += float64(unknown) * m.unknownScore
+		if want := best(string(word)); unknown < 0 || sum < want-1e-9 || sum > want+1e-9 {
+			t.Errorf("%q: the pieces' scores have the sum %g, the best is %g", word, sum, want)
 		}
 	}
 }
@@ -121,7 +100,7 @@ func TestPrecompiledRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.normalize(sample, true)
+		p.normalize(sample)
 	}
 }
 
@@ -166,14 +145,7 @@ func TestAddedTokensTakeWhiteSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, _ := tok.ID("<extra_id_0>")
-	e := tok.EncodeWithOffsets("a \t<extra_id_0>\u3000 a")
-	for i, got := range e.IDs {
-		if got == id && e.ByteOffsets[i] != [2]int{1, 19} {
-			t.Errorf("the token has the range %v, want [1 19)", e.ByteOffsets[i])
-		}
-	}
-	if text := tok.Decode(e.IDs, true); text != "a a" {
+	if text := tok.Decode(tok.Encode("a \t<extra_id_0>\u3000 a"), true); text != "a a" {
 		t.Errorf("decoded %q", text)
 	}
 }

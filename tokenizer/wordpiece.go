@@ -54,23 +54,17 @@ func (m *wordPiece) encodeWord(ids []int32, word string) []int32 {
 		return append(ids, cached...)
 	}
 	start := len(ids)
-	m.pieces(word, func(id int32, _, _ int) { ids = append(ids, id) })
+	ids = m.pieces(ids, word)
 	m.cache.put(word, ids[start:])
 	return ids
 }
 
-// pieces calls visit for the pieces of a word with their ranges.
-func (m *wordPiece) pieces(word string, visit func(id int32, from, to int)) {
+// pieces appends the pieces of a word.
+func (m *wordPiece) pieces(ids []int32, word string) []int32 {
 	if len(word) > m.longest && utf8.RuneCountInString(word) > m.longest {
-		visit(m.unknown, 0, len(word))
-		return
+		return append(ids, m.unknown)
 	}
-	type piece struct {
-		id int32
-		to int
-	}
-	var found [16]piece
-	list := found[:0]
+	start := len(ids)
 	vocab, most := m.first, m.maxFirst
 	for at := 0; at < len(word); {
 		to := min(len(word), at+most)
@@ -79,35 +73,17 @@ func (m *wordPiece) pieces(word string, visit func(id int32, from, to int)) {
 				continue
 			}
 			if id, ok := vocab[word[at:to]]; ok {
-				list = append(list, piece{id, to})
+				ids = append(ids, id)
 				break
 			}
 		}
 		if to == at {
-			visit(m.unknown, 0, len(word))
-			return
+			return append(ids[:start], m.unknown)
 		}
 		at = to
 		vocab, most = m.further, m.maxFurther
 	}
-	from := 0
-	for _, p := range list {
-		visit(p.id, from, p.to)
-		from = p.to
-	}
-}
-
-func (m *wordPiece) locate(out []located, text string, _ bool) []located {
-	at := 0
-	for {
-		from, to := nextBertWord(text[at:])
-		if from == to {
-			return out
-		}
-		m.pieces(text[at+from:at+to],
-			func(id int32, a, b int) { out = append(out, located{id, at + from + a, at + from + b}) })
-		at += to
-	}
+	return ids
 }
 
 func (m *wordPiece) words(text string, visit func(string)) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // otlpServer takes spans in OTLP 1.x over HTTP (https://opentelemetry.io/docs/specs/otlp), as Protocol Buffers.
@@ -308,39 +309,31 @@ type fieldValue struct {
 func messageFields(b []byte) func(yield func(field int, v fieldValue) bool) {
 	return func(yield func(int, fieldValue) bool) {
 		for len(b) > 0 {
-			key, n := binary.Uvarint(b)
-			if n <= 0 {
+			number, kind, n := protowire.ConsumeTag(b)
+			if n < 0 {
 				return
 			}
 			b = b[n:]
 			var v fieldValue
-			switch key & 7 {
-			case varint:
-				if v.number, n = binary.Uvarint(b); n <= 0 {
-					return
-				}
-			case fixed64:
-				if n = 8; len(b) < n {
-					return
-				}
-				v.number = binary.LittleEndian.Uint64(b)
-			case fixed32:
-				if n = 4; len(b) < n {
-					return
-				}
-				v.number = uint64(binary.LittleEndian.Uint32(b))
-			case counted:
-				size, used := binary.Uvarint(b)
-				if used <= 0 || size > uint64(len(b)-used) {
-					return
-				}
-				n = used + int(size)
-				v.bytes = b[used:n]
+			switch kind {
+			case protowire.VarintType:
+				v.number, n = protowire.ConsumeVarint(b)
+			case protowire.Fixed64Type:
+				v.number, n = protowire.ConsumeFixed64(b)
+			case protowire.Fixed32Type:
+				var short uint32
+				short, n = protowire.ConsumeFixed32(b)
+				v.number = uint64(short)
+			case protowire.BytesType:
+				v.bytes, n = protowire.ConsumeBytes(b)
 			default:
 				return
 			}
+			if n < 0 {
+				return
+			}
 			b = b[n:]
-			if !yield(int(key>>3), v) {
+			if !yield(int(number), v) {
 				return
 			}
 		}

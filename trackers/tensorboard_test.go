@@ -47,25 +47,8 @@ type field struct {
 
 func parse(t *testing.T, b []byte) (list []field) {
 	t.Helper()
-	for len(b) > 0 {
-		key, n := binary.Uvarint(b)
-		b = b[n:]
-		f := field{number: int(key >> 3)}
-		switch key & 7 {
-		case varint:
-			f.value, n = binary.Uvarint(b)
-			b = b[n:]
-		case fixed64:
-			f.value, b = binary.LittleEndian.Uint64(b), b[8:]
-		case fixed32:
-			f.value, b = uint64(binary.LittleEndian.Uint32(b)), b[4:]
-		case counted:
-			size, n := binary.Uvarint(b)
-			f.inner, b = b[n:n+int(size)], b[n+int(size):]
-		default:
-			t.Fatalf("wire type %d", key&7)
-		}
-		list = append(list, f)
+	for number, v := range messageFields(b) {
+		list = append(list, field{number, v.number, v.bytes})
 	}
 	return list
 }
