@@ -56,8 +56,8 @@ func (p PLD) Delta(events []Event, epsilon float64) (float64, error) {
 	return upper, err
 }
 
-// EpsilonBounds returns between which values the least ε lies: of the dominating pair, whose ε no analysis of the
-// mechanism can be below.
+// EpsilonBounds returns a lower and an upper bound of the ε of the dominating pair of distributions. No analysis of the
+// mechanism can prove an ε below that of the dominating pair.
 func (p PLD) EpsilonBounds(events []Event, delta float64) (lower, upper float64, err error) {
 	if err := validDelta(delta); err != nil {
 		return 0, 0, err

@@ -1,5 +1,7 @@
 // Package datasets holds the public half of the data, and cuts texts to length.
 //
+// Begin with [ReadPublic] for public text, and with clients.Read for the clients.
+//
 // The private half, the clients and their texts, is in datasets/clients. Packages that learn from data (trainer, dpo, lm,
 // lora) import this package and not that one, which internal/archtest checks. So private text reaches the model only
 // through fedsim's noised sums.

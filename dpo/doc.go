@@ -7,4 +7,6 @@
 //	d = (log π(chosen) − log π_ref(chosen)) − (log π(rejected) − log π_ref(rejected))
 //
 // and DPO minimises −ln σ(β·d). The other losses are functions of the same four numbers, one file each.
+//
+// Begin with [NewLoss] and [NewTuner]; [Tuner.Reference] computes log π_ref, and [Fit.Run] trains.
 package dpo

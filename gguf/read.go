@@ -211,7 +211,7 @@ func (c *cursor) need(n uint64) error {
 	return nil
 }
 
-// fits checks a count that the file claims against the bytes that so many need at least.
+// fits checks a count that the file claims against the bytes that this number of items needs at least.
 func (c *cursor) fits(what string, count, each uint64) error {
 	left := uint64(c.size - c.at)
 	if count > left/each {
@@ -248,7 +248,7 @@ func (c *cursor) uint64() (uint64, error) {
 	return binary.LittleEndian.Uint64(b), nil
 }
 
-// text reads a length and so many bytes, which need not be UTF-8.
+// text reads a length and then that number of bytes, which need not be UTF-8.
 func (c *cursor) text() (string, error) {
 	n, err := c.uint64()
 	if err != nil {

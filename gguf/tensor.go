@@ -93,7 +93,7 @@ func (f *File) parseTensor(c *cursor) error {
 	return nil
 }
 
-// place finds where the blocks begin, after a header of so many bytes, and checks that every tensor's lie inside the file
+// place finds where the blocks begin, after a header of the given length, and checks that every tensor's lie inside the file
 // and that no two overlap.
 func (f *File) place(header, size int64) error {
 	const key = "general.alignment"

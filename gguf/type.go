@@ -26,7 +26,7 @@ const (
 	BF16  Type = 30
 )
 
-// layout says how values of a type are stored: in blocks of so many values and bytes.
+// layout says how values of a type are stored: how many values, and how many bytes, a block has.
 type layout struct {
 	name          string
 	values, bytes int

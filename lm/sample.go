@@ -168,7 +168,7 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	if budget == 0 {
 		budget = defaultCacheBytes
 	}
-	budget /= int64(tensor.Threads()) // so many tasks hold a cache at once
+	budget /= int64(tensor.Threads()) // each thread's task holds a cache
 	g.left = len(g.order) * g.samples
 	slots := int(max(1, min(budget/g.m.slotBytes(shape), maxSlots, int64(g.left))))
 	perBatch := max(1, prefillTokens/longest)

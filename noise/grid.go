@@ -17,7 +17,7 @@ type Grid struct {
 }
 
 const (
-	// fineness is how many binary digits of the noise lie above the grid: so many that the discrete distribution is as
+	// fineness is how many binary digits of the noise lie above the grid: enough that the discrete distribution is as
 	// good as the continuous one and that rounding costs next to nothing, and so few that sums over millions of clients
 	// stay below 2^53 steps.
 	fineness = 30
@@ -27,7 +27,7 @@ const (
 	leastUnits = 1 << 16
 )
 
-// NewGrid chooses the grid for sums of vectors of n values and norm at most bound, over so many clients, with noise of
+// NewGrid chooses the grid for sums of vectors of n values and norm at most bound, over the given number of clients, with noise of
 // standard deviation sigma·bound.
 //
 // Rounding moves each of n values of a sum by half a step, in opposite directions for neighbours in the worst case:

@@ -27,7 +27,7 @@ type Corpus struct {
 const (
 	// heldShare of the sources is held out of training to measure the loss.
 	heldShare = 0.01
-	// Of texts with fewer sources, such as books, stretches of so many successive texts are held out.
+	// Texts with fewer sources than leastSources, such as books, are held out in stretches of successive texts.
 	leastSources, stretch = 200, 16
 )
 

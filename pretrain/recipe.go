@@ -24,7 +24,8 @@ type Recipe struct {
 	Options Options
 }
 
-// A small text is trained on for at most so many epochs, and at least so many steps. A word has about wordTokens tokens.
+// A small text is trained on for at most mostEpochs epochs and for at least leastSteps steps. A word has about wordTokens
+// tokens.
 const (
 	mostEpochs, leastSteps = 8, 10
 	wordTokens             = 1.4

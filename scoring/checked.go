@@ -10,7 +10,7 @@ import (
 // Checked is the shape of a release that ends in check values: zeros of every client, so that they hold noise alone.
 type Checked struct{ values, checks int }
 
-// CheckedOf returns the shape of a release of so many values, if its name is that of a [Mean] or of a [Joint]. A number of
+// CheckedOf returns the shape of a release with the given number of values, if its name is that of a [Mean] or of a [Joint]. A number of
 // values that the name does not allow is an error.
 func CheckedOf(name string, values int) (c Checked, ok bool, err error) {
 	features := 0

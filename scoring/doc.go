@@ -10,6 +10,8 @@
 // uses that s_i is linear in m_i: with V = Ê, or Ê less its column means, and G = VᵀV, a norm is ‖V m_i‖² = m_iᵀ G m_i,
 // so the sum is V·Σ_i w_i m_i at O(clients·d² + n·d) instead of O(clients·n·d). Both give the same vector.
 //
+// Begin with a question ([NewCosine], [NewMean], [NewVotes]) and its Sum over clients.
+//
 // What follows is post-processing of the noised sum and costs no privacy: [Samples.Project] and [Samples.Shrink] take
 // out noise, [Pooled] reads the sums of several rounds together, [LengthRegression] takes out the pull towards short or
 // long texts, [Rank] makes preference pairs.

@@ -21,7 +21,7 @@ type NextToken struct {
 	Optimizer *Optimizer
 	// Rows returns the rows at places.
 	Rows func(places []int) ([]lm.Row, error)
-	// Parts is the number of passes of a batch with so many rows; nil takes one.
+	// Parts returns the number of passes for a batch with the given number of rows; nil takes one pass.
 	Parts func(rows int) int
 	// ByLength puts the longest rows of a batch first: rows of one length in a pass need little padding, and shorter ones fit
 	// into the memory that longer ones leave.

@@ -98,7 +98,8 @@ type budgeted struct {
 	budget Budget
 }
 
-// union joins the charges of ledgers. A charge occurs in the result as often as in the ledger that holds it most often.
+// union joins the charges of several ledgers. If ledgers share a charge, the result holds it as often as the ledger that
+// holds it most often: a run that was copied has not asked twice.
 func union(records []Record) []budgeted {
 	var out []budgeted
 	have := map[Entry]int{}

@@ -25,8 +25,8 @@ type Shape struct {
 
 	Filter // applied to whole texts
 
-	SpanWords  int              `json:"span_words,omitempty"`  // cuts texts into spans of at most so many words; 0: whole texts
-	SpanTokens int              `json:"span_tokens,omitempty"` // or of so many tokens, as Tokens counts them
+	SpanWords  int              `json:"span_words,omitempty"`  // cuts texts into spans of at most this number of words; 0: whole texts
+	SpanTokens int              `json:"span_tokens,omitempty"` // or of this number of tokens, as Tokens counts them
 	Tokenizer  string           `json:"tokenizer,omitempty"`   // where Tokens comes from
 	Tokens     func(string) int `json:"-"`
 	MinWords   int              `json:"min_words,omitempty"` // leaves out shorter texts and spans
@@ -34,7 +34,7 @@ type Shape struct {
 	MinTexts int `json:"min_texts,omitempty"` // leaves out clients with fewer texts
 	MaxTexts int `json:"max_texts,omitempty"` // keeps a client's first texts; 0: all
 
-	// Clients keeps so many train clients, those with the smallest hashes of seed and ID: fewer are a subset of more.
+	// Clients is the number of train clients to keep, those with the smallest hashes of seed and ID: fewer are a subset of more.
 	// Validation and test stay whole, so that figures can be compared. With a partition it is the number of clients made.
 	Clients int `json:"clients,omitempty"`
 }

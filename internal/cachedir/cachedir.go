@@ -26,7 +26,7 @@ func Dir() (string, error) {
 	return filepath.Join(base, "popri"), nil
 }
 
-// Forget removes files under dir, those that were used longest ago first, until they have at most so many bytes. It keeps
+// Forget removes files under dir, the least recently used first, until at most the given number of bytes is left. It keeps
 // the file at path, hidden files, and folders.
 func Forget(dir, path string, most int64) error {
 	type file struct {

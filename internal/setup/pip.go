@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// room reports a disk that has less than so many bytes free.
+// room reports a disk with fewer free bytes than needed.
 func room(cache string, needs int64, what string) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(cache, &disk); err == nil && int64(disk.Bavail)*int64(disk.Bsize) < needs {

@@ -78,7 +78,7 @@ func (m *Method) updates() int {
 	return g.NumIterations * ((m.Config.Generate.Prompts + g.BatchPrompts - 1) / g.BatchPrompts)
 }
 
-// newSchedule makes the schedule of learning rates over so many updates.
+// newSchedule makes the schedule of learning rates over a number of updates.
 func (m *Method) newSchedule(updates int) (training.Schedule, error) {
 	d := m.Config.DPO
 	d.LearningRate = m.Config.GRPO.LearningRate

@@ -62,7 +62,7 @@ type pass struct {
 	samples []*sample
 }
 
-// passes divides the samples of groups into forward passes of at most so many samples. A row holds the prompt once and as
+// passes divides the samples of groups into forward passes of at most the given number of samples. A row holds the prompt once and as
 // many samples as pay: each saves the prompt's work and lengthens what all tokens of the row attend to.
 func passes(groups []group, hidden, most int) (out []pass) {
 	var now pass

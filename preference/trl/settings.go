@@ -16,8 +16,8 @@ type settings struct {
 	Model         string         `yaml:"model"`         // folder
 	DType         string         `yaml:"dtype"`         // of the base weights
 	BatchPairs    int            `yaml:"batch_pairs"`
-	MicroPairs    int            `yaml:"micro_pairs"` // at most so many at once in a process
-	CheckPairs    int            `yaml:"check_pairs"` // the first so many pairs are measured at the end
+	MicroPairs    int            `yaml:"micro_pairs"` // pairs that a process computes at once, at most
+	CheckPairs    int            `yaml:"check_pairs"` // the number of first pairs that are measured at the end
 	LearningRates []number       `yaml:"learning_rates,flow"`
 	Order         [][]int        `yaml:"order,flow"` // of the pairs in each epoch
 	DPO           map[string]any `yaml:"dpo_config"`
