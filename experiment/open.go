@@ -11,6 +11,7 @@ import (
 	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
+	"popri/datasets/ceiling"
 	"popri/datasets/clients"
 	"popri/embedding"
 	"popri/fedsim"
@@ -230,12 +231,12 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 	if err != nil {
 		return nil, err
 	}
-	var ceiling []string
+	var unprotected *ceiling.Texts
 	if c.Privacy.UnsafeCeiling {
-		ceiling = clients.Texts(s.Population.Split(clients.Train))
+		unprotected = ceiling.Of(clients.Texts(s.Population.Split(clients.Train)))
 	}
 	s.engine = s.server()
-	m, err := d.New(method.Env{Ceiling: ceiling, Engine: s.engine, Dir: s.Dir, Config: c,
+	m, err := d.New(method.Env{Ceiling: unprotected, Engine: s.engine, Dir: s.Dir, Config: c,
 		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
 		Public: s.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
 		Reference: reference})

@@ -7,6 +7,7 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
+	"popri/datasets/ceiling"
 	"popri/embedding"
 	"popri/internal/filehash"
 	"popri/lm"
@@ -18,7 +19,8 @@ import (
 	"popri/trainer"
 )
 
-// Env is what a method works with. Nothing in it is private; the clients' releases are covered by the guarantee.
+// Env is what a method works with. All of it is public, or covered by the guarantee as the clients' releases are, but for
+// Ceiling and Reference.
 type Env struct {
 	Dir       string // the run's folder
 	Config    configs.Config
@@ -30,8 +32,11 @@ type Env struct {
 	Writer    sampling.Writer
 	Engine    *vllm.Server // draws the samples of the model and its adapters; nil is this program
 	Encoder   embedding.Encoder
-	Ceiling   []string          // the train clients' texts, for privacy.unsafe_ceiling alone; else nil
-	Reference *metrics.Gaussian // of validation text, to measure the samples' Fréchet distance to; nil leaves it out
+	// Ceiling are the train clients' texts, for privacy.unsafe_ceiling alone; else nil.
+	Ceiling *ceiling.Texts
+	// Reference describes the embeddings of validation text, whose clients are not protected: what the samples' Fréchet
+	// distance is measured to. nil leaves the measurement out.
+	Reference *metrics.Gaussian
 }
 
 // Description is how a method describes itself.

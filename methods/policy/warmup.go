@@ -53,7 +53,7 @@ func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Sta
 	texts := target.Texts(single.selected)
 	if p.Ceiling != nil {
 		texts = nil
-		for _, t := range p.Ceiling {
+		for _, t := range p.Ceiling.Unprotected() {
 			texts = append(texts, datasets.Text{Text: t})
 		}
 	}
