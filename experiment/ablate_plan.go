@@ -19,6 +19,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/datakey"
 	"popri/internal/filehash"
+	"popri/internal/version"
 )
 
 // jobsFolder is the folder in an ablation's folder for what its tasks share.
@@ -70,7 +71,7 @@ func WritePlan(dir string, base configs.Config, varied Varied, cells []Cell) (p 
 	if err != nil {
 		return nil, nil, err
 	}
-	p.dir, p.Varied, p.Program = dir, varied, ProgramVersion()
+	p.dir, p.Varied, p.Program = dir, varied, version.Program()
 	if p.Key, err = p.keyTag(); err != nil {
 		return nil, nil, mistake("%w", err)
 	}

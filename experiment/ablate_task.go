@@ -10,6 +10,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/internal/fault"
+	"popri/internal/version"
 	"popri/jobs"
 )
 
@@ -35,7 +36,7 @@ func RunTask(ctx context.Context, o TaskOptions) error {
 	if err != nil {
 		return err
 	}
-	if version := ProgramVersion(); version != p.Program && o.Warn != nil {
+	if version := version.Program(); version != p.Program && o.Warn != nil {
 		o.Warn(fmt.Sprintf("the ablation was planned by version %s, and this is version %s: results may differ", p.Program, version))
 	}
 	state := JobsDir(o.Dir)

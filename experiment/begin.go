@@ -16,6 +16,7 @@ import (
 	"popri/guarantee"
 	"popri/internal/atomicfile"
 	"popri/internal/modelcache"
+	"popri/internal/version"
 	"popri/methods"
 	"popri/models"
 	"popri/tensor"
@@ -47,7 +48,7 @@ func (s *Session) begin(inputs Inputs, o Options) error {
 func (s *Session) describe(inputs Inputs, o Options) error {
 	c := &s.Config
 	c.Provenance = map[string]string{
-		"go": runtime.Version(), "libtorch": LibtorchVersion(), "program": ProgramVersion(),
+		"go": runtime.Version(), "libtorch": version.Libtorch(), "program": version.Program(),
 		"public": s.Public.Name, "public_sha256": inputs.Content[inputPublic],
 		"private": s.Population.Name, "clients": fmt.Sprint(s.budget.Clients),
 		"unit":             s.Population.Unit,

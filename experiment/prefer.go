@@ -22,6 +22,7 @@ import (
 	"popri/internal/modelcache"
 	"popri/internal/rng"
 	"popri/internal/rows"
+	"popri/internal/version"
 	"popri/lm"
 	"popri/lora"
 	"popri/models"
@@ -219,8 +220,8 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	resumed := exists(checkpoint)
 	stored := c // with the provenance of a training that goes on
 	if !o.Resume {
-		stored.Provenance = map[string]string{pairsKey: absolute(o.Pairs), "program": ProgramVersion(),
-			"libtorch": LibtorchVersion(), "compute": assembly.ComputeType(c.Model.DType).String(),
+		stored.Provenance = map[string]string{pairsKey: absolute(o.Pairs), "program": version.Program(),
+			"libtorch": version.Libtorch(), "compute": assembly.ComputeType(c.Model.DType).String(),
 			"device": tensor.DefaultDevice().String()}
 		if o.EvalPairs != "" {
 			stored.Provenance[evalPairsKey] = absolute(o.EvalPairs)

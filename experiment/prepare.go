@@ -11,6 +11,7 @@ import (
 	"popri/datasets"
 	"popri/internal/cachedir"
 	"popri/internal/fault"
+	"popri/internal/version"
 	"popri/models"
 	"popri/pretrain"
 	"popri/tensor"
@@ -67,7 +68,7 @@ func Prepare(ctx context.Context, c configs.Config, progress PrepareProgress) (c
 				}
 			}}
 		dir, made, err := cache.Model(ctx, public, recipe, func(vocab int) pretrain.Provenance {
-			return recipe.Provenance(vocab, public, ProgramVersion(), runtime.Version(),
+			return recipe.Provenance(vocab, public, version.Program(), runtime.Version(),
 				assembly.PublicFiles(c.Data.Public)...)
 		})
 		if err != nil {

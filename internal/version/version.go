@@ -1,4 +1,5 @@
-package experiment
+// Package version tells which versions of the program and of libtorch run.
+package version
 
 import (
 	"os"
@@ -8,8 +9,8 @@ import (
 	"strings"
 )
 
-// LibtorchVersion is the version of the loaded libtorch, as the name of its folder states it.
-func LibtorchVersion() string {
+// Libtorch is the version of the loaded libtorch, as the name of its folder states it.
+func Libtorch() string {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return "unknown"
@@ -33,8 +34,8 @@ func LibtorchVersion() string {
 	return "unknown"
 }
 
-// ProgramVersion is the program's version as the build knows it.
-func ProgramVersion() string {
+// Program is the program's version as the build knows it.
+func Program() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
