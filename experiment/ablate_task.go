@@ -11,7 +11,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/internal/fault"
 	"popri/internal/version"
-	"popri/jobs"
+	"popri/study/jobs"
 )
 
 // TaskOptions say what a task of an ablation does.

@@ -14,7 +14,7 @@ import (
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/testworld"
-	"popri/jobs"
+	"popri/study/jobs"
 )
 
 // smallGrid is a grid of two settings in a small world.

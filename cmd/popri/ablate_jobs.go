@@ -20,7 +20,7 @@ import (
 	"popri/experiment"
 	"popri/internal/cachedir"
 	"popri/internal/datakey"
-	"popri/jobs"
+	"popri/study/jobs"
 )
 
 // jobFlags say how a grid runs on a cluster.

@@ -9,7 +9,7 @@ import (
 
 	"popri/experiment"
 	"popri/internal/testworld"
-	"popri/jobs"
+	"popri/study/jobs"
 )
 
 // asCommand is the variable that makes the test's own program the command popri, for tasks of jobs.

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/assembly"
-	"popri/benchmark"
+	"popri/eval/benchmark"
 	"popri/experiment"
-	"popri/reproduction"
+	"popri/study/reproduction"
 )
 
 func (a *app) reproduce() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 
 	"popri/configs"
 	"popri/experiment"
-	"popri/reproduction"
+	"popri/study/reproduction"
 )
 
 // Every grid is possible at both scales, and the page says what was found of each.
