@@ -1,4 +1,4 @@
-package experiment
+package quality
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/fedsim"
+	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/methods/target"
 	"popri/metrics"
@@ -16,9 +17,9 @@ import (
 	"popri/scoring"
 )
 
-// RelevanceQuality says how well one release tells public texts of the clients' domain from the others, on the embedded
+// Relevance says how well one release tells public texts of the clients' domain from the others, on the embedded
 // default, which has the domain of each public text.
-type RelevanceQuality struct {
+type Relevance struct {
 	Encoder  string         `json:"encoder"`
 	Query    string         `json:"query"`
 	InDomain int            `json:"in_domain"` // public texts of the clients' own folders
@@ -34,10 +35,10 @@ type RelevanceAUC struct {
 	Documents float64 `json:"documents"`
 }
 
-// JudgeRelevance measures what the release that the configuration asks for tells. The noise is seeded.
-func JudgeRelevance(c configs.Config, sigmas []float64) (*RelevanceQuality, error) {
+// MeasureRelevance measures what the release that the configuration asks for tells. The noise is seeded.
+func MeasureRelevance(c configs.Config, sigmas []float64) (*Relevance, error) {
 	if c.Data.Private != "godoc" || c.Data.Public != "godoc" {
-		return nil, mistake("relevance is judged on the embedded default only, which has the domain of its public texts "+
+		return nil, fault.Userf("relevance is judged on the embedded default only, which has the domain of its public texts "+
 			"(data.private is %s, data.public %s)", c.Data.Private, c.Data.Public)
 	}
 	data, encoder, err := dataAndEncoder(c)
@@ -70,7 +71,7 @@ func JudgeRelevance(c configs.Config, sigmas []float64) (*RelevanceQuality, erro
 	for _, t := range data.Public.InDomain {
 		domain[t.Text] = true
 	}
-	q := &RelevanceQuality{Encoder: encoder.Name(), Query: asked.Name(), Public: len(texts)}
+	q := &Relevance{Encoder: encoder.Name(), Query: asked.Name(), Public: len(texts)}
 	for _, t := range texts {
 		if domain[t.Text] {
 			q.InDomain++

@@ -1,4 +1,4 @@
-package experiment
+package quality
 
 import (
 	"testing"
@@ -14,15 +14,15 @@ func TestMeasurementsNeedTheEmbeddedDefault(t *testing.T) {
 	other.Data.Private = "clients.parquet"
 	none := PoolingOptions{Sigmas: []float64{1}, Rounds: 8}
 	for name, measure := range map[string]func() error{
-		"encoder":   func() error { _, err := JudgeEncoder(other, Queries, nil); return err },
-		"relevance": func() error { _, err := JudgeRelevance(other, nil); return err },
-		"pooling":   func() error { _, err := JudgePooling(other, none); return err },
+		"encoder":   func() error { _, err := MeasureEncoder(other, Queries, nil); return err },
+		"relevance": func() error { _, err := MeasureRelevance(other, nil); return err },
+		"pooling":   func() error { _, err := MeasurePooling(other, none); return err },
 		"no round": func() error {
-			_, err := JudgePooling(configs.Default(), PoolingOptions{Rounds: 0})
+			_, err := MeasurePooling(configs.Default(), PoolingOptions{Rounds: 0})
 			return err
 		},
 		"more than all": func() error {
-			_, err := JudgePooling(configs.Default(), PoolingOptions{Rounds: 1, InDomain: 1.5})
+			_, err := MeasurePooling(configs.Default(), PoolingOptions{Rounds: 1, InDomain: 1.5})
 			return err
 		},
 	} {

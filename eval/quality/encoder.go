@@ -1,4 +1,4 @@
-package experiment
+package quality
 
 import (
 	"context"
@@ -13,23 +13,24 @@ import (
 	"popri/datasets/clients"
 	"popri/embedding"
 	"popri/fedsim"
+	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/metrics"
 	"popri/query"
 	"popri/scoring"
 )
 
-// EncoderQuality says how good an encoder is on the embedded default, whose private half is no secret.
-type EncoderQuality struct {
+// Encoder says how good an encoder is on the embedded default, whose private half is no secret.
+type Encoder struct {
 	Encoder string `json:"encoder"`
 	// AUC of separating validation and test clients' texts from Ω by their cosine with the train clients
-	AUC   float64       `json:"auc"`
-	Pairs []PairQuality `json:"pairs"`
+	AUC   float64        `json:"auc"`
+	Pairs []PairRecovery `json:"pairs"`
 }
 
-// PairQuality says what noise of multiplier Sigma leaves of the pairs, as shares of prompts: as released, and after the
+// PairRecovery says what noise of multiplier Sigma leaves of the pairs, as shares of prompts: as released, and after the
 // projection where the query has one.
-type PairQuality struct {
+type PairRecovery struct {
 	Query   string     `json:"query"` // cosine, or votes for the nearest samples
 	Sigma   float64    `json:"noise_multiplier"`
 	Pair    [2]float64 `json:"same_pair"`   // released, projected
@@ -37,29 +38,19 @@ type PairQuality struct {
 	Ordered [2]float64 `json:"true_order"`  // released, projected: the chosen sample has the higher true score
 }
 
-// dataAndEncoder reads the configuration's data and opens or fits its encoder, which the caller frees.
-func dataAndEncoder(c configs.Config) (*assembly.Corpus, embedding.Encoder, error) {
-	data, err := assembly.LoadData(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	encoder, err := assembly.NewEncoder(c, data.Public)
-	return data, encoder, err
-}
-
-// Queries are what [JudgeEncoder] can ask.
+// Queries are what [MeasureEncoder] can ask.
 var Queries = []string{"cosine", "votes"}
 
-// JudgeEncoder measures the configuration's encoder, with each of the queries. Public texts stand in for samples, K·J of
+// MeasureEncoder measures the configuration's encoder, with each of the queries. Public texts stand in for samples, K·J of
 // them, in five draws; the noise is seeded.
-func JudgeEncoder(c configs.Config, queries []string, sigmas []float64) (*EncoderQuality, error) {
+func MeasureEncoder(c configs.Config, queries []string, sigmas []float64) (*Encoder, error) {
 	if c.Data.Private != "godoc" || c.Data.Public != "godoc" {
-		return nil, mistake("an encoder is judged without noise, so on the embedded default only (data.private is "+
+		return nil, fault.Userf("an encoder is judged without noise, so on the embedded default only (data.private is "+
 			"%s)", c.Data.Private)
 	}
 	for _, name := range queries {
 		if !slices.Contains(Queries, name) {
-			return nil, mistake("--query is %q, want %s", name, strings.Join(Queries, " or "))
+			return nil, fault.Userf("--query is %q, want %s", name, strings.Join(Queries, " or "))
 		}
 	}
 	data, encoder, err := dataAndEncoder(c)
@@ -81,16 +72,16 @@ func JudgeEncoder(c configs.Config, queries []string, sigmas []float64) (*Encode
 	if err != nil {
 		return nil, err
 	}
-	q := &EncoderQuality{Encoder: encoder.Name(),
+	q := &Encoder{Encoder: encoder.Name(),
 		AUC: metrics.AUC(likeness(held, embedded.Means), likeness(public, embedded.Means))}
 	n := c.Generate.Prompts * c.Generate.Samples
 	if n > public.Rows {
-		return nil, errors.New("experiment: more samples than public texts to stand in for them")
+		return nil, errors.New("quality: more samples than public texts to stand in for them")
 	}
 	const draws = 5
 	for _, name := range queries {
 		for _, sigma := range sigmas {
-			p := PairQuality{Query: name, Sigma: sigma}
+			p := PairRecovery{Query: name, Sigma: sigma}
 			for draw := range draws {
 				random := rng.New(c.Seed, "encoder", string(rune('a'+draw)))
 				samples := embedding.NewMatrix(n, public.Dim)
@@ -108,7 +99,7 @@ func JudgeEncoder(c configs.Config, queries []string, sigmas []float64) (*Encode
 }
 
 // add asks once about samples and adds what was recovered, by weight.
-func (p *PairQuality) add(c configs.Config, samples embedding.Matrix, embedded query.Clients, random *rand.Rand,
+func (p *PairRecovery) add(c configs.Config, samples embedding.Matrix, embedded query.Clients, random *rand.Rand,
 	weight float64) error {
 	same := func(scores []float64) ([]float64, error) { return scores, nil }
 	ways := []func([]float64) ([]float64, error){same}

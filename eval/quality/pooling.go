@@ -1,4 +1,4 @@
-package experiment
+package quality
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"popri/datasets/clients"
 	"popri/embedding"
 	"popri/fedsim"
+	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/query"
 	"popri/scoring"
 )
 
-// PoolingQuality says how many pairs noised scores share with the scores without noise, when releases are read one by one
+// Pooling says how many pairs noised scores share with the scores without noise, when releases are read one by one
 // and when all releases so far are pooled.
-type PoolingQuality struct {
+type Pooling struct {
 	Encoder string         `json:"encoder"`
 	Rounds  []PooledRounds `json:"rounds"`
 }
@@ -31,7 +32,7 @@ type PooledRounds struct {
 	Pooled    []float64 `json:"pooled"`
 }
 
-// PoolingOptions say what [JudgePooling] simulates.
+// PoolingOptions say what [MeasurePooling] simulates.
 type PoolingOptions struct {
 	Sigmas []float64 // noise multipliers of a release
 	Rounds int
@@ -43,17 +44,17 @@ type PoolingOptions struct {
 // poolingClients is the largest number of groups of public texts that show the scale of clients' scores.
 const poolingClients = 512
 
-// JudgePooling measures pooling on the embedded default, whose private half is no secret. Public texts stand in for
+// MeasurePooling measures pooling on the embedded default, whose private half is no secret. Public texts stand in for
 // samples, K·J new ones in each round, in three draws; the noise is seeded.
-func JudgePooling(c configs.Config, o PoolingOptions) (*PoolingQuality, error) {
+func MeasurePooling(c configs.Config, o PoolingOptions) (*Pooling, error) {
 	switch {
 	case c.Data.Private != "godoc" || c.Data.Public != "godoc":
-		return nil, mistake("pooling is judged without noise, so on the embedded default only (data.private is %s)",
+		return nil, fault.Userf("pooling is judged without noise, so on the embedded default only (data.private is %s)",
 			c.Data.Private)
 	case o.Rounds < 1:
-		return nil, mistake("--rounds is %d, must be 1 or more", o.Rounds)
+		return nil, fault.Userf("--rounds is %d, must be 1 or more", o.Rounds)
 	case !(o.InDomain >= 0 && o.InDomain <= 1):
-		return nil, mistake("--in-domain is %g, must be 0 to 1", o.InDomain)
+		return nil, fault.Userf("--in-domain is %g, must be 0 to 1", o.InDomain)
 	}
 	data, encoder, err := dataAndEncoder(c)
 	if err != nil {
@@ -71,10 +72,10 @@ func JudgePooling(c configs.Config, o PoolingOptions) (*PoolingQuality, error) {
 		}
 	}
 	if n := c.Generate.Prompts * c.Generate.Samples; n > s.prompts.Rows || int(o.InDomain*float64(n)) > s.domain.Rows {
-		return nil, mistake("generate.prompts × generate.samples is %d, more than public texts to stand in for samples: %d, and "+
+		return nil, fault.Userf("generate.prompts × generate.samples is %d, more than public texts to stand in for samples: %d, and "+
 			"%d of the clients' folders", n, s.prompts.Rows, s.domain.Rows)
 	}
-	q := &PoolingQuality{Encoder: encoder.Name()}
+	q := &Pooling{Encoder: encoder.Name()}
 	for _, sigma := range o.Sigmas {
 		rounds := PooledRounds{Sigma: sigma, Projected: make([]float64, o.Rounds), Pooled: make([]float64, o.Rounds)}
 		const draws = 3
