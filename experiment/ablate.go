@@ -16,6 +16,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/methods"
+	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
 )
@@ -83,7 +84,7 @@ func (o AblateOptions) say(format string, args ...any) {
 // = 0, its own text and ε = ∞ only; figures that cells share are computed once.
 func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*Ablation, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return nil, mistake("the ablation's folder cannot be made: %w", err)
+		return nil, fault.Userf("the ablation's folder cannot be made: %w", err)
 	}
 	if err := Unused(o.Dir, cells); err != nil { // before hours are spent on the first
 		return nil, err
@@ -171,15 +172,15 @@ func Unused(dir string, cells []Cell) error {
 
 // matches refuses a folder that holds a run with other settings than the cell's.
 func (c Cell) matches(dir string) error {
-	if !Exists(dir) {
+	if !rundir.Exists(dir) {
 		return nil
 	}
-	found, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, ConfigFile)})
+	found, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
 	if err != nil {
 		return err
 	}
 	if key, have, want := c.differs(*found); key != "" {
-		return mistake("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have, want)
+		return fault.Userf("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have, want)
 	}
 	return nil
 }
@@ -226,7 +227,7 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, 
 	if e != nil {
 		return e, nil
 	}
-	s, err := Open(ctx, Options{Config: c.Config, Dir: dir, Resume: Exists(dir), Listen: o.Listen,
+	s, err := Open(ctx, Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen,
 		Trackers: o.Trackers, Warn: o.Warn})
 	if err != nil {
 		return nil, err
@@ -250,7 +251,7 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, 
 func (a *Ablation) compose(dir string) (err error) {
 	var runs []string
 	for _, f := range a.Failed {
-		if run := filepath.Join(dir, f.Name); Exists(run) {
+		if run := filepath.Join(dir, f.Name); rundir.Exists(run) {
 			runs = append(runs, run)
 		}
 	}

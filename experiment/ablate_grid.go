@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"popri/configs"
+	"popri/internal/fault"
 )
 
 // Axis is a key of the configuration and its values, as --set spells them. Keys that take the same values together are
@@ -27,16 +28,16 @@ type Axis struct {
 func ParseAxis(text string) (Axis, error) {
 	key, values, ok := strings.Cut(text, "=")
 	if !ok || key == "" || values == "" {
-		return Axis{}, mistake("--over %s: want a key and its values, such as dpo.rejected_rank=2,5,8", text)
+		return Axis{}, fault.Userf("--over %s: want a key and its values, such as dpo.rejected_rank=2,5,8", text)
 	}
 	separator := ","
 	keys := strings.Split(key, "+")
 	for i, name := range keys {
 		if name == "seed" {
-			return Axis{}, mistake("--over %s: seeds are not a setting to compare; use --seeds", text)
+			return Axis{}, fault.Userf("--over %s: seeds are not a setting to compare; use --seeds", text)
 		}
 		if slices.Contains(keys[:i], name) {
-			return Axis{}, mistake("--over %s: %s is there twice", text, name)
+			return Axis{}, fault.Userf("--over %s: %s is there twice", text, name)
 		}
 		for _, k := range configs.Keys() {
 			if k.Name == name && strings.HasPrefix(k.Type, "list") {
@@ -48,13 +49,13 @@ func ParseAxis(text string) (Axis, error) {
 	for _, value := range strings.Split(values, separator) {
 		numbers, err := rangeOf(value)
 		if err != nil {
-			return Axis{}, mistake("--over %s: %w", text, err)
+			return Axis{}, fault.Userf("--over %s: %w", text, err)
 		}
 		a.Values = append(a.Values, numbers...)
 	}
 	for i, v := range a.Values {
 		if slices.Contains(a.Values[:i], v) {
-			return Axis{}, mistake("--over %s: the value %q is there twice", text, v)
+			return Axis{}, fault.Userf("--over %s: the value %q is there twice", text, v)
 		}
 	}
 	return a, nil
@@ -103,17 +104,17 @@ func ParseChange(text string) (c Change, err error) {
 		key, value, assigned := strings.Cut(word, "=")
 		switch known := slices.ContainsFunc(configs.Keys(), func(k configs.Key) bool { return k.Name == key }); {
 		case assigned && known && slices.Contains(c.Keys, key):
-			return c, mistake("--instead %s: %s is there twice", text, key)
+			return c, fault.Userf("--instead %s: %s is there twice", text, key)
 		case assigned && known:
 			c.Keys, c.Values = append(c.Keys, key), append(c.Values, value)
 		case len(c.Keys) == 0:
-			return c, mistake("--instead %s: %q is not a key and its value, such as dpo.beta=0.01", text, word)
+			return c, fault.Userf("--instead %s: %q is not a key and its value, such as dpo.beta=0.01", text, word)
 		default:
 			c.Values[len(c.Values)-1] += " " + word
 		}
 	}
 	if slices.Contains(c.Keys, "seed") {
-		return c, mistake("--instead %s: seeds are not a setting to compare; use --seeds", text)
+		return c, fault.Userf("--instead %s: seeds are not a setting to compare; use --seeds", text)
 	}
 	return c, nil
 }
@@ -152,7 +153,7 @@ type Varied struct {
 // ParseVaried reads the values of --over, or those of --instead.
 func ParseVaried(over, instead []string, seeds int) (v Varied, err error) {
 	if len(over) > 0 && len(instead) > 0 {
-		return v, mistake("--over and --instead: one ablation takes one of them")
+		return v, fault.Userf("--over and --instead: one ablation takes one of them")
 	}
 	v.Seeds = seeds
 	for _, text := range over {
@@ -194,12 +195,12 @@ type Cell struct {
 // impossible values are reported in one [configs.Invalid].
 func Grid(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 	if len(axes) == 0 {
-		return nil, mistake("an ablation needs a key to vary (--over) or a setting to replace (--instead)")
+		return nil, fault.Userf("an ablation needs a key to vary (--over) or a setting to replace (--instead)")
 	}
 	for i, a := range axes {
 		for _, key := range strings.Split(a.Key, "+") {
 			if slices.ContainsFunc(axes[:i], func(b Axis) bool { return slices.Contains(strings.Split(b.Key, "+"), key) }) {
-				return nil, mistake("--over names %s twice", key)
+				return nil, fault.Userf("--over names %s twice", key)
 			}
 		}
 	}
@@ -225,7 +226,7 @@ func OneAtATime(base configs.Config, changes []Change, seeds int) ([]Axis, []Cel
 	axis := Axis{Key: "changed", Values: []string{configured}}
 	for _, c := range changes {
 		if slices.Contains(axis.Values, c.String()) {
-			return nil, nil, mistake("--instead %s is there twice", c)
+			return nil, nil, fault.Userf("--instead %s is there twice", c)
 		}
 		axis.Values = append(axis.Values, c.String())
 	}
@@ -238,7 +239,7 @@ func OneAtATime(base configs.Config, changes []Change, seeds int) ([]Axis, []Cel
 // cells are the runs of the changes, the seeds of each side by side; flag names where the values come from.
 func cells(base configs.Config, flag string, changes []Change, seeds int, values func(Change) []string) ([]Cell, error) {
 	if seeds < 1 {
-		return nil, mistake("--seeds is %d, want 1 or more", seeds)
+		return nil, fault.Userf("--seeds is %d, want 1 or more", seeds)
 	}
 	var cells []Cell
 	var problems []configs.Problem

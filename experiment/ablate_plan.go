@@ -18,6 +18,7 @@ import (
 	"popri/configs"
 	"popri/internal/atomicfile"
 	"popri/internal/datakey"
+	"popri/internal/fault"
 	"popri/internal/filehash"
 	"popri/internal/version"
 )
@@ -73,10 +74,10 @@ func WritePlan(dir string, base configs.Config, varied Varied, cells []Cell) (p 
 	}
 	p.dir, p.Varied, p.Program = dir, varied, version.Program()
 	if p.Key, err = p.keyTag(); err != nil {
-		return nil, nil, mistake("%w", err)
+		return nil, nil, fault.Userf("%w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(cellPath(dir, 0)), 0o755); err != nil {
-		return nil, nil, mistake("the ablation's folder cannot be made: %w", err)
+		return nil, nil, fault.Userf("the ablation's folder cannot be made: %w", err)
 	}
 	base.Provenance = nil
 	p.Base = contentHash(base.YAML())
@@ -91,7 +92,7 @@ func WritePlan(dir string, base configs.Config, varied Varied, cells []Cell) (p 
 				return nil, nil, err
 			}
 			if key, have, want := c.differs(planned.Config); key != "" {
-				return nil, nil, mistake("%s plans %s with %s = %v, and %v is asked for: name another folder", planPath(dir), c.Name,
+				return nil, nil, fault.Userf("%s plans %s with %s = %v, and %v is asked for: name another folder", planPath(dir), c.Name,
 					key, have, want)
 			}
 		} else {
@@ -120,7 +121,7 @@ func ReadPlan(dir string) (*Plan, error) {
 	decoder := json.NewDecoder(bytes.NewReader(b))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(p); err != nil {
-		return nil, mistake("%s: %w", planPath(dir), err)
+		return nil, fault.Userf("%s: %w", planPath(dir), err)
 	}
 	return p, nil
 }
@@ -137,7 +138,7 @@ func (p *Plan) Last() (configs.Config, Varied, error) {
 // Cell reads a planned cell, without the values that gave it its name.
 func (p *Plan) Cell(number int) (Cell, error) {
 	if number < 0 || number >= len(p.Cells) {
-		return Cell{}, mistake("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number, len(p.Cells)-1)
+		return Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number, len(p.Cells)-1)
 	}
 	c, err := loadPlanned(cellPath(p.dir, number), p.Cells[number].Config)
 	if err != nil {
@@ -150,10 +151,10 @@ func (p *Plan) Cell(number int) (Cell, error) {
 func loadPlanned(path, want string) (*configs.Config, error) {
 	hash, err := filehash.SHA256(path)
 	if err != nil {
-		return nil, mistake("%w", err)
+		return nil, fault.Userf("%w", err)
 	}
 	if hash != want {
-		return nil, mistake("%s was changed after it was planned: its SHA-256 is %s, want %s", path, hash, want)
+		return nil, fault.Userf("%s was changed after it was planned: its SHA-256 is %s, want %s", path, hash, want)
 	}
 	return configs.Load(configs.LoadOptions{File: path})
 }
@@ -162,11 +163,11 @@ func loadPlanned(path, want string) (*configs.Config, error) {
 func (p *Plan) checkKey() error {
 	tag, err := p.keyTag()
 	if err != nil {
-		return mistake("%w", err)
+		return fault.Userf("%w", err)
 	}
 	if tag != p.Key {
 		path, _ := datakey.Path()
-		return mistake("%s was planned with another key for tags of private data than %s: let %s name the same key file on every machine",
+		return fault.Userf("%s was planned with another key for tags of private data than %s: let %s name the same key file on every machine",
 			planPath(p.dir), path, datakey.Variable)
 	}
 	return nil

@@ -84,7 +84,7 @@ func (a *Ablation) writeReport(o AblateOptions, cells []Cell) error {
 			g.Figures = append(g.Figures, f)
 		}
 	}
-	return report.WriteGrid(filepath.Join(dir, ReportFile), g)
+	return report.WriteGrid(filepath.Join(dir, rundir.Report), g)
 }
 
 // gridCell is a combination of values on the page; cells are its runs.
@@ -95,7 +95,7 @@ func (a *Ablation) gridCell(dir string, cells []Cell) (report.GridCell, error) {
 	}
 	for _, c := range cells {
 		path := filepath.Join(dir, c.Name)
-		r := report.GridRun{Seed: c.Seed, Name: c.Name, Report: rundir.Has(path, ReportFile), Figures: map[string]float64{}}
+		r := report.GridRun{Seed: c.Seed, Name: c.Name, Report: rundir.Has(path, rundir.Report), Figures: map[string]float64{}}
 		if i := slices.IndexFunc(a.Failed, func(f FailedRun) bool { return f.Name == c.Name }); i >= 0 {
 			r.Error = a.Failed[i].Error
 		} else if i := slices.IndexFunc(a.Dropped, func(d DroppedRun) bool { return d.Name == c.Name }); i >= 0 {

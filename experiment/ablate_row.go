@@ -7,6 +7,7 @@ import (
 
 	"popri/downstream"
 	"popri/methods"
+	"popri/rundir"
 	"popri/trainer"
 )
 
@@ -58,7 +59,7 @@ func newRow(cells []Cell, results []*Evaluation, dir string) (AblationRow, error
 		popri, zero, infinite := e.Result(methods.Of(cells[i].Config).Name), e.Result(downstream.Public),
 			e.Result(downstream.Private)
 		if popri == nil || zero == nil || (infinite == nil) != (results[0].Result(downstream.Private) == nil) {
-			return row, fmt.Errorf("%s lacks results: remove it to have it made again", filepath.Join(path, EvalFile))
+			return row, fmt.Errorf("%s lacks results: remove it to have it made again", filepath.Join(path, rundir.Eval))
 		}
 		spent, err := spentBy(path)
 		if err != nil {

@@ -31,7 +31,7 @@ type TaskOptions struct {
 func RunTask(ctx context.Context, o TaskOptions) error {
 	p, err := ReadPlan(o.Dir)
 	if errors.Is(err, os.ErrNotExist) {
-		err = mistake("%s has no plan of an ablation: popri ablate --on writes it", o.Dir)
+		err = fault.Userf("%s has no plan of an ablation: popri ablate --on writes it", o.Dir)
 	}
 	if err != nil {
 		return err

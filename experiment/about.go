@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 
 	"popri/configs"
+	"popri/internal/fault"
 	"popri/methods"
+	"popri/rundir"
 	"popri/watch"
 )
 
 // About says what the run in dir is, for whoever watches it.
 func About(dir string) (watch.About, error) {
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, ConfigFile)})
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
 	if errors.Is(err, fs.ErrNotExist) {
-		return watch.About{}, mistake("%s holds no run: there is no %s", dir, ConfigFile)
+		return watch.About{}, fault.Userf("%s holds no run: there is no %s", dir, rundir.Config)
 	}
 	if err != nil {
 		return watch.About{}, err

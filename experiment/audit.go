@@ -21,7 +21,7 @@ import (
 // as vectors, for [audit.Options]. It reads the configuration, the public texts and the samples, and no client's text.
 // close frees the encoder. An error says why the encoder cannot be opened.
 func RoundVectors(dir string) (rounds func(round int) (audit.Round, error), close func(), err error) {
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, ConfigFile)})
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
 	if err != nil {
 		return nil, nil, err
 	}

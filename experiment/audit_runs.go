@@ -11,7 +11,9 @@ import (
 	"popri/audit"
 	"popri/embedding"
 	"popri/fedsim"
+	"popri/internal/fault"
 	"popri/query"
+	"popri/rundir"
 	"popri/scoring"
 )
 
@@ -61,7 +63,7 @@ func (a AuditedRuns) Verdict() error {
 func Audit(dirs []string, o AuditOptions) (AuditedRuns, error) {
 	var result AuditedRuns
 	if o.Head != "" && len(dirs) > 1 {
-		return result, mistake("account audit: --head is the hash of one run's ledger, and there are %d runs", len(dirs))
+		return result, fault.Userf("account audit: --head is the hash of one run's ledger, and there are %d runs", len(dirs))
 	}
 	records := make([]ledger.Record, len(dirs))
 	for i, dir := range dirs {
@@ -80,12 +82,12 @@ func Audit(dirs []string, o AuditOptions) (AuditedRuns, error) {
 }
 
 func auditRun(dir string, o AuditOptions) (Audited, error) {
-	if !Exists(dir) {
-		return Audited{}, mistake("account audit: %s holds no run: there is no %s", dir, ConfigFile)
+	if !rundir.Exists(dir) {
+		return Audited{}, fault.Userf("account audit: %s holds no run: there is no %s", dir, rundir.Config)
 	}
 	options := audit.Options{Head: strings.ToLower(o.Head), Expect: Expected}
 	if err := options.Validate(); err != nil {
-		return Audited{}, mistake("account audit: --head: %w", err)
+		return Audited{}, fault.Userf("account audit: --head: %w", err)
 	}
 	untested := func(format string, args ...any) {
 		options.Rounds = func(int) (audit.Round, error) { return audit.Round{}, fmt.Errorf(format, args...) }
@@ -100,7 +102,7 @@ func auditRun(dir string, o AuditOptions) (Audited, error) {
 	}
 	report, err := audit.Run(dir, options)
 	if errors.Is(err, os.ErrNotExist) {
-		return Audited{}, mistake("account audit: %w", err)
+		return Audited{}, fault.Userf("account audit: %w", err)
 	}
 	if err != nil {
 		return Audited{}, err
@@ -130,7 +132,7 @@ func (a *Audited) play(g fedsim.Game) error {
 	g.Delta = a.Record.Budget.Delta
 	outcome, err := g.Play()
 	if err != nil {
-		return mistake("account audit: %w", err)
+		return fault.Userf("account audit: %w", err)
 	}
 	a.Canary = &outcome
 	if !outcome.Holds() {

@@ -15,10 +15,12 @@ import (
 	"popri/datasets/clients"
 	"popri/guarantee"
 	"popri/internal/atomicfile"
+	"popri/internal/fault"
 	"popri/internal/modelcache"
 	"popri/internal/version"
 	"popri/methods"
 	"popri/models"
+	"popri/rundir"
 	"popri/tensor"
 )
 
@@ -26,20 +28,20 @@ import (
 // makes the folder a run's: of two processes that begin a run in one folder, one succeeds.
 func (s *Session) begin(inputs Inputs, o Options) error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
-		return mistake("the run's folder cannot be made: %w", err)
+		return fault.Userf("the run's folder cannot be made: %w", err)
 	}
 	if err := s.describe(inputs, o); err != nil {
 		return err
 	}
 	err := inputs.write(s.Dir)
 	if err == nil {
-		err = atomicfile.CreateBytes(filepath.Join(s.Dir, ConfigFile), s.Config.YAML(), 0o644)
+		err = atomicfile.CreateBytes(filepath.Join(s.Dir, rundir.Config), s.Config.YAML(), 0o644)
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return mistake("%s holds a run already: resume it (--resume) or name another folder", s.Dir)
+		return fault.Userf("%s holds a run already: resume it (--resume) or name another folder", s.Dir)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return mistake("the run's folder cannot be written to: %w", err)
+		return fault.Userf("the run's folder cannot be written to: %w", err)
 	}
 	return err
 }

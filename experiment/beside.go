@@ -9,6 +9,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/downstream"
+	"popri/internal/fault"
 	"popri/methods"
 	"popri/rundir"
 )
@@ -50,14 +51,14 @@ func OtherMethods(c configs.Config, names []string) error {
 	for i, name := range names {
 		switch {
 		case !slices.Contains(known, name):
-			return mistake("%q is no method; there are %q", name, known)
+			return fault.Userf("%q is no method; there are %q", name, known)
 		case name == c.Method, slices.Contains(names[:i], name):
-			return mistake("the method %s is named twice", name)
+			return fault.Userf("the method %s is named twice", name)
 		}
 		other := c
 		other.Method = name
 		if err := other.Validate(); err != nil {
-			return mistake("the method %s: %w", name, err)
+			return fault.Userf("the method %s: %w", name, err)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 
 	"popri/configs"
 	"popri/methods"
+	"popri/rundir"
 	"popri/trainer"
 )
 
@@ -22,7 +23,7 @@ type RunCost struct {
 
 // Costs reads what a run cost.
 func Costs(dir string) (RunCost, error) {
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, ConfigFile)})
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
 	if err != nil {
 		return RunCost{}, err
 	}

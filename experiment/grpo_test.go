@@ -154,7 +154,7 @@ func TestSelectByDistance(t *testing.T) {
 		}
 		for _, stage := range []string{"measure", "synthesize"} {
 			ctx, cancel := context.WithCancel(t.Context())
-			o := Options{Config: c, Dir: dir, Resume: Exists(dir), Events: trainer.Events{StageBegin: func(s trainer.Stage) {
+			o := Options{Config: c, Dir: dir, Resume: rundir.Exists(dir), Events: trainer.Events{StageBegin: func(s trainer.Stage) {
 				if strings.HasPrefix(s.Name, stage) {
 					cancel()
 				}

@@ -16,6 +16,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/downstream"
 	"popri/internal/atomicfile"
+	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/methods"
 	"popri/rundir"
@@ -53,18 +54,18 @@ func (h Halving) Rungs(n, rounds int) (list []Rung) {
 // plan returns the rungs of a grid whose settings have so many seeds each.
 func (h Halving) plan(cells []Cell, seeds int) ([]Rung, error) {
 	if h.Eta < 2 || h.MinRounds < 1 {
-		return nil, mistake("--adaptive: --eta is %d and --min-rounds %d, want 2 or more and 1 or more", h.Eta, h.MinRounds)
+		return nil, fault.Userf("--adaptive: --eta is %d and --min-rounds %d, want 2 or more and 1 or more", h.Eta, h.MinRounds)
 	}
 	rounds := methods.Of(cells[0].Config).RoundsOf(cells[0].Config)
 	for _, c := range cells {
 		if n := methods.Of(c.Config).RoundsOf(c.Config); n != rounds {
-			return nil, mistake("--adaptive: the settings have %d and %d rounds; rounds are what it divides, so all must have as many", rounds, n)
+			return nil, fault.Userf("--adaptive: the settings have %d and %d rounds; rounds are what it divides, so all must have as many", rounds, n)
 		}
 	}
 	n := len(cells) / seeds
 	list := h.Rungs(n, rounds)
 	if len(list) == 0 {
-		return nil, mistake("--adaptive: there is nothing to drop of %d settings of %d rounds; it needs %d settings and %d rounds, or less "+
+		return nil, fault.Userf("--adaptive: there is nothing to drop of %d settings of %d rounds; it needs %d settings and %d rounds, or less "+
 			"of --eta and --min-rounds", n, rounds, h.Eta, h.Eta*h.MinRounds)
 	}
 	for i := range list {
@@ -138,7 +139,7 @@ func (a *Ablation) halve(ctx context.Context, cells []Cell, o AblateOptions) ([]
 		done := HalvedRung{Rung: rung}
 		if n := len(order); n > rung.Keep {
 			if same(judged[order[0]], judged[order[n-1]]) {
-				return nil, mistake("--adaptive: after %s, the texts of all settings serve the small model equally: it learns from none of "+
+				return nil, fault.Userf("--adaptive: after %s, the texts of all settings serve the small model equally: it learns from none of "+
 					"them, or the settings do not differ yet. Repeat the command with more --min-rounds, which goes on with the "+
 					"same runs, or begin anew with more texts (synthetic.texts) or more updates (downstream.steps)", roundsOf(rung.Rounds))
 			}
@@ -248,7 +249,7 @@ func (c Cell) climb(ctx context.Context, i, n, rounds int, o AblateOptions) (m m
 	if at >= 0 {
 		return known[at], nil
 	}
-	s, err := Open(ctx, Options{Config: c.Config, Dir: dir, Resume: Exists(dir), Listen: o.Listen, Trackers: o.Trackers, Warn: o.Warn})
+	s, err := Open(ctx, Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen, Trackers: o.Trackers, Warn: o.Warn})
 	if err != nil {
 		return m, err
 	}
@@ -280,7 +281,7 @@ func (s *Session) measure(ctx context.Context, rounds int) (m measured, err erro
 		return m, err
 	}
 	if done := s.trainer.Done(); done > rounds {
-		return m, mistake("%s is beyond round %d, after which --adaptive would judge it: name another folder", s.Dir, rounds)
+		return m, fault.Userf("%s is beyond round %d, after which --adaptive would judge it: name another folder", s.Dir, rounds)
 	}
 	s.tellPublicTexts()
 	if err := s.trainer.TrainTo(ctx, rounds); err != nil {

@@ -98,7 +98,7 @@ func halving(t *testing.T, releases int) {
 		t.Errorf("planned %+v, want those of a run and two first ones", p)
 	}
 	stored := content(t, "grid")
-	page := string(stored[ReportFile])
+	page := string(stored[rundir.Report])
 	for _, words := range []string{"Which settings went on", "dropped after 1 round of 2: place 2 of 3", "</a> dropped", "was fixed before the first run"} {
 		if !strings.Contains(page, words) {
 			t.Errorf("the page lacks %q", words)

@@ -15,13 +15,11 @@ import (
 	"popri/configs"
 	"popri/embedding"
 	"popri/internal/atomicfile"
+	"popri/internal/fault"
 	"popri/internal/filehash"
 	"popri/models"
 	"popri/rundir"
 )
-
-// InputsFile is the file of the inputs that a run began with.
-const InputsFile = rundir.Inputs
 
 // Inputs are everything that a run's results depend on, except private text, which the ledger identifies by a tag.
 type Inputs struct {
@@ -84,7 +82,7 @@ func (s *Session) inputs() (Inputs, error) {
 func (in Inputs) addModel(key, dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return mistake("%w", err)
+		return fault.Userf("%w", err)
 	}
 	for _, f := range files {
 		switch {
@@ -96,7 +94,7 @@ func (in Inputs) addModel(key, dir string) error {
 		}
 		hash, err := filehash.SHA256(filepath.Join(dir, f.Name()))
 		if err != nil {
-			return mistake("%w", err)
+			return fault.Userf("%w", err)
 		}
 		in.Content[key+" "+f.Name()] = hash
 	}
@@ -108,12 +106,12 @@ func (in Inputs) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteBytes(filepath.Join(dir, InputsFile), append(b, '\n'))
+	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Inputs), append(b, '\n'))
 }
 
 // ReadInputs reads a run's inputs.json.
 func ReadInputs(dir string) (Inputs, error) {
-	path := filepath.Join(dir, InputsFile)
+	path := filepath.Join(dir, rundir.Inputs)
 	var in Inputs
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -129,18 +127,18 @@ func ReadInputs(dir string) (Inputs, error) {
 func (s *Session) compareInputs(now Inputs, o Options) error {
 	began, err := ReadInputs(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return mistake("%s has no %s, so what the run began with is not known: restore the file, or begin anew in "+
-			"another folder", s.Dir, InputsFile)
+		return fault.Userf("%s has no %s, so what the run began with is not known: restore the file, or begin anew in "+
+			"another folder", s.Dir, rundir.Inputs)
 	}
 	if err != nil {
-		return mistake("%w", err)
+		return fault.Userf("%w", err)
 	}
 	changes := now.since(began)
 	if len(changes) == 0 {
 		return nil
 	}
 	if !o.AcceptChanges {
-		return mistake("%s began with other inputs than it would go on with:\n  %s\n"+
+		return fault.Userf("%s began with other inputs than it would go on with:\n  %s\n"+
 			"Change them back, begin anew in another folder, or accept this by --accept-changes",
 			s.Dir, strings.Join(changes, "\n  "))
 	}

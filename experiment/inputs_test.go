@@ -313,7 +313,7 @@ func TestLedgerTellsNothingOfTheData(t *testing.T) {
 	w := copied(t)
 	tag := func(dir string) string {
 		t.Helper()
-		if !Exists(dir) {
+		if !rundir.Exists(dir) {
 			s, err := Open(t.Context(), Options{Config: w.Config, Dir: dir})
 			if err != nil {
 				t.Fatal(err)
@@ -378,7 +378,7 @@ func TestNoReference(t *testing.T) {
 	evaluated := func(reference bool) (*Evaluation, string) {
 		t.Helper()
 		w.Config.Eval.ReferencePrivate = reference
-		o := Options{Config: w.Config, Dir: run, Resume: Exists(run)}
+		o := Options{Config: w.Config, Dir: run, Resume: rundir.Exists(run)}
 		if o.Resume {
 			edit(t, filepath.Join(run, rundir.Config), "reference_private: ", "reference_private: true # ")
 		}

@@ -13,9 +13,11 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/downstream"
+	"popri/internal/fault"
 	"popri/internal/parquetio"
 	"popri/internal/rows"
 	"popri/models"
+	"popri/rundir"
 	"popri/sampling"
 	"popri/trackers"
 )
@@ -35,7 +37,7 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 	}
 	src, err := judged(c, file)
 	if err != nil {
-		return nil, mistake("%w", err)
+		return nil, fault.Userf("%w", err)
 	}
 	if _, err := assembly.ModelDir(c.Downstream.Model, models.Device); err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 	}
 	for _, split := range clients.Splits {
 		if len(population.Split(split)) == 0 {
-			return nil, mistake("%s has no %s clients", c.Data.Private, split)
+			return nil, fault.Userf("%s has no %s clients", c.Data.Private, split)
 		}
 	}
 	if err := assembly.CheckLabels(c, population); err != nil {
@@ -61,14 +63,14 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 		public = read.Generator
 	}
 	if o.Out != "" {
-		if Exists(o.Out) {
-			return nil, mistake("%s holds a run, which has an %s of its own: name another folder", o.Out, EvalFile)
+		if rundir.Exists(o.Out) {
+			return nil, fault.Userf("%s holds a run, which has an %s of its own: name another folder", o.Out, rundir.Eval)
 		}
-		if exists(filepath.Join(o.Out, EvalFile)) {
-			return nil, mistake("%s holds the figures of other texts: name another folder", filepath.Join(o.Out, EvalFile))
+		if exists(filepath.Join(o.Out, rundir.Eval)) {
+			return nil, fault.Userf("%s holds the figures of other texts: name another folder", filepath.Join(o.Out, rundir.Eval))
 		}
 		if err := os.MkdirAll(o.Out, 0o755); err != nil {
-			return nil, mistake("the folder for the figures cannot be made: %w", err)
+			return nil, fault.Userf("the folder for the figures cannot be made: %w", err)
 		}
 	}
 	t := openJudgeTracking(c, o)

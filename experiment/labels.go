@@ -9,6 +9,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/downstream"
+	"popri/internal/fault"
 	"popri/internal/quote"
 	"popri/lm"
 	"popri/models"
@@ -21,7 +22,7 @@ func classifies(c configs.Config) bool { return c.Downstream.Task == configs.Cla
 // checkTask returns the user's mistake if the product of a run would lack the labels that its evaluation needs.
 func checkTask(c configs.Config) error {
 	if classifies(c) && !c.Generate.ByLabel {
-		return mistake("downstream.task is \"classification\", and generate.by_label is false: the product's texts would have no " +
+		return fault.Userf("downstream.task is \"classification\", and generate.by_label is false: the product's texts would have no " +
 			"labels to learn; set generate.by_label=true")
 	}
 	return nil
@@ -42,11 +43,11 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 	}
 	trained, err := lm.ClassifierLabels(dir)
 	if err != nil {
-		return nil, mistake("downstream.model: %w", err)
+		return nil, fault.Userf("downstream.model: %w", err)
 	}
 	if trained == nil {
 		if len(all) < 2 {
-			return nil, mistake("downstream.task is \"classification\", and all validation and test texts have one label: two are needed")
+			return nil, fault.Userf("downstream.task is \"classification\", and all validation and test texts have one label: two are needed")
 		}
 		return all, nil
 	}
@@ -58,7 +59,7 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 		if slices.Contains(datasets.Labels(public), l) {
 			which = fmt.Sprintf("%s, which data.public has", quote.Text(l))
 		}
-		return nil, mistake("downstream.model: the classifier in %s has the labels %q and not %s", dir, trained, which)
+		return nil, fault.Userf("downstream.model: the classifier in %s has the labels %q and not %s", dir, trained, which)
 	}
 	return trained, nil
 }

@@ -27,13 +27,6 @@ import (
 	"popri/trainer"
 )
 
-// ConfigFile is the file of a run's configuration.
-const ConfigFile = rundir.Config
-
-// mistake makes an error that the user can correct: a folder in use, a missing file, a value that does not fit the
-// data.
-func mistake(format string, args ...any) error { return fault.Userf(format, args...) }
-
 // Options say what to run and where.
 type Options struct {
 	Config configs.Config
@@ -72,9 +65,6 @@ type Session struct {
 	tracking  *tracking
 	encoder   embedding.Encoder
 }
-
-// Exists reports whether dir holds a run.
-func Exists(dir string) bool { return rundir.Exists(dir) }
 
 // Open reads the data and the models, fits the encoder and prepares the trainer. Only then does it make the folder of a
 // new run, with its configuration, and the ledger: a process that ends earlier leaves nothing behind. A resumed run
@@ -129,7 +119,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 				return s.compareInputs(inputs, o)
 			}
 			if path := filepath.Join(o.Dir, rundir.Ledger); rundir.Has(o.Dir, rundir.Ledger) {
-				return mistake("%s is the ledger of a run whose %s is gone: restore it, or name another folder", path, ConfigFile)
+				return fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder", path, rundir.Config)
 			}
 			s.Sigma, err = assembly.Plan(c, s.budget)
 			return err
@@ -185,16 +175,16 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 // configuration reads the configuration of a run to resume, or checks that of a new run.
 func (o *Options) configuration() error {
 	switch {
-	case o.Resume && !Exists(o.Dir):
-		return mistake("%s holds no run to resume: there is no %s", o.Dir, ConfigFile)
+	case o.Resume && !rundir.Exists(o.Dir):
+		return fault.Userf("%s holds no run to resume: there is no %s", o.Dir, rundir.Config)
 	case o.Resume:
-		c, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Dir, ConfigFile)})
+		c, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Dir, rundir.Config)})
 		if err != nil {
 			return err
 		}
 		o.Config = *c
-	case Exists(o.Dir):
-		return mistake("%s holds a run already: resume it (--resume) or name another folder", o.Dir)
+	case rundir.Exists(o.Dir):
+		return fault.Userf("%s holds a run already: resume it (--resume) or name another folder", o.Dir)
 	}
 	o.Config.Model.Device = cmp.Or(o.Device, o.Config.Model.Device)
 	if err := o.Config.Validate(); err != nil {
@@ -217,7 +207,7 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 	c, d := s.Config, methods.Of(s.Config)
 	if d.Check != nil {
 		if err := d.Check(c, reference != nil); err != nil {
-			return nil, mistake("%w", err)
+			return nil, fault.Userf("%w", err)
 		}
 	}
 	var err error
@@ -225,7 +215,7 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 		s.generator.Model.Config.Context,
 		max(c.Generate.MaxNewTokens, c.Synthetic.MaxNewTokens))
 	if errors.Is(err, sampling.ErrTooFewPrompts) {
-		return nil, mistake("data.public: %s: %w", s.Public.Name, err)
+		return nil, fault.Userf("data.public: %s: %w", s.Public.Name, err)
 	}
 	if err != nil {
 		return nil, err
@@ -245,7 +235,7 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 	o := trainer.Options{Dir: s.Dir, Rounds: d.RoundsOf(c), Nearest: c.Trainer.Select == "distance", Method: m}
 	if d.ChoosesMix(c) {
 		if reference == nil {
-			return nil, mistake("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Population.Name)
+			return nil, fault.Userf("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Population.Name)
 		}
 		o.Choose = s.chooseMix
 	}

@@ -18,6 +18,7 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/internal/atomicfile"
+	"popri/internal/fault"
 	"popri/internal/filelock"
 	"popri/internal/modelcache"
 	"popri/internal/rng"
@@ -98,7 +99,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if o.Resume {
 		c, err := configs.Load(configs.LoadOptions{File: settings})
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, mistake("%s holds no training to resume: there is no %s", o.Out, SettingsFile)
+			return nil, fault.Userf("%s holds no training to resume: there is no %s", o.Out, SettingsFile)
 		}
 		if err != nil {
 			return nil, err
@@ -119,25 +120,25 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		return nil, err
 	}
 	if c.DPO.Engine != "local" {
-		return nil, mistake("dpo.engine is %q, must be \"local\" here: TRL trains on such pairs without popri", c.DPO.Engine)
+		return nil, fault.Userf("dpo.engine is %q, must be \"local\" here: TRL trains on such pairs without popri", c.DPO.Engine)
 	}
 	if o.EvalPairs != "" && c.DPO.EvalShare > 0 {
-		return nil, mistake("held-out pairs are given, so dpo.eval_share must be 0, but is %v", c.DPO.EvalShare)
+		return nil, fault.Userf("held-out pairs are given, so dpo.eval_share must be 0, but is %v", c.DPO.EvalShare)
 	}
 	if err := preference.CheckMeasures(c.DPO, o.EvalPairs != "" || c.DPO.EvalShare > 0, false); err != nil {
-		return nil, mistake("%w", err)
+		return nil, fault.Userf("%w", err)
 	}
 	tensor.SetThreads(c.Model.Threads)
 	if err := assembly.SetDevice(c); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
-		return nil, mistake("the adapter's folder cannot be made: %w", err)
+		return nil, fault.Userf("the adapter's folder cannot be made: %w", err)
 	}
 	checkpoint := filepath.Join(o.Out, trainingFile)
 	finished := func() error {
 		if !exists(checkpoint) && exists(adapterFile) {
-			return mistake("%s holds an adapter already: name another folder", o.Out)
+			return fault.Userf("%s holds an adapter already: name another folder", o.Out)
 		}
 		return nil
 	}
@@ -146,14 +147,14 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	}
 	lock, err := filelock.Acquire(filepath.Join(o.Out, trainingLock))
 	if err != nil {
-		return nil, mistake("%w", err)
+		return nil, fault.Userf("%w", err)
 	}
 	defer lock.Release()
 	if err := finished(); err != nil { // by another process, between the check and the lock
 		return nil, err
 	}
 	if !o.Resume && (exists(checkpoint) || exists(settings)) {
-		return nil, mistake("%s holds a training that is not done: go on with it (--resume) or name another folder", o.Out)
+		return nil, fault.Userf("%s holds a training that is not done: go on with it (--resume) or name another folder", o.Out)
 	}
 	if err := removeTemporary(o.Out); err != nil {
 		return nil, err
@@ -165,20 +166,20 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	}
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return nil, mistake("%w", err)
+		return nil, fault.Userf("%w", err)
 	}
 	m, err := lm.Load(dir, assembly.ModelOptions(c.Model))
 	if err != nil {
-		return nil, mistake("%w", err)
+		return nil, fault.Userf("%w", err)
 	}
 	defer m.Free()
 	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
-		return nil, mistake("%s: %w", dir, err)
+		return nil, fault.Userf("%s: %w", dir, err)
 	}
 	adapter, err := lora.New(m, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA,
 		Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
 	if err != nil {
-		return nil, mistake("%w", err)
+		return nil, fault.Userf("%w", err)
 	}
 	defer adapter.Free()
 	t, err := preference.NewDPO(c, m, adapter, 1)
@@ -198,16 +199,16 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	}
 	pairs, err := read(o.Pairs)
 	if err != nil {
-		return nil, mistake("%w", err)
+		return nil, fault.Userf("%w", err)
 	}
 	train, held := dpo.HoldOut(pairs, c.DPO.EvalShare, rng.New(c.Seed, "held").Perm)
 	if o.EvalPairs != "" {
 		if held, err = read(o.EvalPairs); err != nil {
-			return nil, mistake("%w", err)
+			return nil, fault.Userf("%w", err)
 		}
 	}
 	if c.DPO.EvalShare > 0 && len(held) == 0 {
-		return nil, mistake("%s holds pairs of a single prompt: none can be held out", o.Pairs)
+		return nil, fault.Userf("%s holds pairs of a single prompt: none can be held out", o.Pairs)
 	}
 	f := preference.NewFit(c, t, train, held)
 	f.Checkpoint = checkpoint
@@ -257,7 +258,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	tracked.close(err)
 	switch {
 	case errors.Is(err, dpo.ErrForeignCheckpoint):
-		return nil, mistake("%w: the pairs, the model or how it computes have changed since it was begun", err)
+		return nil, fault.Userf("%w: the pairs, the model or how it computes have changed since it was begun", err)
 	case err != nil:
 		if _, ok := errors.AsType[*dpo.NonFinite](err); ok {
 			if saved := adapter.Save(filepath.Join(o.Out, LastGood)); saved != nil {

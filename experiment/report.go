@@ -16,6 +16,7 @@ import (
 	"popri/datasets"
 	"popri/downstream"
 	"popri/guarantee"
+	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/method"
@@ -29,9 +30,9 @@ import (
 // Report collects the contents of a run's folder for the page. Missing parts are left out.
 func Report(dir string) (report.Report, error) {
 	var r report.Report
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, ConfigFile)})
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, mistake("%s holds no run: there is no %s", dir, ConfigFile)
+		return r, fault.Userf("%s holds no run: there is no %s", dir, rundir.Config)
 	}
 	if err != nil {
 		return r, err
@@ -39,7 +40,7 @@ func Report(dir string) (report.Report, error) {
 	d := methods.Of(*c)
 	r.Main, r.Series = d.Name, d.Series.WithPrivacy()
 	r.Title, r.Subtitle = titles(dir, c)
-	r.Command = "popri run --config " + filepath.Join(dir, ConfigFile)
+	r.Command = "popri run --config " + filepath.Join(dir, rundir.Config)
 	if cmd := c.Provenance["command"]; cmd != "" {
 		r.Command = cmd
 	}
@@ -212,7 +213,7 @@ func reported(i *downstream.Interval) *report.Interval {
 func addSamples(r *report.Report, dir string, c *configs.Config) error {
 	const n = 8
 	columns := []struct{ name, file, note string }{
-		{"Before", UntunedFile, "the generator as it comes"},
+		{"Before", rundir.Untuned, "the generator as it comes"},
 		{"After", rundir.Synthetic, methods.Of(*c).Product},
 	}
 	for _, col := range columns {
@@ -263,6 +264,6 @@ func WriteReport(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, ReportFile)
+	path := filepath.Join(dir, rundir.Report)
 	return path, report.Write(path, r)
 }

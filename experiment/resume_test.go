@@ -36,7 +36,7 @@ func content(t *testing.T, dir string) map[string][]byte {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
-		if err != nil || strings.HasPrefix(name, "ledger.jsonl") || name == EventsFile {
+		if err != nil || strings.HasPrefix(name, "ledger.jsonl") || name == rundir.Events {
 			return err
 		}
 		out[name], err = os.ReadFile(path)

@@ -20,6 +20,7 @@ import (
 	"popri/guarantee"
 	"popri/internal/atomicfile"
 	"popri/internal/datakey"
+	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/method"
@@ -28,13 +29,6 @@ import (
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
-)
-
-// Files in a run's folder besides the trainer's.
-const (
-	UntunedFile = rundir.Untuned
-	EvalFile    = rundir.Eval
-	ReportFile  = rundir.Report
 )
 
 // Train does the remaining rounds and writes the synthetic set. If the budget ends before the last round, the set comes
@@ -145,7 +139,7 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	product, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Synthetic))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, mistake("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)
+		return nil, fault.Userf("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the synthetic set: %w", err)
@@ -197,7 +191,7 @@ func (e *Evaluation) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteBytes(filepath.Join(dir, EvalFile), append(b, '\n'))
+	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Eval), append(b, '\n'))
 }
 
 // evaluate compares texts by what the configuration's small model learns from them; main is the key of the source that
@@ -211,7 +205,7 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	var key []byte
 	if o.Cache != "" {
 		if key, err = datakey.Load(); err != nil {
-			return nil, mistake("%w", err)
+			return nil, fault.Userf("%w", err)
 		}
 	}
 	suite.Draws, suite.Cache, suite.CacheKey = c.Downstream.Bootstrap, o.Cache, key
@@ -276,7 +270,7 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 
 // ReadEvaluation reads a run's eval.json.
 func ReadEvaluation(dir string) (*Evaluation, error) {
-	path := filepath.Join(dir, EvalFile)
+	path := filepath.Join(dir, rundir.Eval)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"popri/datasets/clients"
 	"popri/embedding"
 	"popri/fedsim"
+	"popri/internal/fault"
 	"popri/methods"
 	"popri/query"
 	"popri/release"
@@ -100,7 +101,7 @@ func ScoreShard(ctx context.Context, o ShardOptions) (*Shard, error) {
 	}
 	defer assembly.FreeEncoder(encoder)
 	if key := embedding.Key(encoder); key != q.Encoder {
-		return nil, mistake("the encoder %s has the key %s, the question %s is for %s", o.Encoder, key, o.Question, q.Encoder)
+		return nil, fault.Userf("the encoder %s has the key %s, the question %s is for %s", o.Encoder, key, o.Question, q.Encoder)
 	}
 	var members shard.Members
 	// A shard without clients has a sum too, of zeros.
@@ -143,28 +144,28 @@ type MergeOptions struct {
 // release, by the protocol of package fedsim. A merge that was killed is repeated: what was drawn is used again, and what was
 // charged is not charged again. The release of a round that has one is returned as it is.
 func MergeShards(o MergeOptions) (_ *release.Release, err error) {
-	if !Exists(o.Dir) {
-		return nil, mistake("%s holds no run: there is no %s", o.Dir, ConfigFile)
+	if !rundir.Exists(o.Dir) {
+		return nil, fault.Userf("%s holds no run: there is no %s", o.Dir, rundir.Config)
 	}
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Dir, ConfigFile)})
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Dir, rundir.Config)})
 	if err != nil {
 		return nil, err
 	}
 	if c.Fed.Collect != configs.Shards {
-		return nil, mistake("%s asks its clients itself (fed.collect is %q): there is nothing to merge", o.Dir, c.Fed.Collect)
+		return nil, fault.Userf("%s asks its clients itself (fed.collect is %q): there is nothing to merge", o.Dir, c.Fed.Collect)
 	}
 	dir := rundir.Round(o.Dir, o.Round)
 	path := filepath.Join(dir, rundir.Question)
 	q, asked, err := shard.ReadQuestion(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, mistake("round %d of %s is not waiting for shards: %s is not there", o.Round, o.Dir, path)
+		return nil, fault.Userf("round %d of %s is not waiting for shards: %s is not there", o.Round, o.Dir, path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	name, bound := methods.Of(*c).Query(*c)
 	if q.Round != o.Round || q.Name != name || q.Bound != bound || q.Clients != c.Fed.Clients {
-		return nil, mistake("%s asks %d clients for %q with norm bound %g in round %d, the run asks %d for %q with %g in round %d", path,
+		return nil, fault.Userf("%s asks %d clients for %q with norm bound %g in round %d, the run asks %d for %q with %g in round %d", path,
 			q.Clients, q.Name, q.Bound, q.Round, c.Fed.Clients, name, bound, o.Round)
 	}
 	key, err := shard.ReadPrivateKey(o.Key)

@@ -16,9 +16,6 @@ import (
 	"popri/trainer"
 )
 
-// EventsFile holds every event of a run, one object a line.
-const EventsFile = rundir.Events
-
 // The stages in which small models are trained and tested, and trained and judged by an adaptive ablation.
 const (
 	evaluateStage = "evaluate"
@@ -47,7 +44,7 @@ type underway struct {
 }
 
 func openTimings(dir string) (*timings, error) {
-	f, err := eventlog.Open(filepath.Join(dir, EventsFile))
+	f, err := eventlog.Open(filepath.Join(dir, rundir.Events))
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +159,7 @@ func (t *timings) end(took time.Duration) {
 // most memory that it had. Rounds are the seconds of each round's stages.
 func Stages(dir string) (stages []report.Stage, rounds map[int]float64, err error) {
 	rounds = map[int]float64{}
-	for e, err := range eventlog.Read(filepath.Join(dir, EventsFile)) {
+	for e, err := range eventlog.Read(filepath.Join(dir, rundir.Events)) {
 		if err != nil {
 			return stages, rounds, err
 		}

@@ -206,7 +206,7 @@ func (t *tracking) history() (points []trackers.Point, err error) {
 		step  float64
 	}
 	times := map[key]time.Time{}
-	for e, err := range eventlog.Read(filepath.Join(t.dir, EventsFile)) {
+	for e, err := range eventlog.Read(filepath.Join(t.dir, rundir.Events)) {
 		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -244,7 +244,7 @@ func (t *tracking) history() (points []trackers.Point, err error) {
 	if err != nil {
 		return points, err
 	}
-	return append(points, t.accuracies(e, modified(filepath.Join(t.dir, EvalFile)))...), nil
+	return append(points, t.accuracies(e, modified(filepath.Join(t.dir, rundir.Eval)))...), nil
 }
 
 // training reads the updates and measurements of a round. They are those of the checkpoint while the training is under

@@ -155,7 +155,7 @@ func TestTrackedRun(t *testing.T) {
 	if server.status != "KILLED" {
 		t.Errorf("the status of a stopped run is %q", server.status)
 	}
-	events := filepath.Join(dir, EventsFile)
+	events := filepath.Join(dir, rundir.Events)
 	b, err := os.ReadFile(events)
 	if err != nil {
 		t.Fatal(err)

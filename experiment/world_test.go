@@ -14,6 +14,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/testworld"
+	"popri/rundir"
 	"popri/trainer"
 )
 
@@ -60,7 +61,7 @@ func child(dir, config string) error {
 	if pairs := os.Getenv(childPairs); pairs != "" {
 		return preferChild(dir, config, pairs)
 	}
-	o := Options{Dir: dir, Resume: Exists(dir)}
+	o := Options{Dir: dir, Resume: rundir.Exists(dir)}
 	if !o.Resume {
 		c, err := configs.Load(configs.LoadOptions{File: config})
 		if err != nil {

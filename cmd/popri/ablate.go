@@ -18,6 +18,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/experiment"
+	"popri/rundir"
 )
 
 // ablateFlags are the flags of the verb ablate.
@@ -151,7 +152,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	page, err := filepath.Abs(filepath.Join(flags.out, experiment.ReportFile))
+	page, err := filepath.Abs(filepath.Join(flags.out, rundir.Report))
 	if err != nil {
 		return err
 	}

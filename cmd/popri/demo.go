@@ -18,6 +18,7 @@ import (
 	"popri/experiment"
 	"popri/internal/modelcache"
 	"popri/methods"
+	"popri/rundir"
 	"popri/worlds"
 )
 
@@ -105,7 +106,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			if a.threads > 0 {
 				c.Model.Threads = a.threads
 			}
-			resume := experiment.Exists(out)
+			resume := rundir.Exists(out)
 			if resume {
 				a.say("%s holds a run already; going on with it and its configuration", out)
 			}
@@ -198,7 +199,7 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) 
 	if err != nil {
 		return err
 	}
-	page := filepath.Join(o.Dir, experiment.ReportFile)
+	page := filepath.Join(o.Dir, rundir.Report)
 	if len(with) == 0 {
 		return cmp.Or(a.summary(o.Dir, page, e, nil), ended)
 	}
@@ -275,9 +276,9 @@ func freeFolder(dir string, with []string) string {
 	for i := 2; ; i++ {
 		begun := func(method string) bool {
 			other := experiment.OtherRun(name, method)
-			return experiment.Exists(other) && !finished(other)
+			return rundir.Exists(other) && !finished(other)
 		}
-		if !experiment.Exists(name) || !finished(name) || slices.ContainsFunc(with, begun) {
+		if !rundir.Exists(name) || !finished(name) || slices.ContainsFunc(with, begun) {
 			return name
 		}
 		name = fmt.Sprintf("%s-%d", dir, i)

@@ -11,6 +11,7 @@ import (
 	"popri/configs"
 	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/rundir"
 )
 
 // worldDemo is the demo's command with every setting of the tests' world.
@@ -83,7 +84,7 @@ func TestDemoWith(t *testing.T) {
 	for with, want := range map[string]string{"nonsense": "no method", "popri": "twice", others[0] + "," + others[0]: "twice"} {
 		free := filepath.Join(t.TempDir(), "demo")
 		code, _, errs := popri(t, worldDemo(t, w, "--out", free, "--with", with)...)
-		if code != exitUsage || !strings.Contains(errs, want) || experiment.Exists(free) {
+		if code != exitUsage || !strings.Contains(errs, want) || rundir.Exists(free) {
 			t.Errorf("--with %s: exit code %d, %s", with, code, errs)
 		}
 	}

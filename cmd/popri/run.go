@@ -17,6 +17,7 @@ import (
 	"popri/experiment"
 	"popri/guarantee"
 	"popri/report"
+	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
 )
@@ -270,7 +271,7 @@ func (a *app) warn(text string) { fmt.Fprintln(a.err, "warning: "+text) }
 
 // stopped says how to continue after Ctrl-C, a request to stop or a full disk.
 func (a *app) stopped(err error, dir string) error {
-	if !experiment.Exists(dir) {
+	if !rundir.Exists(dir) {
 		return err
 	}
 	w := waiting(err)

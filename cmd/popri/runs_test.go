@@ -11,6 +11,7 @@ import (
 
 	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/rundir"
 )
 
 // TestAuditVerbs audits a small run and one that continues its ledger, with cohorts drawn by Poisson sampling.
@@ -131,7 +132,7 @@ func TestRunVerbs(t *testing.T) {
 	if v := decode(t, out); v["rounds"] != 2.0 || v["clients"] != 30.0 || v["run"] != dir {
 		t.Errorf("run gives %v", v)
 	}
-	events, err := os.ReadFile(filepath.Join(dir, experiment.EventsFile))
+	events, err := os.ReadFile(filepath.Join(dir, rundir.Events))
 	if err != nil || !strings.Contains(errs, "public texts: ") || strings.Count(string(events), `"event":"public_texts"`) != 1 {
 		t.Errorf("the run does not say how many public texts it uses: %v, %s", err, errs)
 	}

@@ -122,7 +122,7 @@ func (s *scoreFlags) check(args []string) error {
 
 // waitingRound settles the round of the run.
 func (s *scoreFlags) waitingRound() error {
-	if !experiment.Exists(s.run) {
+	if !rundir.Exists(s.run) {
 		return usage(fmt.Errorf("%s holds no run", s.run))
 	}
 	if s.round == 0 {
