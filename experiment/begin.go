@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 
 	"popri/assembly"
@@ -93,24 +92,4 @@ func (s *Session) describe(inputs Inputs, o Options) error {
 		}
 	}
 	return nil
-}
-
-// removeTemporary removes the unfinished files of a killed process from a run's folder. The caller holds the lock.
-func removeTemporary(dir string) error {
-	dir, err := filepath.EvalSymlinks(dir) // a walk does not follow its root
-	if err != nil {
-		return err
-	}
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasPrefix(d.Name(), atomicfile.TempPrefix) {
-			return err
-		}
-		if err := os.RemoveAll(path); err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
-	})
 }

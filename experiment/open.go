@@ -14,6 +14,7 @@ import (
 	"popri/datasets/clients"
 	"popri/embedding"
 	"popri/fedsim"
+	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/method"
 	"popri/methods"
@@ -142,7 +143,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 					return err
 				}
 			}
-			return removeTemporary(o.Dir) // with the lock held, they belong to a process that was killed
+			return atomicfile.RemoveTemporary(o.Dir) // with the lock held, they belong to a process that was killed
 		},
 	} {
 		if err := cmp.Or(step(), ctx.Err()); err != nil {

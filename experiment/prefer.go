@@ -156,7 +156,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if !o.Resume && (exists(checkpoint) || exists(settings)) {
 		return nil, fault.Userf("%s holds a training that is not done: go on with it (--resume) or name another folder", o.Out)
 	}
-	if err := removeTemporary(o.Out); err != nil {
+	if err := atomicfile.RemoveTemporary(o.Out); err != nil {
 		return nil, err
 	}
 

@@ -359,21 +359,6 @@ func TestPartsOfAFolder(t *testing.T) {
 	})
 }
 
-// TestSymlinkedFolder: temporary files that a killed process left are cleared behind a link too.
-func TestSymlinkedFolder(t *testing.T) {
-	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
-	left := filepath.Join(dir, atomicfile.TempPrefix+"x-1-1")
-	if err := os.WriteFile(left, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := removeTemporary(link); err != nil || exists(left) {
-		t.Errorf("a temporary file is left: %v (%v)", exists(left), err)
-	}
-}
-
 // TestUnwritableFolder: a folder that cannot be made or written to is the user's to mend and is named.
 func TestUnwritableFolder(t *testing.T) {
 	w := world(t)
