@@ -11,6 +11,7 @@ import (
 	"popri/audit"
 	"popri/configs"
 	"popri/internal/rows"
+	"popri/internal/testworld"
 	"popri/methods/evolution"
 	"popri/rundir"
 	"popri/sampling"
@@ -19,7 +20,7 @@ import (
 
 // evolving is a configuration of Private Evolution in the tests' world.
 func evolving(t *testing.T) configs.Config {
-	c := world(t).Config
+	c := testworld.Shared(t).Config
 	c.Method = evolution.Description.Name
 	return c
 }
@@ -112,7 +113,7 @@ func TestNoiseFactor(t *testing.T) {
 		if err := s.Train(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		budget, entries := charges(t, dir)
+		budget, entries := testworld.Charges(t, dir)
 		for _, e := range entries {
 			if e.Sigma != s.Sigma || len(entries) != c.Trainer.Rounds {
 				t.Errorf("of %d charges, one is for %g, the noise is %g", len(entries), e.Sigma, s.Sigma)

@@ -12,6 +12,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/rows"
+	"popri/internal/testworld"
 	"popri/methods"
 	"popri/rundir"
 	"popri/sampling"
@@ -28,7 +29,7 @@ func allOfGRPO(c *configs.Config) {
 
 // TestGRPOInterrupted: a run that is interrupted after every second update ends with the bytes of one that was not.
 func TestGRPOInterrupted(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	allOfGRPO(&c)
 	want, dir := t.TempDir(), t.TempDir()
@@ -48,12 +49,12 @@ func TestGRPOInterrupted(t *testing.T) {
 	if updates := 2 * 3 * c.Trainer.Rounds; done != updates || times < 4 {
 		t.Errorf("%d updates, %d interruptions; without repetition there are %d", done, times, updates)
 	}
-	sameRun(t, dir, want)
+	testworld.SameRun(t, dir, want)
 }
 
 // TestForeignCheckpoint: the state of a training on other samples is refused with its name.
 func TestForeignCheckpoint(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	allOfGRPO(&c)
 	stop := func(dir string, c configs.Config) {
@@ -89,7 +90,7 @@ func TestForeignCheckpoint(t *testing.T) {
 // TestSelectByDistance: the product is written by the adapters whose samples were nearest, whichever these are, and a run
 // that is interrupted while it measures or writes chooses the same.
 func TestSelectByDistance(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	chosen := map[int]bool{}
 	for _, change := range []func(c *configs.Config){
 		func(c *configs.Config) { c.Method, c.GRPO.LearningRate, c.Trainer.Rounds = "grpo", 1e-2, 3 },
@@ -167,7 +168,7 @@ func TestSelectByDistance(t *testing.T) {
 		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
 			t.Fatal(err)
 		}
-		sameRun(t, dir, want)
+		testworld.SameRun(t, dir, want)
 	}
 	if len(chosen) < 2 || !chosen[0] {
 		t.Errorf("the cases chose the states after rounds %v, want the beginning and others", chosen)

@@ -13,6 +13,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/internal/fault"
+	"popri/internal/testworld"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
@@ -79,10 +80,10 @@ func halving(t *testing.T, releases int) {
 		!slices.Equal(rung.Settings[0].Values, want.Rows[0].Values) || rung.Settings[0].Accuracy.Mean < rung.Settings[1].Accuracy.Mean {
 		t.Errorf("%+v", rung)
 	}
-	_, full := charges(t, want.Rows[0].Runs[0])
+	_, full := testworld.Charges(t, want.Rows[0].Runs[0])
 	for _, d := range want.Dropped {
 		dir := filepath.Join("grid", d.Name)
-		_, entries := charges(t, dir)
+		_, entries := testworld.Charges(t, dir)
 		if len(entries) != 1 || entries[0].Sigma != full[0].Sigma || len(full) != releases || d.Rounds != 1 {
 			t.Errorf("%s: charges %+v, the whole run has %+v", d.Name, entries, full)
 		}
@@ -97,7 +98,7 @@ func halving(t *testing.T, releases int) {
 	if p := want.Adaptive.Planned; len(p) != 1 || p[0].Charges != releases+1+1 {
 		t.Errorf("planned %+v, want those of a run and two first ones", p)
 	}
-	stored := content(t, "grid")
+	stored := testworld.Content(t, "grid")
 	page := string(stored[rundir.Report])
 	for _, words := range []string{"Which settings went on", "dropped after 1 round of 2: place 2 of 3", "</a> dropped", "was fixed before the first run"} {
 		if !strings.Contains(page, words) {
@@ -111,8 +112,8 @@ func halving(t *testing.T, releases int) {
 	if err := train(t.Context(), Options{Config: cells[i].Config, Dir: plain}); err != nil {
 		t.Fatal(err)
 	}
-	winner := content(t, want.Rows[0].Runs[0])
-	for name, b := range content(t, plain) {
+	winner := testworld.Content(t, want.Rows[0].Runs[0])
+	for name, b := range testworld.Content(t, plain) {
 		if string(winner[name]) != string(b) {
 			t.Errorf("%s differs from that of an uninterrupted run", name)
 		}

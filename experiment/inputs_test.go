@@ -21,7 +21,7 @@ import (
 // copied is the shared world in a folder of its own, whose files a test may change.
 func copied(t *testing.T) *testworld.World {
 	t.Helper()
-	w := *world(t)
+	w := *testworld.Shared(t)
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(w.Dir)); err != nil {
 		t.Fatal(err)

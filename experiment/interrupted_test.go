@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/internal/testworld"
 	"popri/trainer"
 )
 
@@ -30,5 +31,5 @@ func sameInterrupted(t *testing.T, c configs.Config, want string, stages ...trai
 	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	sameRun(t, dir, want)
+	testworld.SameRun(t, dir, want)
 }

@@ -8,6 +8,7 @@ import (
 
 	"popri/datasets"
 	"popri/internal/rows"
+	"popri/internal/testworld"
 	"popri/methods/policy"
 	"popri/methods/target"
 	"popri/rundir"
@@ -18,7 +19,7 @@ import (
 // TestScoredQuotesAndKeptTexts: from round 2 on, prompts quote the best samples of the rounds before; the written part of
 // the product is drawn by weight from what the model wrote; and a run that was killed goes on to the same bytes.
 func TestScoredQuotesAndKeptTexts(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	askOnce(&c)
 	c.Trainer.Rounds, c.Generate.Quote, c.Synthetic.Examples = 3, "scored", "scored"

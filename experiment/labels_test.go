@@ -22,9 +22,10 @@ import (
 	"popri/sampling"
 )
 
-// labelled makes a configuration's run one of labelled texts, which small models learn to give their label.
-func labelled(c *configs.Config) {
-	w := shared.world
+// labelled makes the run of a configuration of the shared world one of labelled texts, which small models learn to give
+// their label.
+func labelled(t *testing.T, c *configs.Config) {
+	w := testworld.Shared(t)
 	c.Data.Private, c.Data.Public = w.LabelledPrivate, w.LabelledPublic
 	c.Generate.ByLabel, c.Downstream.Task = true, configs.Classification
 }
@@ -32,7 +33,7 @@ func labelled(c *configs.Config) {
 // TestLabelledRuns: with every method, each row of the product has a label, public texts their own, and the evaluation
 // compares classifiers. Labels of written texts come in the proportion of those that prompts could quote.
 func TestLabelledRuns(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	for _, m := range methods.All {
 		for _, once := range []bool{false, true} {
 			if once && m.Name != configs.Default().Method {
@@ -44,7 +45,7 @@ func TestLabelledRuns(t *testing.T) {
 				name += " asked once"
 				askOnce(&c)
 			}
-			labelled(&c)
+			labelled(t, &c)
 			c.Method, c.Synthetic.Texts = m.Name, 300
 			c.Downstream.Steps = 80
 			t.Run(name, func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestLabelledRunKilled(t *testing.T) {
 				if c.Method = method; method == "popri" {
 					askOnce(c)
 				}
-				labelled(c)
+				labelled(t, c)
 			}, 3)
 		})
 	}
@@ -152,9 +153,9 @@ func TestLabelledRunKilled(t *testing.T) {
 
 // TestLabelMistakes: missing labels end a run before it begins; labels that only clients have are counted and do not.
 func TestLabelMistakes(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
-	labelled(&c)
+	labelled(t, &c)
 	c.Generate.ByLabel = false
 	if _, err := Open(t.Context(), Options{Config: c, Dir: t.TempDir()}); err == nil || !fault.IsUser(err) ||
 		!strings.Contains(err.Error(), "generate.by_label=true") {
@@ -205,7 +206,7 @@ func TestLabelMistakes(t *testing.T) {
 
 // TestTrainLabelsStayPrivate: other labels of train clients change neither the product nor, without the ε = ∞ row, a figure.
 func TestTrainLabelsStayPrivate(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	p, err := clients.Read(w.LabelledPrivate)
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +225,7 @@ func TestTrainLabelsStayPrivate(t *testing.T) {
 	for i, private := range []string{w.LabelledPrivate, other} {
 		c := w.Config
 		askOnce(&c)
-		labelled(&c)
+		labelled(t, &c)
 		c.Data.Private, c.Eval.ReferencePrivate = private, false
 		dir := t.TempDir()
 		if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"popri/guarantee"
 	"popri/internal/fault"
 	"popri/internal/rows"
+	"popri/internal/testworld"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -18,7 +19,7 @@ import (
 // TestValidatedMix: the product is the set that teaches most about the validation clients, the table keeps a row for each
 // part, the guarantee says what validation clients were used for, and a run that was killed ends the same.
 func TestValidatedMix(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	askOnce(&c)
 	c.Trainer.Rounds, c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Mix = 2, 40, 10, "validated"

@@ -11,6 +11,7 @@ import (
 
 	"popri/embedding/embeddingtest"
 	"popri/internal/fault"
+	"popri/internal/testworld"
 	"popri/lm"
 	"popri/rundir"
 	"popri/safetensors"
@@ -20,7 +21,7 @@ import (
 
 // A run takes any architecture as its generator and a BERT folder as its encoder, and resumed it stays the same.
 func TestOtherModels(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	tok, err := tokenizer.Load(w.Generator)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestOtherModels(t *testing.T) {
 	if err := train(t.Context(), Options{Dir: parts, Resume: true}); err != nil {
 		t.Fatal(err)
 	}
-	sameRun(t, parts, whole)
+	testworld.SameRun(t, parts, whole)
 
 	bad := c
 	bad.Scoring.Encoder = filepath.Join(dir, "none")
@@ -70,7 +71,7 @@ func TestOtherModels(t *testing.T) {
 // TestWeightsHeldOnce: without a copy of the model for sampling, a run writes what it writes with one; with weights in
 // bfloat16 it ends, and a run that was killed goes on to the same bytes.
 func TestWeightsHeldOnce(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	c.Model.DType = "float32"
 	copied, once := t.TempDir(), t.TempDir()
@@ -81,7 +82,7 @@ func TestWeightsHeldOnce(t *testing.T) {
 	if err := train(t.Context(), Options{Config: c, Dir: once}); err != nil {
 		t.Fatal(err)
 	}
-	a, b := content(t, copied), content(t, once)
+	a, b := testworld.Content(t, copied), testworld.Content(t, once)
 	last := filepath.Join("rounds", fmt.Sprintf("%04d", c.Trainer.Rounds))
 	for _, name := range []string{filepath.Join(last, rundir.Samples), filepath.Join(last, "adapter", "adapter_model.safetensors"),
 		rundir.Synthetic} {

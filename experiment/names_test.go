@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"popri/internal/cachedir"
+	"popri/internal/testworld"
 )
 
 // A model of the cache folder is shown by what it is; any other by its path.
@@ -40,7 +41,7 @@ func TestTrainedModelsAreNamed(t *testing.T) {
 	if got := shownValue("downstream.model", elsewhere); got != elsewhere {
 		t.Errorf("a model elsewhere became %q", got)
 	}
-	w := world(t)
+	w := testworld.Shared(t)
 	if got := smallModel(w.Config); !strings.Contains(got, "M parameters and is the one of the folder") {
 		t.Errorf("the sentence is %q", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"popri/datasets"
 	"popri/fedsim"
 	"popri/internal/rows"
+	"popri/internal/testworld"
 	"popri/methods/target"
 	"popri/release"
 	"popri/rundir"
@@ -35,7 +36,7 @@ func askOnce(c *configs.Config) {
 // TestAskedOnce: a run that asks once has one charge and one release, with the noise of a single round, whatever the
 // number of rounds; the public texts that it quotes and publishes are the ones that the clients' texts resemble.
 func TestAskedOnce(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	askOnce(&c)
 	c.Trainer.Rounds = 3
@@ -43,7 +44,7 @@ func TestAskedOnce(t *testing.T) {
 	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
-	_, entries := charges(t, dir)
+	_, entries := testworld.Charges(t, dir)
 	rounds, err := trainer.ReadMetrics(dir)
 	if err != nil || len(rounds) != 3 || len(entries) != 1 || entries[0].Query != "mean/full+1024" {
 		t.Fatalf("%d rounds, charges %+v (%v)", len(rounds), entries, err)
@@ -71,7 +72,7 @@ func TestAskedOnce(t *testing.T) {
 			t.Errorf("%+v, want %v bytes (%v)", cost, want, err)
 		}
 	}
-	if _, three := charges(t, everyRound); len(three) != 3 || !(entries[0].Sigma < 0.6*three[0].Sigma) {
+	if _, three := testworld.Charges(t, everyRound); len(three) != 3 || !(entries[0].Sigma < 0.6*three[0].Sigma) {
 		t.Errorf("asked once with noise %g, in each round with %+v", entries[0].Sigma, three)
 	}
 	for i, r := range rounds {
@@ -137,7 +138,7 @@ func TestAskedOnce(t *testing.T) {
 // TestAskedOnceForFeatures: features beside the mean are in the one release and its charge, which names them; the audit
 // measures its noise and plays its game; and a run that was killed goes on to the same bytes.
 func TestAskedOnceForFeatures(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	for _, kind := range []string{"fourier", "histogram", "moments"} {
 		c := w.Config
 		askOnce(&c)
@@ -146,7 +147,7 @@ func TestAskedOnceForFeatures(t *testing.T) {
 		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
 			t.Fatal(err)
 		}
-		_, entries := charges(t, want)
+		_, entries := testworld.Charges(t, want)
 		if name := "mean/full/" + kind + "/12/0.3+1024"; len(entries) != 1 || entries[0].Query != name {
 			t.Errorf("%s: charges %+v, want one for %s", kind, entries, name)
 		}
@@ -178,7 +179,7 @@ func TestAskedOnceForFeatures(t *testing.T) {
 
 // TestAskedOnceWithoutRelease: rounds after the first need no release of their own, but the first one's.
 func TestAskedOnceWithoutRelease(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	askOnce(&c)
 	dir := t.TempDir()
@@ -196,7 +197,7 @@ func TestAskedOnceWithoutRelease(t *testing.T) {
 
 // TestCompact: clients send as many numbers as the embedding has dimensions, and the run goes as any other.
 func TestCompact(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	c.Scoring.Release = "compact"
 	dir := t.TempDir()
@@ -215,7 +216,7 @@ func TestCompact(t *testing.T) {
 
 // TestKilledAfterTheWarmUp: a run that goes on behind its warm-up is the same, though its optimizer was made before.
 func TestKilledAfterTheWarmUp(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	askOnce(&c)
 	want, dir := t.TempDir(), t.TempDir()
@@ -237,5 +238,5 @@ func TestKilledAfterTheWarmUp(t *testing.T) {
 	if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
 		t.Fatal(err)
 	}
-	sameRun(t, dir, want)
+	testworld.SameRun(t, dir, want)
 }

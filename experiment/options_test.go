@@ -14,6 +14,7 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/internal/fault"
+	"popri/internal/testworld"
 	"popri/preference"
 	"popri/rundir"
 	"popri/trainer"
@@ -40,7 +41,7 @@ func interrupted(t *testing.T, o Options, listen func(stop func()) trainer.Event
 // TestPreferenceOptions runs rounds with the options of preference training, and the same interrupted after every third step and
 // resumed: the files must be the same.
 func TestPreferenceOptions(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	for name, change := range map[string]func(d *configs.DPO){
 		"held-out": func(d *configs.DPO) {
 			d.EvalShare, d.Best, d.Epochs, d.Patience, d.LearningRate = 0.3, "pairs", 4, 1, 5e-2
@@ -86,7 +87,7 @@ func TestPreferenceOptions(t *testing.T) {
 					}
 				}}
 			})
-			sameRun(t, dir, want)
+			testworld.SameRun(t, dir, want)
 			if read == 0 || stale != nil {
 				t.Errorf("the reference was read %d times; not used: %v", read, stale)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"popri/audit"
 	"popri/internal/rows"
+	"popri/internal/testworld"
 	"popri/methods/policy"
 	"popri/rundir"
 	"popri/trainer"
@@ -18,7 +19,7 @@ import (
 // TestPooledReleases: a run whose scores use all releases so far has the charges of any other, keeps less noise from round
 // to round, and goes on after a kill to the same bytes.
 func TestPooledReleases(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	for _, kind := range []string{"rounds", "compact"} {
 		c := w.Config
 		c.Scoring.Release, c.Scoring.Denoise, c.Trainer.Rounds = kind, "pool", 3
@@ -26,7 +27,7 @@ func TestPooledReleases(t *testing.T) {
 		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
 			t.Fatal(err)
 		}
-		if _, entries := charges(t, want); len(entries) != 3 {
+		if _, entries := testworld.Charges(t, want); len(entries) != 3 {
 			t.Errorf("%s: %d charges", kind, len(entries))
 		}
 		r, err := audit.Run(want, audit.Options{Expect: Expected})
@@ -53,7 +54,7 @@ func TestPooledReleases(t *testing.T) {
 
 // TestPooledBeginsAsProjected: round 1 gives the scores of the projection. Later rounds need the sums of the round before.
 func TestPooledBeginsAsProjected(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	scores := map[string][]policy.ScoreRow{}
 	dirs := map[string]string{}
 	for _, denoise := range []string{"project", "pool"} {

@@ -19,6 +19,7 @@ import (
 	"popri/dpo"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/testworld"
 	"popri/lm"
 	"popri/lora"
 	"popri/safetensors"
@@ -35,7 +36,7 @@ func preferFiles(t *testing.T, n int) (config, pairs string, c configs.Config) {
 		fmt.Fprintf(&lines, "{\"prompt\": \"the cat sees %d\", \"chosen\": \" stones by the %d river\", \"rejected\": \" a boat\"}\n", i, i)
 	}
 	pairs = filepath.Join(dir, "pairs.jsonl")
-	c = world(t).Config
+	c = testworld.Shared(t).Config
 	c.DPO.Epochs, c.DPO.BatchPairs, c.DPO.EvalShare, c.DPO.Best, c.DPO.EvalSteps, c.DPO.LearningRate = 3, 4, 0.2, "pairs", 4, 1e-2
 	config = filepath.Join(dir, "prefer.yaml")
 	if err := errors.Join(atomicfile.WriteBytes(pairs, []byte(lines.String())), atomicfile.WriteBytes(config, c.YAML())); err != nil {
@@ -47,7 +48,7 @@ func preferFiles(t *testing.T, n int) (config, pairs string, c configs.Config) {
 // sameAdapter fails the test unless both folders hold the same files with the same bytes.
 func sameAdapter(t *testing.T, dir, want string) {
 	t.Helper()
-	a, b := content(t, want), content(t, dir)
+	a, b := testworld.Content(t, want), testworld.Content(t, dir)
 	delete(a, trainingLock)
 	delete(b, trainingLock)
 	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", StepsFile, EvalsFile, SettingsFile, ReferenceFile} {
@@ -73,7 +74,7 @@ func TestPreferKilled(t *testing.T) {
 	config, pairs, _ := preferFiles(t, 30)
 	want := filepath.Join(t.TempDir(), "whole")
 	start := func(dir string) (wait func() error, kill func(), state func() syscall.WaitStatus) {
-		cmd, out := process(t, dir, config)
+		cmd, out := testworld.Process(t, dir, config)
 		cmd.Env = append(cmd.Env, childPairs+"="+pairs)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

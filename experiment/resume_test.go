@@ -1,135 +1,34 @@
 package experiment
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/dpo"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filelock"
+	"popri/internal/testworld"
 	"popri/methods"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
 )
 
-// content reads every file of a run but those that hold times: the ledger, whose charges are compared by themselves, and
-// the events.
-func content(t *testing.T, dir string) map[string][]byte {
-	t.Helper()
-	out := map[string][]byte{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil || strings.HasPrefix(name, "ledger.jsonl") || name == rundir.Events {
-			return err
-		}
-		out[name], err = os.ReadFile(path)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// needed are files that a run of a method cannot be without.
-var needed = map[string][]string{
-	"popri": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors",
-		"rounds/0001/optimizer.safetensors", "rounds/0001/pairs.parquet"},
-	"private_evolution": {"rounds/0001/samples.parquet", "rounds/0001/look_ahead.parquet",
-		"rounds/0001/selection.parquet", "rounds/0002/variations.parquet"},
-	"private_evolution_sft": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors"},
-	"grpo": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors",
-		"rounds/0001/optimizer.safetensors", "rounds/0001/steps.jsonl"},
-	"public_selection": {"rounds/0001/selection.parquet"},
-}
-
-// sameRun fails the test unless the run in dir has the files, charges and ε of the one in want.
-func sameRun(t *testing.T, dir, want string) {
-	t.Helper()
-	a, b := content(t, want), content(t, dir)
-	for name := range a {
-		if x, ok := b[name]; !ok {
-			t.Errorf("%s lacks %s", dir, name)
-		} else if !bytes.Equal(a[name], x) {
-			t.Errorf("%s is not what an uninterrupted run has", filepath.Join(dir, name))
-		}
-	}
-	for name := range b {
-		if _, ok := a[name]; !ok {
-			t.Errorf("%s is left over", filepath.Join(dir, name))
-		}
-	}
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(want, rundir.Config)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range append([]string{rundir.Synthetic}, needed[c.Method]...) {
-		if len(a[filepath.FromSlash(name)]) == 0 {
-			t.Errorf("the uninterrupted run has no %s", name)
-		}
-	}
-	budgetA, entriesA := charges(t, want)
-	budgetB, entriesB := charges(t, dir)
-	if budgetA != budgetB {
-		t.Errorf("budget %+v, want %+v", budgetB, budgetA)
-	}
-	if len(entriesA) != len(entriesB) {
-		t.Fatalf("%d charges, want %d", len(entriesB), len(entriesA))
-	}
-	for i := range entriesA {
-		if entriesA[i] != entriesB[i] {
-			t.Errorf("charge %d is %+v, want %+v", i+1, entriesB[i], entriesA[i])
-		}
-	}
-	spentA, errA := ledger.Spent(budgetA, entriesA)
-	spentB, errB := ledger.Spent(budgetB, entriesB)
-	if errA != nil || errB != nil || spentA != spentB || spentA > budgetA.Epsilon {
-		t.Errorf("ε is %v (%v), want %v (%v), at most %v", spentB, errB, spentA, errA, budgetA.Epsilon)
-	}
-}
-
-func charges(t *testing.T, dir string) (ledger.Budget, []ledger.Entry) {
-	t.Helper()
-	b, e, err := ledger.Read(filepath.Join(dir, rundir.Ledger))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b, e
-}
-
-// process prepares a child that does, or goes on with, the run in dir.
-func process(t *testing.T, dir, config string) (*exec.Cmd, *bytes.Buffer) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childRun+"="+dir, childConfig+"="+config)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	return cmd, &out
-}
-
 // TestKilledAtAnyMoment kills runs of every method with SIGKILL at random moments. Each is gone on with, however often it
 // was killed, and must end as one that was left alone.
 func TestKilledAtAnyMoment(t *testing.T) {
 	for _, m := range methods.All {
 		t.Run(m.Name, func(t *testing.T) {
-			if len(needed[m.Name]) == 0 {
+			if !testworld.Knows(m.Name) {
 				t.Fatal("the test does not know what such a run holds")
 			}
 			kills := 5
@@ -151,7 +50,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 
 // killed kills runs of a configuration so many times.
 func killed(t *testing.T, change func(*configs.Config), kills int) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	change(&c)
 	c.Trainer.Rounds = 3
@@ -161,7 +60,7 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 		t.Fatal(err)
 	}
 	want := filepath.Join(t.TempDir(), "whole")
-	cmd, out := process(t, want, config)
+	cmd, out := testworld.Process(t, want, config)
 	begun := time.Now()
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -177,7 +76,7 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 		dir := t.TempDir()
 		inThis := 0
 		for {
-			cmd, out := process(t, dir, config)
+			cmd, out := testworld.Process(t, dir, config)
 			begun := time.Now()
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -202,7 +101,7 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 			inThis++
 		}
 		killed += inThis
-		if sameRun(t, dir, want); t.Failed() {
+		if testworld.SameRun(t, dir, want); t.Failed() {
 			t.Fatalf("run %d was killed %d times", runs, inThis)
 		}
 	}
@@ -211,7 +110,7 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 
 // TestCancelled ends a run by its context, as Ctrl-C does, at each kind of moment; the resumed run is the same.
 func TestCancelled(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	want := t.TempDir()
 	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
 		t.Fatal(err)
@@ -255,12 +154,12 @@ func TestCancelled(t *testing.T) {
 	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	sameRun(t, dir, want)
+	testworld.SameRun(t, dir, want)
 }
 
 // TestSecondSession: a folder that a run holds is refused, whatever is asked of it, and the run goes on unharmed.
 func TestSecondSession(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	want, dir := t.TempDir(), t.TempDir()
 	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
 		t.Fatal(err)
@@ -277,20 +176,20 @@ func TestSecondSession(t *testing.T) {
 	if !fault.IsUser(err) || !errors.Is(err, filelock.ErrLocked) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("resuming a run that another process works on gives %v", err)
 	}
-	cmd, out := process(t, dir, w.File)
+	cmd, out := testworld.Process(t, dir, w.File)
 	if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "locked") || !strings.Contains(out.String(), dir) {
 		t.Errorf("a second process: %v, %s", err, out)
 	}
 	if err := s.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	sameRun(t, dir, want)
+	testworld.SameRun(t, dir, want)
 }
 
 // TestPartsOfAFolder: whatever a kill between two writes leaves of a new run is no obstacle, and what a run cannot do
 // without is asked for by name.
 func TestPartsOfAFolder(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	begin := func(t *testing.T) string {
 		dir := t.TempDir()
 		s, err := Open(t.Context(), Options{Config: w.Config, Dir: dir})
@@ -317,7 +216,7 @@ func TestPartsOfAFolder(t *testing.T) {
 		if err := train(t.Context(), Options{Config: w.Config, Dir: dir}); err != nil {
 			t.Fatal(err)
 		}
-		sameRun(t, dir, want)
+		testworld.SameRun(t, dir, want)
 	})
 	t.Run("before the ledger", func(t *testing.T) {
 		dir := begin(t)
@@ -325,7 +224,7 @@ func TestPartsOfAFolder(t *testing.T) {
 		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
 			t.Fatal(err)
 		}
-		sameRun(t, dir, want)
+		testworld.SameRun(t, dir, want)
 	})
 	refused := func(t *testing.T, o Options, words ...string) {
 		t.Helper()
@@ -361,7 +260,7 @@ func TestPartsOfAFolder(t *testing.T) {
 
 // TestUnwritableFolder: a folder that cannot be made or written to is the user's to mend and is named.
 func TestUnwritableFolder(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -386,15 +285,15 @@ func TestUnwritableFolder(t *testing.T) {
 // TestNoRoom: a write that the system refuses half way, as on a full disk, ends the run with the file's name; with room
 // again it goes on and ends as one that had always had it.
 func TestNoRoom(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	want, dir := t.TempDir(), t.TempDir()
 	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
 		t.Fatal(err)
 	}
 	failed := 0
 	for _, limit := range []string{"10", "300", "1000", "2500", "3500", "5000", "8000"} {
-		cmd, out := process(t, dir, w.File)
-		cmd.Env = append(cmd.Env, childLimit+"="+limit)
+		cmd, out := testworld.Process(t, dir, w.File)
+		cmd.Env = append(cmd.Env, testworld.ChildLimit+"="+limit)
 		if err := cmd.Run(); err == nil {
 			continue
 		}
@@ -406,17 +305,17 @@ func TestNoRoom(t *testing.T) {
 	if failed < 3 {
 		t.Errorf("%d runs met the limit, at least 3 should", failed)
 	}
-	cmd, out := process(t, dir, w.File)
+	cmd, out := testworld.Process(t, dir, w.File)
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	sameRun(t, dir, want)
+	testworld.SameRun(t, dir, want)
 }
 
 // TestNoRoomAtEachStage: the disk is full from one stage on. What fails is named, nothing is lost, and the report leaves
 // what was there.
 func TestNoRoomAtEachStage(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	want := t.TempDir()
 	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
 		t.Fatal(err)
@@ -432,22 +331,22 @@ func TestNoRoomAtEachStage(t *testing.T) {
 		{"report", "1000", rundir.Report},
 	} {
 		dir := t.TempDir()
-		cmd, out := process(t, dir, w.File)
-		cmd.Env = append(cmd.Env, childStage+"="+c.stage, childLimit+"="+c.limit)
+		cmd, out := testworld.Process(t, dir, w.File)
+		cmd.Env = append(cmd.Env, testworld.ChildStage+"="+c.stage, testworld.ChildLimit+"="+c.limit)
 		if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "file too large") || !strings.Contains(out.String(), c.file) {
 			t.Errorf("%s with files of at most %s bytes: %v: %s, want %s", c.stage, c.limit, err, out, c.file)
 		}
-		cmd, out = process(t, dir, w.File)
+		cmd, out = testworld.Process(t, dir, w.File)
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("after %s: %v: %s", c.stage, err, out)
 		}
-		sameRun(t, dir, want)
+		testworld.SameRun(t, dir, want)
 	}
 }
 
 // TestNoMemory: a process whose memory ends in the middle of a round is as one that was killed.
 func TestNoMemory(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	want := t.TempDir()
 	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
 		t.Fatal(err)
@@ -455,16 +354,16 @@ func TestNoMemory(t *testing.T) {
 	failed := 0
 	for _, stage := range []string{"generate", "embed", "collect", "dpo", "synthesize"} {
 		dir := t.TempDir()
-		first, _ := process(t, dir, w.File)
-		first.Env = append(first.Env, childStage+"="+stage, childMemory+"=4096")
+		first, _ := testworld.Process(t, dir, w.File)
+		first.Env = append(first.Env, testworld.ChildStage+"="+stage, testworld.ChildMemory+"=4096")
 		if err := first.Run(); err != nil {
 			failed++
 		}
-		cmd, out := process(t, dir, w.File)
+		cmd, out := testworld.Process(t, dir, w.File)
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("after %s: %v: %s", stage, err, out)
 		}
-		sameRun(t, dir, want)
+		testworld.SameRun(t, dir, want)
 	}
 	if failed == 0 {
 		t.Error("no process met the end of its memory")

@@ -17,6 +17,7 @@ import (
 	"popri/embedding"
 	"popri/embedding/embeddingtest"
 	"popri/internal/fault"
+	"popri/internal/testworld"
 	"popri/methods/evolution"
 	"popri/release"
 	"popri/rundir"
@@ -108,7 +109,7 @@ func TestShards(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := world(t).Config
+			c := testworld.Shared(t).Config
 			change(&c)
 			want := t.TempDir()
 			if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
@@ -116,8 +117,8 @@ func TestShards(t *testing.T) {
 			}
 			private := elsewhere(t, &c)
 			dir, merges := runInShards(t, c, private)
-			_, wanted := charges(t, want)
-			b, got := charges(t, dir)
+			_, wanted := testworld.Charges(t, want)
+			b, got := testworld.Charges(t, dir)
 			if merges == 0 || len(got) != len(wanted) || len(got) != merges || b.Clients != 30 || b.Data != "" {
 				t.Fatalf("%d merges, %d charges, want %d; the budget is %+v", merges, len(got), len(wanted), b)
 			}
@@ -148,7 +149,7 @@ func TestShards(t *testing.T) {
 
 // TestWholeFiles: shards can be files, and a run needs no client of its own.
 func TestWholeFiles(t *testing.T) {
-	c := world(t).Config
+	c := testworld.Shared(t).Config
 	c.Trainer.Rounds = 1
 	want := t.TempDir()
 	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
@@ -177,7 +178,7 @@ func TestWholeFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, wanted := charges(t, want); wanted[0].ReleaseHash != r.Hash {
+	if _, wanted := testworld.Charges(t, want); wanted[0].ReleaseHash != r.Hash {
 		t.Errorf("the release has the hash %s, want %s", r.Hash, wanted[0].ReleaseHash)
 	}
 	if w := waits(t, Options{Dir: dir, Resume: true}); w != nil {
@@ -187,7 +188,7 @@ func TestWholeFiles(t *testing.T) {
 
 // TestMergeAgain: a merge after the release, or after one that ended with a pending release, draws and charges nothing more.
 func TestMergeAgain(t *testing.T) {
-	c := world(t).Config
+	c := testworld.Shared(t).Config
 	c.Trainer.Rounds, c.Privacy.InsecureSeededNoise = 1, false
 	private := elsewhere(t, &c)
 	dir, key := filepath.Join(t.TempDir(), "run"), merger(t)
@@ -210,7 +211,7 @@ func TestMergeAgain(t *testing.T) {
 	if err != nil || again.Hash != first.Hash {
 		t.Errorf("merged after the charge: %+v, %v", again, err)
 	}
-	if _, entries := charges(t, dir); len(entries) != 1 {
+	if _, entries := testworld.Charges(t, dir); len(entries) != 1 {
 		t.Errorf("%d charges", len(entries))
 	}
 	if w := waits(t, Options{Dir: dir, Resume: true}); w != nil {
@@ -221,7 +222,7 @@ func TestMergeAgain(t *testing.T) {
 // TestMergeKilledAtAnyMoment kills merges with SIGKILL at random moments, until one ends. The round has one charge then, and no
 // two noised sums were ever on disk.
 func TestMergeKilledAtAnyMoment(t *testing.T) {
-	c := world(t).Config
+	c := testworld.Shared(t).Config
 	c.Trainer.Rounds, c.Privacy.InsecureSeededNoise = 1, false
 	private := elsewhere(t, &c)
 	dir, key := filepath.Join(t.TempDir(), "run"), merger(t)
@@ -230,7 +231,7 @@ func TestMergeKilledAtAnyMoment(t *testing.T) {
 	seen := map[string]bool{}
 	kills, alive := 0, 5*time.Millisecond
 	for {
-		cmd, out := process(t, dir, "")
+		cmd, out := testworld.Process(t, dir, "")
 		cmd.Env = append(cmd.Env, childMerge+"="+files)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -253,7 +254,7 @@ func TestMergeKilledAtAnyMoment(t *testing.T) {
 		kills++
 		alive += alive / 7
 	}
-	if _, entries := charges(t, dir); len(entries) != 1 || len(seen) != 1 || kills == 0 {
+	if _, entries := testworld.Charges(t, dir); len(entries) != 1 || len(seen) != 1 || kills == 0 {
 		t.Errorf("%d charges and %d noised sums after %d kills", len(entries), len(seen), kills)
 	}
 	if w := waits(t, Options{Dir: dir, Resume: true}); w != nil {
@@ -263,7 +264,7 @@ func TestMergeKilledAtAnyMoment(t *testing.T) {
 
 // TestShardMistakes: what does not fit together is refused with words, and charges nothing.
 func TestShardMistakes(t *testing.T) {
-	c := world(t).Config
+	c := testworld.Shared(t).Config
 	c.Trainer.Rounds = 1
 	private := elsewhere(t, &c)
 	own := c
@@ -301,7 +302,7 @@ func TestShardMistakes(t *testing.T) {
 	mistaken(merge(with(func(o *MergeOptions) { o.Key = merger(t) })), "encrypted to the key")
 	mistaken(merge(with(func(o *MergeOptions) { o.Dir = reseeded })), "another question")
 	mistaken(merge(MergeOptions{Dir: other, Round: 1, Key: key, Parts: answer(t, wrong, private, key, 2)}), "30 clients together", "29")
-	if _, entries := charges(t, dir); len(entries) != 0 {
+	if _, entries := testworld.Charges(t, dir); len(entries) != 0 {
 		t.Errorf("%d charges", len(entries))
 	}
 

@@ -18,6 +18,7 @@ import (
 
 	"popri/dpo"
 	"popri/internal/rows"
+	"popri/internal/testworld"
 	"popri/preference"
 	"popri/rundir"
 	"popri/series"
@@ -131,7 +132,7 @@ func filed(t *testing.T, dir string) map[string]float64 {
 // A run that is stopped in the middle of its updates, loses lines of its event log and goes on shows each figure of its
 // files once, and ends with the same bytes as one that nobody watches.
 func TestTrackedRun(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	c.Trainer.Rounds, c.DPO.EvalShare, c.Eval.ReferencePrivate = 2, 0.3, true
 	plain := t.TempDir()
@@ -212,7 +213,7 @@ func TestTrackedRun(t *testing.T) {
 
 // A preference training that is stopped and goes on shows each step once.
 func TestTrackedPrefer(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	dir := t.TempDir()
 	pairs := filepath.Join(dir, "pairs.jsonl")
 	var lines []map[string]string

@@ -14,6 +14,7 @@ import (
 	"popri/dpo"
 	"popri/internal/engines/enginestest"
 	"popri/internal/golden/goldentensor"
+	"popri/internal/testworld"
 	"popri/rundir"
 )
 
@@ -43,7 +44,7 @@ func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {
 // traces of preference training, and ends with the same adapter.
 func TestTrainsInTRL(t *testing.T) {
 	enginestest.Python(t, "trl")
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	inTRL(&c)
 	// A micro-batch for each pair: TRL gives micro-batches the same weight, popri pairs.

@@ -16,6 +16,7 @@ import (
 	"popri/configs"
 	"popri/internal/engines/enginestest"
 	"popri/internal/rows"
+	"popri/internal/testworld"
 	"popri/lm"
 	"popri/rundir"
 	"popri/safetensors"
@@ -93,7 +94,7 @@ func serveVLLM(t *testing.T, python, dir string, port int) (kill func()) {
 // TestSamplesOnVLLM: the rounds of a run on a vLLM server that is killed in the middle of a round and started again.
 func TestSamplesOnVLLM(t *testing.T) {
 	python := enginestest.Python(t, "vllm")
-	w := world(t)
+	w := testworld.Shared(t)
 	c := w.Config
 	c.Model.Path = llamaFolder(t, w.Generator)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,6 +10,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/internal/rows"
+	"popri/internal/testworld"
 	"popri/lm"
 	"popri/rundir"
 	"popri/sampling"
@@ -33,7 +34,7 @@ func imitation(t *testing.T, dir string) *vllmtest.Server {
 // TestSamplesOnAServer: a run whose samples a server draws proves each adapter, goes on when the server starts anew in the
 // middle of a round, says so in its report, and sends no private text.
 func TestSamplesOnAServer(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	f := imitation(t, w.Generator)
 	c := w.Config
 	c.Generate.Engine = "vllm:" + f.URL
@@ -97,7 +98,7 @@ func noPrivateText(t *testing.T, private, generator string, seen vllmtest.Seen) 
 // TestStoredSamplesNeedNoServer: a run that was interrupted after its samples goes on without the server until the next
 // ones are drawn.
 func TestStoredSamplesNeedNoServer(t *testing.T) {
-	w := world(t)
+	w := testworld.Shared(t)
 	f := imitation(t, w.Generator)
 	c := w.Config
 	c.Generate.Engine, c.Trainer.Rounds = "vllm:"+f.URL, 1
