@@ -149,7 +149,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 // failed notes a run that failed. It returns an error that ends the ablation.
 func (a *Ablation) failed(c Cell, err error, o AblateOptions) error {
 	err = fmt.Errorf("%s: %w", c.Name, err)
-	if resumable(err) || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
+	if fault.IsResumable(err) || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
 		return err
 	}
 	a.failures = append(a.failures, err)

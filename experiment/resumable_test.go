@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"popri/internal/fault"
 	"popri/trainer"
 )
 
@@ -13,12 +14,12 @@ import (
 func TestResumable(t *testing.T) {
 	for _, err := range []error{context.Canceled, fmt.Errorf("round 2: %w", context.Canceled), trainer.Stopped{Round: 1},
 		errors.Join(trainer.Stopped{Round: 1}), fmt.Errorf("cell: %w", &WaitingError{})} {
-		if !resumable(err) {
+		if !fault.IsResumable(err) {
 			t.Errorf("%v counts as a failure", err)
 		}
 	}
 	for _, err := range []error{errors.New("no space"), context.DeadlineExceeded} {
-		if resumable(err) {
+		if fault.IsResumable(err) {
 			t.Errorf("%v counts as an interruption", err)
 		}
 	}

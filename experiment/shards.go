@@ -35,6 +35,9 @@ func (e *WaitingError) Error() string {
 	return fmt.Sprintf("waiting for the partial sums of all shards, of %d clients: the question is %s", e.Clients, e.Question)
 }
 
+// Resumable returns true: the run goes on when the partial sums are merged.
+func (e *WaitingError) Resumable() bool { return true }
+
 // ask writes the question of a round, and the encoder, for the machines that have the clients. It never returns a sum.
 func (s *Session) ask(r release.Request) (query.Partial, error) {
 	described, err := scoring.Describe(r.Query)

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -67,19 +66,9 @@ func (t *timings) events() trainer.Events {
 		StageBegin: func(s trainer.Stage) { t.begin(s.Name, s.Round) },
 		Progress:   func(_ trainer.Stage, done, total int) { t.progress(done, total) },
 		StageEnd:   func(s trainer.Stage) { t.end(s.Took) },
-		Log:        func(event string, round int, v any) { t.write(event, fields(round, v)) },
-		RoundEnd:   func(r series.Round) { t.write("round_end", fields(r.Number, r)) },
+		Log:        func(event string, round int, v any) { t.write(event, eventlog.Fields(round, v)) },
+		RoundEnd:   func(r series.Round) { t.write("round_end", eventlog.Fields(r.Number, r)) },
 	}
-}
-
-// fields are the names and values of v as JSON, and the round.
-func fields(round int, v any) map[string]any {
-	f := map[string]any{}
-	if b, err := json.Marshal(v); err == nil {
-		_ = json.Unmarshal(b, &f)
-	}
-	f["round"] = round
-	return f
 }
 
 // run reports f like a stage of the trainer.

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,7 +87,7 @@ func (t *tracking) events() trainer.Events {
 		StageEnd:   func(trainer.Stage) { t.end() },
 		Progress:   func(_ trainer.Stage, done, total int) { t.done.Store(int64(done)) },
 		Log: func(event string, round int, v any) {
-			t.set.Log(t.reader.Read(event, round, fields(round, v), time.Now()))
+			t.set.Log(t.reader.Read(event, round, eventlog.Fields(round, v), time.Now()))
 		},
 		RoundEnd: func(r series.Round) {
 			t.rounds = r.Number
@@ -97,7 +96,7 @@ func (t *tracking) events() trainer.Events {
 			if points, err := t.training(r.Number, func(string, float64) time.Time { return now }); err == nil {
 				t.set.Log(points)
 			}
-			t.set.Log(t.reader.Read(trackers.RoundEnd, r.Number, fields(r.Number, r), now))
+			t.set.Log(t.reader.Read(trackers.RoundEnd, r.Number, eventlog.Fields(r.Number, r), now))
 		},
 	}
 }
@@ -183,17 +182,10 @@ func statusOf(err error) trackers.Status {
 	switch {
 	case err == nil:
 		return trackers.Finished
-	case resumable(err):
+	case fault.IsResumable(err):
 		return trackers.Killed
 	}
 	return trackers.Failed
-}
-
-// resumable reports whether a run ended in a way after which it can go on: by an interruption, a request to stop, or to
-// wait for clients elsewhere.
-func resumable(err error) bool {
-	_, waiting := errors.AsType[*WaitingError](err)
-	return waiting || errors.Is(err, context.Canceled)
 }
 
 // history reads the figures of a run's files, in the order in which the run made them, and leaves the reader behind them.
@@ -234,7 +226,7 @@ func (t *tracking) history() (points []trackers.Point, err error) {
 			return points, err
 		}
 		if n <= len(rounds) {
-			points = append(points, t.reader.Read(trackers.RoundEnd, n, fields(n, rounds[n-1]), at(trackers.RoundEnd, 0))...)
+			points = append(points, t.reader.Read(trackers.RoundEnd, n, eventlog.Fields(n, rounds[n-1]), at(trackers.RoundEnd, 0))...)
 		}
 	}
 	e, err := ReadEvaluation(t.dir)

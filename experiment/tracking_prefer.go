@@ -7,6 +7,7 @@ import (
 
 	"popri/configs"
 	"popri/dpo"
+	"popri/eventlog"
 	"popri/trackers"
 )
 
@@ -46,7 +47,7 @@ func (t *preferTracking) step(next func(m dpo.Metrics, done, total int)) func(dp
 		return next
 	}
 	return func(m dpo.Metrics, done, total int) {
-		t.set.Log(t.reader.Read(trackers.DPOStep, 1, fields(1, m), time.Now()))
+		t.set.Log(t.reader.Read(trackers.DPOStep, 1, eventlog.Fields(1, m), time.Now()))
 		if next != nil {
 			next(m, done, total)
 		}
@@ -59,7 +60,7 @@ func (t *preferTracking) eval(next func(dpo.Evaluation)) func(dpo.Evaluation) {
 		return next
 	}
 	return func(e dpo.Evaluation) {
-		t.set.Log(t.reader.Read(trackers.DPOEval, 1, fields(1, e), time.Now()))
+		t.set.Log(t.reader.Read(trackers.DPOEval, 1, eventlog.Fields(1, e), time.Now()))
 		if next != nil {
 			next(e)
 		}
