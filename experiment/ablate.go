@@ -16,6 +16,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/methods"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
@@ -102,7 +103,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 			return nil, err
 		}
 	}
-	evaluated := map[string]*Evaluation{}
+	evaluated := map[string]*evaluation.Outcome{}
 	for i, c := range going {
 		e, err := c.run(ctx, i, len(going), o)
 		if err != nil {
@@ -118,7 +119,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o AblateOptions) (*A
 	}
 	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination are side by side
 		var done []Cell
-		var theirs []*Evaluation
+		var theirs []*evaluation.Outcome
 		for i := from; i < from+len(a.Seeds); i++ {
 			if e := evaluated[cells[i].Name]; e != nil {
 				done, theirs = append(done, cells[i]), append(theirs, e)
@@ -198,8 +199,8 @@ func (c Cell) differs(found configs.Config) (key string, have, want any) {
 }
 
 // result reads the evaluation of the cell, nil if it is not there or not complete.
-func (c Cell) result(dir string) (*Evaluation, error) {
-	e, err := ReadEvaluation(filepath.Join(dir, c.Name))
+func (c Cell) result(dir string) (*evaluation.Outcome, error) {
+	e, err := evaluation.Read(filepath.Join(dir, c.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -215,7 +216,7 @@ func (c Cell) Finished(dir string) (bool, error) {
 	return e != nil, err
 }
 
-func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*Evaluation, error) {
+func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*evaluation.Outcome, error) {
 	dir := filepath.Join(o.Dir, c.Name)
 	e, err := c.result(o.Dir)
 	if err != nil {

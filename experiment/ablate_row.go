@@ -7,6 +7,7 @@ import (
 
 	"popri/downstream"
 	"popri/methods"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/trainer"
 )
@@ -51,7 +52,7 @@ type AblationRow struct {
 	Runs    []string `json:"runs"`    // their folders
 }
 
-func newRow(cells []Cell, results []*Evaluation, dir string) (AblationRow, error) {
+func newRow(cells []Cell, results []*evaluation.Outcome, dir string) (AblationRow, error) {
 	row := AblationRow{Values: cells[0].Values, Base: cells[0].Base}
 	var accuracy, perplexity, f1, public, private, gap, fid, epsilon []float64
 	for i, e := range results {

@@ -11,6 +11,7 @@ import (
 	"popri/downstream"
 	"popri/internal/fault"
 	"popri/methods"
+	"popri/run/evaluation"
 	"popri/rundir"
 )
 
@@ -30,7 +31,7 @@ type Comparison struct {
 }
 
 // Results inserts the others' results into those of the run, before the row of the clients' own text.
-func (c *Comparison) Results(e *Evaluation) *Evaluation {
+func (c *Comparison) Results(e *evaluation.Outcome) *evaluation.Outcome {
 	all := *e
 	all.Results = slices.Clone(e.Results)
 	at := len(all.Results)

@@ -19,6 +19,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/methods"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -304,7 +305,7 @@ func (s *Session) measure(ctx context.Context, rounds int) (m measured, err erro
 	}
 	m.Texts = len(product)
 	err = s.timed(judgeStage, func() error {
-		src := downstream.Source{Key: KeyText, Name: "the text after " + roundsOf(rounds)}
+		src := downstream.Source{Key: evaluation.KeyText, Name: "the text after " + roundsOf(rounds)}
 		fill(s.Config, &src, product)
 		points, err := suite.Validate(ctx, []downstream.Source{src})
 		if err == nil {

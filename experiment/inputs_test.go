@@ -15,6 +15,7 @@ import (
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/testworld"
+	"popri/run/evaluation"
 	"popri/rundir"
 )
 
@@ -375,7 +376,7 @@ func TestBudgetEndsBeforeTheRounds(t *testing.T) {
 // TestNoReference: without the declaration, nothing that is shared depends on the train clients' texts without noise.
 func TestNoReference(t *testing.T) {
 	w, run := copied(t), filepath.Join(t.TempDir(), "run")
-	evaluated := func(reference bool) (*Evaluation, string) {
+	evaluated := func(reference bool) (*evaluation.Outcome, string) {
 		t.Helper()
 		w.Config.Eval.ReferencePrivate = reference
 		o := Options{Config: w.Config, Dir: run, Resume: rundir.Exists(run)}

@@ -17,18 +17,16 @@ import (
 	"popri/internal/parquetio"
 	"popri/internal/rows"
 	"popri/models"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trackers"
 )
 
-// KeyText is the key of the text that [Judge] is given.
-const KeyText = "text"
-
 // Judge trains the small model of the configuration on any texts, and tests it on the test clients of data.private
 // beside ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet, JSON
 // lines or plain lines. A folder for the figures must not be that of a run.
-func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*Evaluation, error) {
+func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*evaluation.Outcome, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -77,7 +75,7 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 	t.begin(evaluateStage, 0)
 	e, err := evaluate(ctx, c, population, public, "", []downstream.Source{src}, o)
 	if err == nil && o.Out != "" {
-		err = e.write(o.Out)
+		err = e.Write(o.Out)
 	}
 	if t.fail(err) == nil {
 		t.end()
@@ -105,7 +103,7 @@ func openJudgeTracking(c configs.Config, o EvalOptions) *tracking {
 // judged reads texts to judge, with labels for a classification. A file of a run's own samples may hold empty ones, which
 // are left out as in the run's evaluation; elsewhere an empty text is an error.
 func judged(c configs.Config, file string) (downstream.Source, error) {
-	src := downstream.Source{Key: KeyText, Name: file}
+	src := downstream.Source{Key: evaluation.KeyText, Name: file}
 	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
 		f, err := parquetio.Open(file)
 		if err != nil {

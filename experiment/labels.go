@@ -13,6 +13,7 @@ import (
 	"popri/internal/quote"
 	"popri/lm"
 	"popri/models"
+	"popri/run/evaluation"
 	"popri/sampling"
 )
 
@@ -112,7 +113,7 @@ func labelNotes(population *clients.Population, all []string, sources []downstre
 }
 
 // noGap says that there is no share of a gap, "" where there is one to close.
-func noGap(e *Evaluation) string {
+func noGap(e *evaluation.Outcome) string {
 	zero, infinite := e.Result(downstream.Public), e.Result(downstream.Private)
 	if zero == nil || infinite == nil || infinite.Accuracy > zero.Accuracy {
 		return ""
@@ -121,12 +122,9 @@ func noGap(e *Evaluation) string {
 		"to close.", 100*infinite.Accuracy, 100*zero.Accuracy)
 }
 
-// classifies reports whether the small models gave texts labels.
-func (e *Evaluation) classifies() bool { return e.Task == configs.Classification }
-
-// measured says in words what the figures are.
-func (e *Evaluation) measured() string {
-	if e.classifies() {
+// measuredFigures says in words what the figures are.
+func measuredFigures(e *evaluation.Outcome) string {
+	if e.Classifies() {
 		return fmt.Sprintf("Accuracy is the share of texts of %d private test clients that get their own of %d labels; macro F1 is the "+
 			"mean of the labels' F1, in which a rare label counts as much as a frequent one. Intervals are 95 %% bootstrap intervals "+
 			"over clients. Every model starts from the same weights with the same new head, unless downstream.model has a trained one, "+

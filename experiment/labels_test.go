@@ -18,6 +18,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/sampling"
 )
@@ -93,7 +94,7 @@ func TestLabelledRuns(t *testing.T) {
 				if e.Task != configs.Classification || e.Labels != 2 {
 					t.Errorf("%+v", e)
 				}
-				for _, key := range []string{downstream.Public, KeyUntuned, m.Name, downstream.Private} {
+				for _, key := range []string{downstream.Public, evaluation.KeyUntuned, m.Name, downstream.Private} {
 					r := e.Result(key)
 					if r == nil || r.MacroF1 == nil || r.AccuracyCI == nil || r.MacroF1CI == nil || r.Perplexity != 0 || r.Texts == 0 {
 						t.Errorf("%s: %+v", key, r)
@@ -106,7 +107,7 @@ func TestLabelledRuns(t *testing.T) {
 				if gap := e.Result(m.Name).GapClosed != nil; gap != (private.Accuracy > zero.Accuracy) || gap != (len(e.Notes) == 0) {
 					t.Errorf("from %.2f to %.2f there is a gap: %v; notes %q", zero.Accuracy, private.Accuracy, gap, e.Notes)
 				}
-				if e.Result(KeyPublicAll) != nil || e.Verdict() == "" {
+				if e.Result(evaluation.KeyPublicAll) != nil || e.Verdict() == "" {
 					t.Errorf("all public text is the ε = 0 point, and what wins is said: %q", e.Verdict())
 				}
 				page, err := WriteReport(dir)
@@ -129,7 +130,7 @@ func TestLabelledRuns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if a, b := alone.Result(KeyText), e.Result(m.Name); a.Accuracy != b.Accuracy || *a.MacroF1 != *b.MacroF1 || alone.Result(downstream.Public).Accuracy != e.Result(downstream.Public).Accuracy {
+				if a, b := alone.Result(evaluation.KeyText), e.Result(m.Name); a.Accuracy != b.Accuracy || *a.MacroF1 != *b.MacroF1 || alone.Result(downstream.Public).Accuracy != e.Result(downstream.Public).Accuracy {
 					t.Errorf("alone: %+v, in its run: %+v", a, b)
 				}
 			})
@@ -221,7 +222,7 @@ func TestTrainLabelsStayPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var products [2][]sampling.Row
-	var results [2]*Evaluation
+	var results [2]*evaluation.Outcome
 	for i, private := range []string{w.LabelledPrivate, other} {
 		c := w.Config
 		askOnce(&c)

@@ -11,6 +11,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/testworld"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -63,7 +64,7 @@ func TestValidatedMix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Result(KeyWritten) == nil || e.Result(KeyWritten).Texts != 40 || e.Result(KeySelected) == nil || e.Result(KeySelected).Texts != 10 {
+	if e.Result(evaluation.KeyWritten) == nil || e.Result(evaluation.KeyWritten).Texts != 40 || e.Result(evaluation.KeySelected) == nil || e.Result(evaluation.KeySelected).Texts != 10 {
 		t.Errorf("the table's parts: %+v", e.Results)
 	}
 	page, err := Report(dir)

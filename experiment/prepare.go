@@ -14,6 +14,7 @@ import (
 	"popri/internal/version"
 	"popri/models"
 	"popri/pretrain"
+	"popri/run/evaluation"
 	"popri/tensor"
 )
 
@@ -104,13 +105,10 @@ func (s *Session) allPublic() (string, error) {
 		return "", err
 	}
 	if p, ok := pretrain.ReadProvenance(dir); ok && p.CorpusHash == s.Public.Hash() {
-		name += sawIt
+		name += evaluation.SeenSuffix
 	}
 	return name, nil
 }
-
-// sawIt follows the name of texts that the generator was trained on.
-const sawIt = " that the generator saw"
 
 // unseen says what the generator knows of the clients' domain that data.public lacks; "" for nothing.
 func unseen(c configs.Config) string {

@@ -22,6 +22,7 @@ import (
 	"popri/method"
 	"popri/methods"
 	"popri/report"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -73,7 +74,7 @@ func Report(dir string) (report.Report, error) {
 	if r.Citation, err = citation(dir, r.Title, r.Command, c, d, facts.Record.Head()); err != nil {
 		return r, err
 	}
-	e, err := ReadEvaluation(dir)
+	e, err := evaluation.Read(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -154,20 +155,20 @@ func exists(path string) bool {
 }
 
 // addResults fills the table and compares the method with each comparator in words.
-func addResults(r *report.Report, e *Evaluation, d method.Description) {
+func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 	notes := map[string]string{
-		"public": "the small model before fine-tuning", KeyUntuned: d.Untuned,
-		KeyUntunedWeighted: "the release's weights without training",
-		KeyWritten:         "without public texts", KeySelected: "without the model's texts",
-		KeyInDomain: "public files of the same trees; in practice nobody has such text",
-		"private":   "no privacy: the upper bound"}
-	if e.classifies() {
+		"public": "the small model before fine-tuning", evaluation.KeyUntuned: d.Untuned,
+		evaluation.KeyUntunedWeighted: "the release's weights without training",
+		evaluation.KeyWritten:         "without public texts", evaluation.KeySelected: "without the model's texts",
+		evaluation.KeyInDomain: "public files of the same trees; in practice nobody has such text",
+		"private":              "no privacy: the upper bound"}
+	if e.Classifies() {
 		notes["public"] = "data.public with its own labels"
 	}
-	if all := e.Result(KeyPublicAll); all != nil {
-		notes[KeyPublicAll] = "data.public"
-		if strings.HasSuffix(all.Name, sawIt) {
-			notes[KeyPublicAll] = "what the generator was trained on"
+	if all := e.Result(evaluation.KeyPublicAll); all != nil {
+		notes[evaluation.KeyPublicAll] = "data.public"
+		if strings.HasSuffix(all.Name, evaluation.SeenSuffix) {
+			notes[evaluation.KeyPublicAll] = "what the generator was trained on"
 		}
 	}
 	var product, others = e.Result(d.Name), []string{}
@@ -175,7 +176,7 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 		row := report.Result{Key: x.Key, Name: x.Name, Note: notes[x.Key], Accuracy: new(x.Accuracy),
 			AccuracyCI: reported(x.AccuracyCI), PerplexityCI: reported(x.PerplexityCI), MacroF1: x.MacroF1,
 			MacroF1CI: reported(x.MacroF1CI), GapClosed: x.GapClosed, GapClosedCI: reported(x.GapClosedCI)}
-		if !e.classifies() {
+		if !e.Classifies() {
 			row.Perplexity = new(x.Perplexity)
 		}
 		r.Results = append(r.Results, row)
@@ -183,7 +184,7 @@ func addResults(r *report.Report, e *Evaluation, d method.Description) {
 			others = append(others, fmt.Sprintf("%s (%.2f %%)", x.Name, 100*x.Accuracy))
 		}
 	}
-	r.Notes = append(r.Notes, e.measured())
+	r.Notes = append(r.Notes, measuredFigures(e))
 	r.Notes = append(r.Notes, e.Notes...)
 	if !e.HasReference() {
 		r.Notes = append(r.Notes, "The table has no row ε = ∞ and no share of the gap closed: both are exact "+

@@ -3,7 +3,6 @@ package experiment
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,8 +16,8 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/downstream"
+	"popri/eval/domain"
 	"popri/guarantee"
-	"popri/internal/atomicfile"
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/rng"
@@ -26,6 +25,7 @@ import (
 	"popri/method"
 	"popri/methods"
 	"popri/models"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -75,37 +75,6 @@ func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) 
 	return text, err
 }
 
-// Evaluation is eval.json.
-type Evaluation struct {
-	Results []downstream.Result `json:"results"`
-	Clients int                 `json:"test_clients"`
-	Seed    uint64              `json:"seed"`
-	// Task is that of the configuration, and Labels the number of labels of a classification; "" and 0 for next tokens.
-	Task   string `json:"task,omitempty"`
-	Labels int    `json:"labels,omitempty"`
-	// Notes are sentences about what limits the figures.
-	Notes []string `json:"notes,omitempty"`
-	// Protocol says, in a clause, how every model was trained.
-	Protocol string `json:"protocol"`
-	// PublicDistance says how far public text is from the clients; nil if only part of the table was asked for.
-	PublicDistance *PublicDistance `json:"public_distance,omitempty"`
-	// OutsideEpsilon says which figures the guarantee does not cover; "" if none depends on the train clients.
-	OutsideEpsilon string `json:"outside_epsilon,omitempty"`
-}
-
-// HasReference reports whether a model was trained on the train clients' own text.
-func (e *Evaluation) HasReference() bool { return e.Result(downstream.Private) != nil }
-
-// Result returns the result with the given key, or nil.
-func (e *Evaluation) Result(key string) *downstream.Result {
-	for i := range e.Results {
-		if e.Results[i].Key == key {
-			return &e.Results[i]
-		}
-	}
-	return nil
-}
-
 // EvalProgress receives the progress of an evaluation, from several goroutines; nil functions are not called.
 type EvalProgress struct {
 	Updated func(done, planned int) // updates of all models, one call at a time; the plan shrinks where models end early
@@ -128,7 +97,7 @@ type EvalOptions struct {
 
 // Evaluate trains the small model on the synthetic set and on its comparators, and writes eval.json. An existing
 // eval.json with all wanted rows is read instead.
-func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*evaluation.Outcome, error) {
 	e, err := s.evaluate(ctx, o)
 	if s.tracking.fail(err) == nil {
 		s.tracking.evaluated(e)
@@ -136,7 +105,7 @@ func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	return e, err
 }
 
-func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*evaluation.Outcome, error) {
 	product, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Synthetic))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Userf("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)
@@ -154,7 +123,7 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	keys := slices.DeleteFunc(s.keys(mixes), func(key string) bool {
 		return o.Sources != nil && !slices.Contains(o.Sources, key)
 	})
-	e, err := ReadEvaluation(s.Dir)
+	e, err := evaluation.Read(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
 	if err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
 		e.HasReference() == s.Config.Eval.ReferencePrivate {
@@ -175,29 +144,20 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*Evaluation, err
 	err = s.timed(evaluateStage, func() error {
 		e, err = evaluate(ctx, s.Config, s.Population, s.Public.Generator, methods.Of(s.Config).Name, sources, o)
 		if err == nil && o.Sources == nil {
-			e.PublicDistance, err = s.publicDistance()
+			e.PublicDistance, err = domain.Measure(s.Public.Generator, s.Population, s.encoder, s.Config.Seed)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return e, e.write(s.Dir)
-}
-
-// write writes eval.json.
-func (e *Evaluation) write(dir string) error {
-	b, err := json.MarshalIndent(e, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Eval), append(b, '\n'))
+	return e, e.Write(s.Dir)
 }
 
 // evaluate compares texts by what the configuration's small model learns from them; main is the key of the source that
 // the others are compared with, "" for none. A classification's ε = 0 point learns from the public text.
 func evaluate(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text, main string,
-	sources []downstream.Source, o EvalOptions) (*Evaluation, error) {
+	sources []downstream.Source, o EvalOptions) (*evaluation.Outcome, error) {
 	suite, err := newSuite(c, population, public)
 	if err != nil {
 		return nil, err
@@ -218,7 +178,7 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluation{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Protocol: protocol(c.Downstream)}
+	e := &evaluation.Outcome{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Protocol: protocol(c.Downstream)}
 	if classifies(c) {
 		e.Task, e.Labels = c.Downstream.Task, len(suite.Labels)
 		if suite.Zero != nil {
@@ -266,21 +226,4 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
 	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
 		Options: options}, err
-}
-
-// ReadEvaluation reads a run's eval.json.
-func ReadEvaluation(dir string) (*Evaluation, error) {
-	path := filepath.Join(dir, rundir.Eval)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var e Evaluation
-	if err := json.Unmarshal(b, &e); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if e.Protocol == "" { // of an earlier version
-		e.Protocol = "takes the same number of steps; the one with the least loss on the validation clients is used"
-	}
-	return &e, nil
 }

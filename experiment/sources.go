@@ -9,41 +9,29 @@ import (
 	"popri/method"
 	"popri/methods"
 	"popri/methods/target"
+	"popri/run/evaluation"
 	"popri/sampling"
-)
-
-// The keys of the comparators besides ε = 0 and ε = ∞.
-const (
-	KeyUntuned   = "untuned"
-	KeyPublicAll = "public_all"
-	KeyInDomain  = "public_domain"
-	// KeyUntunedWeighted is the untuned model's text, drawn by the weights that bring its mean to the clients': what the
-	// release gives without any training.
-	KeyUntunedWeighted = "untuned_weighted"
-	// Of a product that holds public texts and texts that the model wrote, each part by itself.
-	KeySelected = "selected"
-	KeyWritten  = "written"
 )
 
 // keys are those of the table's rows between ε = 0 and ε = ∞. mixes has the public and written texts that the product was
 // chosen from.
 func (s *Session) keys(mixes []sampling.Row) []string {
 	d := methods.Of(s.Config)
-	keys := []string{KeyUntuned}
+	keys := []string{evaluation.KeyUntuned}
 	asked, _ := d.Query(s.Config)
 	if mean, _ := target.Query(s.Config); asked == mean {
-		keys = append(keys, KeyUntunedWeighted)
+		keys = append(keys, evaluation.KeyUntunedWeighted)
 	}
 	keys = append(keys, d.Name)
 	if public, written := parts(mixes); len(public) > 0 && len(written) > 0 {
-		keys = append(keys, KeyWritten, KeySelected)
+		keys = append(keys, evaluation.KeyWritten, evaluation.KeySelected)
 	}
 	if classifies(s.Config) {
 		return keys // ε = 0 learns from all public text
 	}
-	keys = append(keys, KeyPublicAll)
+	keys = append(keys, evaluation.KeyPublicAll)
 	if len(s.Public.InDomain) > 0 {
-		keys = append(keys, KeyInDomain)
+		keys = append(keys, evaluation.KeyInDomain)
 	}
 	return keys
 }
@@ -54,13 +42,13 @@ func (s *Session) source(ctx context.Context, key string, product, mixes []sampl
 	public, written := parts(mixes)
 	src := downstream.Source{Key: key}
 	switch key {
-	case KeyUntuned, KeyUntunedWeighted:
+	case evaluation.KeyUntuned, evaluation.KeyUntunedWeighted:
 		untuned, err := s.untuned(ctx)
 		if err != nil {
 			return src, err
 		}
 		src.Name = "untuned model's text"
-		if key == KeyUntunedWeighted {
+		if key == evaluation.KeyUntunedWeighted {
 			src.Name += ", weighted"
 			if untuned, err = s.weighted(untuned); err != nil {
 				return src, fmt.Errorf("weights on the untuned model's text: %w", err)
@@ -70,19 +58,19 @@ func (s *Session) source(ctx context.Context, key string, product, mixes []sampl
 	case d.Name:
 		src.Name = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon)
 		fill(s.Config, &src, product)
-	case KeyWritten:
+	case evaluation.KeyWritten:
 		src.Name = "what the tuned model wrote"
 		fill(s.Config, &src, written)
-	case KeySelected:
+	case evaluation.KeySelected:
 		src.Name = "its weighted public text"
 		fill(s.Config, &src, public)
-	case KeyPublicAll:
+	case evaluation.KeyPublicAll:
 		name, err := s.allPublic()
 		if err != nil {
 			return src, err
 		}
 		src.Name, src.Texts = name, datasets.Strings(s.Public.Generator)
-	case KeyInDomain:
+	case evaluation.KeyInDomain:
 		src.Name, src.Texts = "real public text of the clients' domain", datasets.Strings(s.Public.InDomain)
 	}
 	return src, nil

@@ -19,6 +19,7 @@ import (
 	"popri/internal/rows"
 	"popri/methods/policy"
 	"popri/preference"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/safetensors"
 	"popri/series"
@@ -132,14 +133,14 @@ func (s *Session) timed(name string, f func() error) error {
 
 // evaluated adds what small models reach on the test clients. The model that was trained on the clients' own text is left
 // out: it is outside of ε, and a tracker may have more readers than the run's folder.
-func (t *tracking) evaluated(e *Evaluation) {
+func (t *tracking) evaluated(e *evaluation.Outcome) {
 	if t == nil || e == nil {
 		return
 	}
 	t.set.Log(t.accuracies(e, time.Now()))
 }
 
-func (t *tracking) accuracies(e *Evaluation, at time.Time) (points []trackers.Point) {
+func (t *tracking) accuracies(e *evaluation.Outcome, at time.Time) (points []trackers.Point) {
 	for _, r := range e.Results {
 		if r.Key != downstream.Private {
 			figures := map[string]float64{"accuracy": r.Accuracy, "perplexity": r.Perplexity}
@@ -229,7 +230,7 @@ func (t *tracking) history() (points []trackers.Point, err error) {
 			points = append(points, t.reader.Read(trackers.RoundEnd, n, eventlog.Fields(n, rounds[n-1]), at(trackers.RoundEnd, 0))...)
 		}
 	}
-	e, err := ReadEvaluation(t.dir)
+	e, err := evaluation.Read(t.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return points, nil
 	}

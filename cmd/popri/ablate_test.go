@@ -15,6 +15,7 @@ import (
 	"popri/configs"
 	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/run/evaluation"
 	"popri/rundir"
 )
 
@@ -91,7 +92,7 @@ func TestAblate(t *testing.T) {
 			t.Errorf("row %d has other reference points", i)
 		}
 		for k, run := range row.Runs {
-			e, err := experiment.ReadEvaluation(run)
+			e, err := evaluation.Read(run)
 			if err != nil || e.Result("popri").Accuracy != row.Accuracy.Values[k] {
 				t.Errorf("%s: %v", run, err)
 			}

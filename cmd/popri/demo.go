@@ -18,6 +18,7 @@ import (
 	"popri/experiment"
 	"popri/internal/modelcache"
 	"popri/methods"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/worlds"
 )
@@ -223,7 +224,7 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) 
 }
 
 // whole does one run with evaluation and report. ended is the budget's error, where that ended the rounds.
-func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c configs.Config, e *experiment.Evaluation,
+func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c configs.Config, e *evaluation.Outcome,
 	ended, err error) {
 	o.Warn, o.Listen = a.warn, a.events
 	begun := time.Now()
@@ -269,7 +270,7 @@ func (a *app) evalProgress() experiment.EvalProgress {
 // unfinished, or lacks runs of other methods that were begun, is continued.
 func freeFolder(dir string, with []string) string {
 	finished := func(dir string) bool {
-		_, err := experiment.ReadEvaluation(dir)
+		_, err := evaluation.Read(dir)
 		return err == nil
 	}
 	name := dir

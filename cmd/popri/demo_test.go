@@ -11,6 +11,7 @@ import (
 	"popri/configs"
 	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/run/evaluation"
 	"popri/rundir"
 )
 
@@ -49,7 +50,7 @@ func TestDemoWith(t *testing.T) {
 		if run["method"] != name || run["run"] != experiment.OtherRun(dir, name) || !(number(t, run, "epsilon") <= 20) {
 			t.Errorf("%s: %v", name, run)
 		}
-		e, err := experiment.ReadEvaluation(experiment.OtherRun(dir, name))
+		e, err := evaluation.Read(experiment.OtherRun(dir, name))
 		if err != nil || e.Result(name).Accuracy != accuracy[name] {
 			t.Errorf("%s: %v, %v", name, err, accuracy)
 		}
@@ -107,7 +108,7 @@ func TestMethodsTogether(t *testing.T) {
 	for i, name := range []string{"popri", "private_evolution"} {
 		row := rows[i].(map[string]any)
 		runs = append(runs, row["runs"].([]any)[0].(string))
-		e, err := experiment.ReadEvaluation(runs[i])
+		e, err := evaluation.Read(runs[i])
 		if err != nil || e.Result(name) == nil || number(t, row["accuracy"].(map[string]any), "mean") != e.Result(name).Accuracy {
 			t.Errorf("%s: %v, %v", name, row, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"popri/configs"
 	"popri/experiment"
+	"popri/run/evaluation"
 )
 
 func (a *app) eval() *cobra.Command {
@@ -112,7 +113,7 @@ func (a *app) evalRun(cmd *cobra.Command, run string, track trackFlag) error {
 	return a.showEvaluation(e)
 }
 
-func (a *app) showEvaluation(e *experiment.Evaluation) error {
+func (a *app) showEvaluation(e *evaluation.Outcome) error {
 	if a.json {
 		return a.emit(e, nil)
 	}

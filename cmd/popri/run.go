@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
+	"popri/eval/domain"
 	"popri/experiment"
 	"popri/guarantee"
 	"popri/report"
+	"popri/run/evaluation"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
@@ -178,10 +180,10 @@ type result struct {
 	GapClosed   *float64           `json:"gap_closed,omitempty"`
 	GapClosedCI *[2]float64        `json:"gap_closed_ci,omitempty"`
 	// PublicDistance says how far public text is from the clients.
-	PublicDistance *experiment.PublicDistance `json:"public_distance,omitempty"`
-	Seconds        map[string]float64         `json:"seconds"`
-	Report         string                     `json:"report"`
-	Run            string                     `json:"run"`
+	PublicDistance *domain.Distance   `json:"public_distance,omitempty"`
+	Seconds        map[string]float64 `json:"seconds"`
+	Report         string             `json:"report"`
+	Run            string             `json:"run"`
 	// Guarantee states the guarantee in one sentence; Warnings say who or what is outside of it.
 	Guarantee string   `json:"guarantee"`
 	Warnings  []string `json:"warnings"`
@@ -191,7 +193,7 @@ type result struct {
 
 // summary prints the results of a run, and of other methods' runs beside it: the table for people, or one object. e and
 // beside may be nil.
-func (a *app) summary(dir, path string, e *experiment.Evaluation, beside *experiment.Comparison) error {
+func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *experiment.Comparison) error {
 	r, err := experiment.Report(dir)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package experiment
+package evaluation
 
 import (
 	"strings"
@@ -30,7 +30,7 @@ func TestVerdict(t *testing.T) {
 			"text a: -1.00 points of accuracy"},
 		{[]downstream.Result{row("a", .01)}, "without a bootstrap"},
 	} {
-		e := Evaluation{Results: c.rows, Clients: 40}
+		e := Outcome{Results: c.rows, Clients: 40}
 		if got := e.Verdict(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%q, want %q", got, c.want)
 		}

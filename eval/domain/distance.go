@@ -1,4 +1,6 @@
-package experiment
+// Package domain measures how far public text is from the clients' domain: by the Fréchet distance of embeddings, and by
+// how well a linear classifier tells one from the other.
+package domain
 
 import (
 	"fmt"
@@ -11,9 +13,9 @@ import (
 	"popri/metrics"
 )
 
-// PublicDistance says how far public text is from the clients' domain. It is measured on validation clients, who are not
+// Distance says how far public text is from the clients' domain. It is measured on validation clients, who are not
 // protected, and on nothing of the train clients.
-type PublicDistance struct {
+type Distance struct {
 	Encoder         string `json:"encoder"`
 	PublicTexts     int    `json:"public_texts"` // drawn of all public text
 	ValidationTexts int    `json:"validation_texts"`
@@ -27,7 +29,7 @@ type PublicDistance struct {
 }
 
 // String says it in a sentence.
-func (d *PublicDistance) String() string {
+func (d *Distance) String() string {
 	return fmt.Sprintf("Distance of public text from the clients: the Fréchet distance of %d public texts to the "+
 		"validation clients' texts is %.3f, that of the test clients' texts %.3f (encoder %s). A linear classifier of "+
 		"the vectors tells public text from validation clients' with AUC %.3f (0.5: not at all; 1: always).",
@@ -38,26 +40,26 @@ func (d *PublicDistance) String() string {
 // takes seconds for them.
 const distanceTexts = 5000
 
-// publicDistance measures it; nil where there are too few texts.
-func (s *Session) publicDistance() (*PublicDistance, error) {
-	pool := s.Public.Generator
+// Measure measures the distance of a pool of public texts, of which it draws some by the seed. It is nil where there are too
+// few texts.
+func Measure(pool []datasets.Text, population *clients.Population, encoder embedding.Encoder, seed uint64) (*Distance, error) {
 	drawn := make([]datasets.Text, min(distanceTexts, len(pool)))
-	for i, from := range rng.New(s.Config.Seed, "experiment", "distance").Perm(len(pool))[:len(drawn)] {
+	for i, from := range rng.New(seed, "experiment", "distance").Perm(len(pool))[:len(drawn)] {
 		drawn[i] = pool[from]
 	}
-	public, err := s.encoder.Encode(datasets.Strings(drawn))
+	public, err := encoder.Encode(datasets.Strings(drawn))
 	if err != nil {
 		return nil, err
 	}
-	held := s.Population.Split(clients.Validation)
-	validation, err := s.encoder.Encode(clients.Texts(held))
+	held := population.Split(clients.Validation)
+	validation, err := encoder.Encode(clients.Texts(held))
 	if err != nil {
 		return nil, err
 	}
 	if public.Rows < 4 || validation.Rows < 4 || len(held) < 2 {
 		return nil, nil
 	}
-	d := &PublicDistance{Encoder: s.encoder.Name(), PublicTexts: public.Rows, ValidationTexts: validation.Rows}
+	d := &Distance{Encoder: encoder.Name(), PublicTexts: public.Rows, ValidationTexts: validation.Rows}
 	reference, err := metrics.NewGaussian(validation.Data, validation.Dim)
 	if err != nil {
 		return nil, err
@@ -65,7 +67,7 @@ func (s *Session) publicDistance() (*PublicDistance, error) {
 	if d.Frechet, err = frechet(public, reference); err != nil {
 		return nil, err
 	}
-	test, err := s.encoder.Encode(clients.Texts(s.Population.Split(clients.Test)))
+	test, err := encoder.Encode(clients.Texts(population.Split(clients.Test)))
 	if err != nil {
 		return nil, err
 	}

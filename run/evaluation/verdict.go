@@ -1,4 +1,4 @@
-package experiment
+package evaluation
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 // Verdict says in a sentence or two how the product compares with the best of the other texts, and whether other test
 // clients could have given another answer. It is "" where nothing was compared.
-func (e *Evaluation) Verdict() string {
+func (e *Outcome) Verdict() string {
 	var best *downstream.Result
 	for i := range e.Results {
 		r := &e.Results[i]
