@@ -256,7 +256,7 @@ func (c Cell) climb(ctx context.Context, i, n, rounds int, o AblateOptions) (m m
 	}
 	defer s.Close()
 	if m, err = s.measure(ctx, rounds); err != nil {
-		return m, s.tracking.fail(err)
+		return m, s.tracking.Fail(err)
 	}
 	b, err := json.MarshalIndent(append(known, m), "", "  ")
 	if err != nil {
@@ -269,7 +269,7 @@ func (c Cell) climb(ctx context.Context, i, n, rounds int, o AblateOptions) (m m
 		return m, err
 	}
 	s.trainer.Events.Log("stopped", rounds, struct{}{})
-	_ = s.tracking.fail(trainer.Stopped{Round: rounds}) // whether it goes on, other runs decide
+	_ = s.tracking.Fail(trainer.Stopped{Round: rounds}) // whether it goes on, other runs decide
 	_, err = WriteReport(dir)
 	return m, err
 }

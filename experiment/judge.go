@@ -18,9 +18,9 @@ import (
 	"popri/internal/rows"
 	"popri/models"
 	"popri/run/evaluation"
+	"popri/run/tracking"
 	"popri/rundir"
 	"popri/sampling"
-	"popri/trackers"
 )
 
 // Judge trains the small model of the configuration on any texts, and tests it on the test clients of data.private
@@ -71,33 +71,21 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 			return nil, fault.Userf("the folder for the figures cannot be made: %w", err)
 		}
 	}
-	t := openJudgeTracking(c, o)
-	t.begin(evaluateStage, 0)
+	var t *tracking.Listener
+	if o.Out != "" {
+		t = tracking.OpenTexts(o.Trackers, o.Out, c, o.Warn)
+	}
+	t.Begin(evaluateStage, 0)
 	e, err := evaluate(ctx, c, population, public, "", []downstream.Source{src}, o)
 	if err == nil && o.Out != "" {
 		err = e.Write(o.Out)
 	}
-	if t.fail(err) == nil {
-		t.end()
-		t.evaluated(e)
+	if t.Fail(err) == nil {
+		t.End()
+		t.Evaluated(e)
 	}
-	if t != nil {
-		t.set.Close(trackers.End{Status: statusOf(err)})
-	}
+	t.Close()
 	return e, err
-}
-
-// openJudgeTracking begins to track the evaluation of any texts: one measurement, without a history.
-func openJudgeTracking(c configs.Config, o EvalOptions) *tracking {
-	if len(o.Trackers) == 0 || o.Out == "" {
-		return nil
-	}
-	if o.Warn == nil {
-		o.Warn = func(string) {}
-	}
-	run := described(o.Out, c)
-	run.Tags = append(run.Tags, trackers.Pair{Name: "epsilon", Value: "unknown: these texts came from elsewhere"})
-	return &tracking{dir: o.Out, set: trackers.Open(o.Trackers, run, o.Warn)}
 }
 
 // judged reads texts to judge, with labels for a classification. A file of a run's own samples may hold empty ones, which

@@ -20,6 +20,7 @@ import (
 	"popri/methods"
 	"popri/metrics"
 	"popri/query"
+	"popri/run/tracking"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/sampling/vllm"
@@ -63,7 +64,7 @@ type Session struct {
 	trainer   *trainer.Trainer
 	prompter  *sampling.Prompter
 	timings   *timings
-	tracking  *tracking
+	tracking  *tracking.Listener
 	encoder   embedding.Encoder
 }
 
@@ -168,8 +169,8 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if o.Listen != nil {
 		listeners = append(listeners, o.Listen(methods.Of(c).Series.WithPrivacy().Columns))
 	}
-	s.tracking = openTracking(o.Trackers, o.Dir, s.Config, o.Warn)
-	s.trainer.Events = trainer.Tee(append(listeners, s.tracking.events())...)
+	s.tracking = tracking.Open(o.Trackers, o.Dir, s.Config, o.Warn)
+	s.trainer.Events = trainer.Tee(append(listeners, s.tracking.Events())...)
 	return s, nil
 }
 
@@ -252,7 +253,8 @@ func (s *Session) Close() {
 		s.generator.Model.Free()
 	}
 	assembly.FreeEncoder(s.encoder)
-	s.closeTracking()
+	s.tracking.Close()
+	s.tracking = nil
 	if s.ledger != nil {
 		s.ledger.Close()
 	}

@@ -28,6 +28,7 @@ import (
 	"popri/lora"
 	"popri/models"
 	"popri/preference"
+	"popri/run/tracking"
 	"popri/tensor"
 	"popri/tokenizer"
 )
@@ -113,7 +114,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	}
 	c := o.Config
 	c.Model.Device = cmp.Or(o.Device, c.Model.Device)
-	if err := CheckTrackers(o.Trackers); err != nil {
+	if err := tracking.Check(o.Trackers); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {

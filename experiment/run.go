@@ -35,14 +35,14 @@ import (
 // from the completed rounds, and Train returns the budget's error.
 func (s *Session) Train(ctx context.Context) error {
 	if err := s.clearRung(); err != nil {
-		return s.tracking.fail(err)
+		return s.tracking.Fail(err)
 	}
 	s.tellPublicTexts()
 	ended := s.trainer.Train(ctx)
 	if ended != nil && (!errors.Is(ended, ledger.ErrBudget) || s.trainer.Done() == 0) {
-		return s.tracking.fail(ended)
+		return s.tracking.Fail(ended)
 	}
-	return cmp.Or(s.tracking.fail(s.trainer.Product(ctx)), ended)
+	return cmp.Or(s.tracking.Fail(s.trainer.Product(ctx)), ended)
 }
 
 // tellPublicTexts says how many public texts prompts can quote.
@@ -99,8 +99,8 @@ type EvalOptions struct {
 // eval.json with all wanted rows is read instead.
 func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*evaluation.Outcome, error) {
 	e, err := s.evaluate(ctx, o)
-	if s.tracking.fail(err) == nil {
-		s.tracking.evaluated(e)
+	if s.tracking.Fail(err) == nil {
+		s.tracking.Evaluated(e)
 	}
 	return e, err
 }

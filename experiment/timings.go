@@ -169,3 +169,13 @@ func Stages(dir string) (stages []report.Stage, rounds map[int]float64, err erro
 	}
 	return stages, rounds, nil
 }
+
+// timed does a stage outside of the trainer's.
+func (s *Session) timed(name string, f func() error) error {
+	s.tracking.Begin(name, 0)
+	err := s.timings.run(name, f)
+	if err == nil {
+		s.tracking.End()
+	}
+	return err
+}

@@ -8,6 +8,7 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/eventlog"
+	"popri/run/tracking"
 	"popri/trackers"
 )
 
@@ -28,13 +29,13 @@ func openPreferTracking(o PreferOptions, c configs.Config) *preferTracking {
 		warn = func(string) {}
 	}
 	checkpoint := filepath.Join(o.Out, trainingFile)
-	p, err := readTrained(o.Out, checkpoint)
+	p, err := tracking.ReadTraining(o.Out, checkpoint)
 	if err != nil {
 		warn(fmt.Sprintf("trackers: %v; they lack earlier figures", err))
 	}
-	run := described(o.Out, c)
-	written := modified(checkpoint)
-	run.History = p.points(&t.reader, 1, func(string, float64) time.Time { return written })
+	run := tracking.Describe(o.Out, c)
+	written := tracking.Modified(checkpoint)
+	run.History = p.Points(&t.reader, 1, func(string, float64) time.Time { return written })
 	run.Tags = append(run.Tags, trackers.Pair{Name: "epsilon", Value: "none: this training is not differentially private"})
 	t.set = trackers.Open(o.Trackers, run, warn)
 	t.set.StageBegin("dpo", 0, time.Now())
@@ -72,6 +73,6 @@ func (t *preferTracking) close(err error) {
 		if err == nil {
 			t.set.StageEnd(time.Now(), nil)
 		}
-		t.set.Close(trackers.End{Status: statusOf(err)})
+		t.set.Close(trackers.End{Status: tracking.Status(err)})
 	}
 }
