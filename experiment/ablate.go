@@ -17,6 +17,7 @@ import (
 	"popri/internal/fault"
 	"popri/methods"
 	"popri/run/evaluation"
+	"popri/run/evaluator"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
@@ -24,9 +25,6 @@ import (
 
 // AblationFile is the file of an ablation's figures.
 const AblationFile = "ablation.json"
-
-// evaluations is the folder of fine-tunings that several cells share.
-const evaluations = "evaluations"
 
 // Ablation is the result of an ablation.
 type Ablation struct {
@@ -66,7 +64,7 @@ type AblateOptions struct {
 	Trackers []string
 	Warn     func(text string)
 	// Progress makes the listener to the evaluation of a cell.
-	Progress func(c Cell) EvalProgress
+	Progress func(c Cell) evaluator.Progress
 	Command  string // what made the ablation, to be typed again; "" if it is not known
 	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
 	Halving *Halving
@@ -237,11 +235,11 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*evaluation.O
 	if err := s.Train(ctx); err != nil {
 		return nil, err
 	}
-	eval := EvalOptions{Sources: []string{methods.Of(c.Config).Name}, Cache: filepath.Join(o.Dir, evaluations)}
+	eval := evaluator.Options{Cache: filepath.Join(o.Dir, evaluator.CacheFolder)}
 	if o.Progress != nil {
 		eval.Progress = o.Progress(c)
 	}
-	if e, err = s.Evaluate(ctx, eval); err != nil {
+	if e, err = s.Evaluate(ctx, eval, methods.Of(c.Config).Name); err != nil {
 		return nil, err
 	}
 	_, err = WriteReport(dir)

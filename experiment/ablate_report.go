@@ -11,6 +11,7 @@ import (
 
 	"popri/accountant"
 	"popri/report"
+	"popri/run/evaluator"
 	"popri/rundir"
 )
 
@@ -150,7 +151,7 @@ func trainingSeconds(run string) (sum float64, err error) {
 		return 0, err
 	}
 	for _, s := range stages {
-		if s.Name != evaluateStage && s.Name != judgeStage {
+		if s.Name != evaluator.Stage && s.Name != judgeStage {
 			sum += s.Seconds
 		}
 	}

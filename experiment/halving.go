@@ -20,6 +20,7 @@ import (
 	"popri/internal/rows"
 	"popri/methods"
 	"popri/run/evaluation"
+	"popri/run/evaluator"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -299,14 +300,13 @@ func (s *Session) measure(ctx context.Context, rounds int) (m measured, err erro
 	if err != nil {
 		return m, err
 	}
-	suite, err := newSuite(s.Config, s.Population, s.Public.Generator)
+	suite, err := evaluator.NewSuite(s.Config, s.Population, s.Public.Generator)
 	if err != nil {
 		return m, err
 	}
 	m.Texts = len(product)
 	err = s.timed(judgeStage, func() error {
-		src := downstream.Source{Key: evaluation.KeyText, Name: "the text after " + roundsOf(rounds)}
-		fill(s.Config, &src, product)
+		src := evaluator.Source(s.Config, evaluation.KeyText, "the text after "+roundsOf(rounds), product)
 		points, err := suite.Validate(ctx, []downstream.Source{src})
 		if err == nil {
 			m.Accuracy, m.Loss = points[0].Accuracy, points[0].Loss

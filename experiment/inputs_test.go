@@ -16,6 +16,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/testworld"
 	"popri/run/evaluation"
+	"popri/run/evaluator"
 	"popri/rundir"
 )
 
@@ -391,7 +392,7 @@ func TestNoReference(t *testing.T) {
 		if err := s.Train(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		e, err := s.Evaluate(t.Context(), EvalOptions{})
+		e, err := s.Evaluate(t.Context(), evaluator.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"popri/internal/testworld"
 	"popri/methods"
 	"popri/run/evaluation"
+	"popri/run/evaluator"
 	"popri/rundir"
 	"popri/sampling"
 )
@@ -87,7 +88,7 @@ func TestLabelledRuns(t *testing.T) {
 				if !once && !slices.Contains([]string{"private_evolution", "public_selection"}, m.Name) {
 					return // what follows sees the product's rows alone
 				}
-				e, err := s.Evaluate(t.Context(), EvalOptions{})
+				e, err := s.Evaluate(t.Context(), evaluator.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +127,7 @@ func TestLabelledRuns(t *testing.T) {
 
 				// The product alone, judged by popri eval --synthetic, gets the same figures.
 				judge := c
-				alone, err := Judge(t.Context(), judge, filepath.Join(dir, rundir.Synthetic), EvalOptions{})
+				alone, err := evaluator.Texts(t.Context(), judge, filepath.Join(dir, rundir.Synthetic), evaluator.TextsOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -181,7 +182,7 @@ func TestLabelMistakes(t *testing.T) {
 	if err := os.WriteFile(text, []byte("{\"text\": \"the cat sees\", \"label\": \"alive\"}\n{\"text\": \"the house\", \"label\": \"thing\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e, err := Judge(t.Context(), c, text, EvalOptions{})
+	e, err := evaluator.Texts(t.Context(), c, text, evaluator.TextsOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,11 +197,11 @@ func TestLabelMistakes(t *testing.T) {
 	if err := rows.Write(plain, []sampling.Row{{}, {Text: "one", Finish: "stop"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Judge(t.Context(), c, plain, EvalOptions{}); err == nil || !strings.Contains(err.Error(), "row 1 has no label") {
+	if _, err := evaluator.Texts(t.Context(), c, plain, evaluator.TextsOptions{}); err == nil || !strings.Contains(err.Error(), "row 1 has no label") {
 		t.Errorf("a product without labels: %v", err)
 	}
 	c.Data.Public = "godoc" // no ε = 0 point
-	if e, err = Judge(t.Context(), c, text, EvalOptions{}); err != nil || e.Result(downstream.Public) != nil {
+	if e, err = evaluator.Texts(t.Context(), c, text, evaluator.TextsOptions{}); err != nil || e.Result(downstream.Public) != nil {
 		t.Errorf("without public text: %+v (%v)", e, errors.Unwrap(err))
 	}
 }
@@ -235,7 +236,7 @@ func TestTrainLabelsStayPrivate(t *testing.T) {
 		if products[i], err = rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic)); err != nil {
 			t.Fatal(err)
 		}
-		if results[i], err = Judge(t.Context(), c, filepath.Join(dir, rundir.Synthetic), EvalOptions{}); err != nil {
+		if results[i], err = evaluator.Texts(t.Context(), c, filepath.Join(dir, rundir.Synthetic), evaluator.TextsOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for k := range results[i].Results { // the folder's name

@@ -7,6 +7,7 @@ import (
 
 	"popri/downstream"
 	"popri/methods/target"
+	"popri/run/evaluator"
 	"popri/sampling"
 	"popri/trainer"
 )
@@ -50,11 +51,9 @@ func (s *Session) chooseMix(ctx context.Context, stage trainer.Stage, product []
 	names := []string{"both", "written", "public"}
 	var sources []downstream.Source
 	for i, set := range sets {
-		src := downstream.Source{Key: names[i], Name: names[i]}
-		fill(c, &src, set)
-		sources = append(sources, src)
+		sources = append(sources, evaluator.Source(c, names[i], names[i], set))
 	}
-	suite, err := newSuite(c, s.Population, s.Public.Generator)
+	suite, err := evaluator.NewSuite(c, s.Population, s.Public.Generator)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/run/evaluation"
+	"popri/run/evaluator"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -60,7 +61,7 @@ func TestValidatedMix(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	e, err := s.Evaluate(t.Context(), EvalOptions{})
+	e, err := s.Evaluate(t.Context(), evaluator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

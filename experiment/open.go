@@ -20,6 +20,7 @@ import (
 	"popri/methods"
 	"popri/metrics"
 	"popri/query"
+	"popri/run/evaluator"
 	"popri/run/tracking"
 	"popri/rundir"
 	"popri/sampling"
@@ -192,7 +193,7 @@ func (o *Options) configuration() error {
 	if err := o.Config.Validate(); err != nil {
 		return err
 	}
-	return checkTask(o.Config)
+	return evaluator.CheckTask(o.Config)
 }
 
 // openLedger opens the run's ledger, which locks the folder, and fixes the noise.

@@ -11,21 +11,14 @@ import (
 	"slices"
 
 	"popri/accountant/ledger"
-	"popri/assembly"
-	"popri/configs"
-	"popri/datasets"
-	"popri/datasets/clients"
 	"popri/downstream"
 	"popri/eval/domain"
-	"popri/guarantee"
-	"popri/internal/datakey"
 	"popri/internal/fault"
-	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/method"
 	"popri/methods"
-	"popri/models"
 	"popri/run/evaluation"
+	"popri/run/evaluator"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -75,37 +68,18 @@ func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) 
 	return text, err
 }
 
-// EvalProgress receives the progress of an evaluation, from several goroutines; nil functions are not called.
-type EvalProgress struct {
-	Updated func(done, planned int) // updates of all models, one call at a time; the plan shrinks where models end early
-	End     func(r downstream.Result)
-	Done    func() // all models are measured, or the evaluation failed
-}
-
-// EvalOptions say what an evaluation compares.
-type EvalOptions struct {
-	Progress EvalProgress
-	// Sources are the keys of the training texts besides ε = 0 and, if allowed, ε = ∞; nil is all.
-	Sources []string
-	// Cache is a folder of fine-tunings that several runs share; "" does each again.
-	Cache string
-	// Out is the folder for the eval.json of [Judge], "" for none. Trackers show its figures, as in [Options]; they need Out.
-	Out      string
-	Trackers []string
-	Warn     func(text string)
-}
-
 // Evaluate trains the small model on the synthetic set and on its comparators, and writes eval.json. An existing
-// eval.json with all wanted rows is read instead.
-func (s *Session) Evaluate(ctx context.Context, o EvalOptions) (*evaluation.Outcome, error) {
-	e, err := s.evaluate(ctx, o)
+// eval.json with all wanted rows is read instead. only are the keys of the training texts besides ε = 0 and, if allowed,
+// ε = ∞; none is all.
+func (s *Session) Evaluate(ctx context.Context, o evaluator.Options, only ...string) (*evaluation.Outcome, error) {
+	e, err := s.evaluate(ctx, o, only)
 	if s.tracking.Fail(err) == nil {
 		s.tracking.Evaluated(e)
 	}
 	return e, err
 }
 
-func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*evaluation.Outcome, error) {
+func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []string) (*evaluation.Outcome, error) {
 	product, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Synthetic))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Userf("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)
@@ -121,7 +95,7 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*evaluation.Outc
 		return nil, err
 	}
 	keys := slices.DeleteFunc(s.keys(mixes), func(key string) bool {
-		return o.Sources != nil && !slices.Contains(o.Sources, key)
+		return len(only) > 0 && !slices.Contains(only, key)
 	})
 	e, err := evaluation.Read(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
@@ -141,9 +115,9 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*evaluation.Outc
 		sources = append(sources, src)
 	}
 	o.Progress = s.timings.counting(o.Progress)
-	err = s.timed(evaluateStage, func() error {
-		e, err = evaluate(ctx, s.Config, s.Population, s.Public.Generator, methods.Of(s.Config).Name, sources, o)
-		if err == nil && o.Sources == nil {
+	err = s.timed(evaluator.Stage, func() error {
+		e, err = evaluator.Compare(ctx, s.Config, s.Population, s.Public.Generator, methods.Of(s.Config).Name, sources, o)
+		if err == nil && len(only) == 0 {
 			e.PublicDistance, err = domain.Measure(s.Public.Generator, s.Population, s.encoder, s.Config.Seed)
 		}
 		return err
@@ -152,78 +126,4 @@ func (s *Session) evaluate(ctx context.Context, o EvalOptions) (*evaluation.Outc
 		return nil, err
 	}
 	return e, e.Write(s.Dir)
-}
-
-// evaluate compares texts by what the configuration's small model learns from them; main is the key of the source that
-// the others are compared with, "" for none. A classification's ε = 0 point learns from the public text.
-func evaluate(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text, main string,
-	sources []downstream.Source, o EvalOptions) (*evaluation.Outcome, error) {
-	suite, err := newSuite(c, population, public)
-	if err != nil {
-		return nil, err
-	}
-	var key []byte
-	if o.Cache != "" {
-		if key, err = datakey.Load(); err != nil {
-			return nil, fault.Userf("%w", err)
-		}
-	}
-	suite.Draws, suite.Cache, suite.CacheKey = c.Downstream.Bootstrap, o.Cache, key
-	suite.Main, suite.ReferencePrivate = main, c.Eval.ReferencePrivate
-	suite.End, suite.Progress = o.Progress.End, o.Progress.Updated
-	results, err := suite.Run(ctx, sources)
-	if o.Progress.Done != nil {
-		o.Progress.Done()
-	}
-	if err != nil {
-		return nil, err
-	}
-	e := &evaluation.Outcome{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Protocol: protocol(c.Downstream)}
-	if classifies(c) {
-		e.Task, e.Labels = c.Downstream.Task, len(suite.Labels)
-		if suite.Zero != nil {
-			sources = append([]downstream.Source{*suite.Zero}, sources...)
-		}
-		e.Notes = labelNotes(population, suite.Labels, sources)
-		if note := noGap(e); note != "" {
-			e.Notes = append(e.Notes, note)
-		}
-	}
-	if e.HasReference() {
-		e.OutsideEpsilon = guarantee.Reference
-	}
-	return e, nil
-}
-
-// protocol says how a small model is trained, after "every model".
-func protocol(d configs.Downstream) string {
-	length := fmt.Sprintf("takes the same %d steps", d.Steps)
-	if d.Epochs > 0 {
-		length = fmt.Sprintf("takes %d passes over its texts", d.Epochs)
-	}
-	figure := map[string]string{"loss": "least loss", "accuracy": "highest accuracy"}[d.Best]
-	rate := ""
-	if len(d.LearningRates) > 0 {
-		rate = fmt.Sprintf(", with each of %d learning rates", len(d.LearningRates)+1)
-	}
-	return fmt.Sprintf("%s%s; the one with the %s on the validation clients is used", length, rate, figure)
-}
-
-// newSuite prepares the training of the configuration's small model. The public text gives a classification labels and its
-// ε = 0 point.
-func newSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
-	d := c.Downstream
-	dir, err := assembly.ModelDir(d.Model, models.Device)
-	if err != nil {
-		return downstream.Suite{}, err
-	}
-	labels, err := classes(c, population, public)
-	rates := append([]float64{d.LearningRate}, d.LearningRates...)
-	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts,
-		Recompute: d.GradientCheckpointing, Length: d.Length,
-		Rows: d.Rows, LearningRates: rates, Schedule: d.Schedule, Warmup: d.WarmupSteps, WeightDecay: d.WeightDecay,
-		MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best, Patience: d.Patience,
-		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
-	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
-		Options: options}, err
 }

@@ -10,6 +10,7 @@ import (
 	"popri/methods"
 	"popri/methods/target"
 	"popri/run/evaluation"
+	"popri/run/evaluator"
 	"popri/sampling"
 )
 
@@ -26,7 +27,7 @@ func (s *Session) keys(mixes []sampling.Row) []string {
 	if public, written := parts(mixes); len(public) > 0 && len(written) > 0 {
 		keys = append(keys, evaluation.KeyWritten, evaluation.KeySelected)
 	}
-	if classifies(s.Config) {
+	if evaluator.Classifies(s.Config) {
 		return keys // ε = 0 learns from all public text
 	}
 	keys = append(keys, evaluation.KeyPublicAll)
@@ -54,16 +55,16 @@ func (s *Session) source(ctx context.Context, key string, product, mixes []sampl
 				return src, fmt.Errorf("weights on the untuned model's text: %w", err)
 			}
 		}
-		fill(s.Config, &src, untuned)
+		src = evaluator.Source(s.Config, key, src.Name, untuned)
 	case d.Name:
 		src.Name = fmt.Sprintf("%s's text (ε = %g)", d.Title, s.Config.Privacy.Epsilon)
-		fill(s.Config, &src, product)
+		src = evaluator.Source(s.Config, key, src.Name, product)
 	case evaluation.KeyWritten:
 		src.Name = "what the tuned model wrote"
-		fill(s.Config, &src, written)
+		src = evaluator.Source(s.Config, key, src.Name, written)
 	case evaluation.KeySelected:
 		src.Name = "its weighted public text"
-		fill(s.Config, &src, public)
+		src = evaluator.Source(s.Config, key, src.Name, public)
 	case evaluation.KeyPublicAll:
 		name, err := s.allPublic()
 		if err != nil {

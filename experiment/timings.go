@@ -10,16 +10,14 @@ import (
 	"popri/eventlog"
 	"popri/internal/memory"
 	"popri/report"
+	"popri/run/evaluator"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
 )
 
-// The stages in which small models are trained and tested, and trained and judged by an adaptive ablation.
-const (
-	evaluateStage = "evaluate"
-	judgeStage    = "judge"
-)
+// judgeStage is the stage in which a small model is trained and judged by an adaptive ablation.
+const judgeStage = "judge"
 
 // aliveEvery is the time between two events about a stage under way, by which whoever follows the log sees that the process
 // lives. In ten hours they are one megabyte.
@@ -83,7 +81,7 @@ func (t *timings) run(name string, f func() error) error {
 }
 
 // counting makes the updates of an evaluation's models the parts of its stage.
-func (t *timings) counting(p EvalProgress) EvalProgress {
+func (t *timings) counting(p evaluator.Progress) evaluator.Progress {
 	listener := p.Updated
 	p.Updated = func(done, planned int) {
 		t.progress(done, planned)

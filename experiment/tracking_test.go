@@ -20,6 +20,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/preference"
+	"popri/run/evaluator"
 	"popri/rundir"
 	"popri/series"
 	"popri/trackers"
@@ -172,7 +173,7 @@ func TestTrackedRun(t *testing.T) {
 	if err := s.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e, err := s.Evaluate(t.Context(), EvalOptions{})
+	e, err := s.Evaluate(t.Context(), evaluator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/experiment"
+	"popri/run/evaluator"
 	"popri/rundir"
 )
 
@@ -302,7 +303,7 @@ func (a *app) ablateOptions(dir string, track trackFlag) experiment.AblateOption
 			a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
 		},
 		Failed: func(err error) { a.say("failed: %v", err) },
-		Progress: func(c experiment.Cell) experiment.EvalProgress {
+		Progress: func(c experiment.Cell) evaluator.Progress {
 			return a.evalProgress()
 		}}
 }

@@ -19,6 +19,7 @@ import (
 	"popri/internal/modelcache"
 	"popri/methods"
 	"popri/run/evaluation"
+	"popri/run/evaluator"
 	"popri/rundir"
 	"popri/worlds"
 )
@@ -211,7 +212,7 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) 
 				a.say("now with the method %s", c.Name)
 			}
 		},
-		Progress: func(c experiment.Cell) experiment.EvalProgress {
+		Progress: func(c experiment.Cell) evaluator.Progress {
 			return a.evalProgress()
 		}})
 	if err != nil {
@@ -251,11 +252,11 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 }
 
 // evalProgress counts the updates of all small models together.
-func (a *app) evalProgress() experiment.EvalProgress {
+func (a *app) evalProgress() evaluator.Progress {
 	p := a.progress()
 	var mutex sync.Mutex
 	p.begin("small models")
-	return experiment.EvalProgress{Done: p.end, Updated: p.update, End: func(r downstream.Result) {
+	return evaluator.Progress{Done: p.end, Updated: p.update, End: func(r downstream.Result) {
 		if len(r.Curve) == 0 {
 			return
 		}

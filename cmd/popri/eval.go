@@ -10,6 +10,7 @@ import (
 	"popri/configs"
 	"popri/experiment"
 	"popri/run/evaluation"
+	"popri/run/evaluator"
 )
 
 func (a *app) eval() *cobra.Command {
@@ -73,9 +74,8 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 			if c, err = a.prepared(cmd, c); err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
-			o := a.evaluating()
-			o.Out, o.Trackers, o.Warn = out, track.names, a.warn
-			e, err := experiment.Judge(cmd.Context(), c, synthetic, o)
+			e, err := evaluator.Texts(cmd.Context(), c, synthetic,
+				evaluator.TextsOptions{Options: a.evaluating(), Out: out, Trackers: track.names, Warn: a.warn})
 			if err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}

@@ -1,4 +1,4 @@
-package experiment
+package evaluator
 
 import (
 	"path/filepath"
@@ -10,14 +10,14 @@ import (
 	"popri/sampling"
 )
 
-// TestJudgeOwnSamples: a run's product can hold empty samples, and is judged without them; any other file with an empty
+// TestJudgeOwnSamples: a run's product can hold empty samples, and is readSource without them; any other file with an empty
 // text is refused.
 func TestJudgeOwnSamples(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "synthetic.parquet")
 	if err := rows.Write(path, []sampling.Row{{Text: "one"}, {}, {Text: "two"}}); err != nil {
 		t.Fatal(err)
 	}
-	src, err := judged(configs.Default(), path)
+	src, err := readSource(configs.Default(), path)
 	if texts := src.Texts; err != nil || !slices.Equal(texts, []string{"one", "two"}) {
 		t.Errorf("%q (%v)", src.Texts, err)
 	}
@@ -27,7 +27,7 @@ func TestJudgeOwnSamples(t *testing.T) {
 	if err := rows.Write(path, []plain{{"one"}, {}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := judged(configs.Default(), path); err == nil {
+	if _, err := readSource(configs.Default(), path); err == nil {
 		t.Error("an empty text of another file is no error")
 	}
 }

@@ -1,4 +1,4 @@
-package experiment
+package evaluator
 
 import (
 	"os"
@@ -9,14 +9,17 @@ import (
 	"popri/internal/filehash"
 )
 
-// evaluationBytes bounds the folder. A result takes some kilobytes; the state of a fine-tuning of DistilGPT2 that was ended
-// takes 1.3 GB.
-const evaluationBytes = 8 << 30
+// CacheFolder is the name of a folder of fine-tunings that several evaluations share.
+const CacheFolder = "evaluations"
 
-// EvaluationCache is the user's folder of fine-tunings, for [EvalOptions]: reference points are trained once, and an
+// cacheBytes bounds the folder. A result takes some kilobytes; the state of a fine-tuning of DistilGPT2 that was ended
+// takes 1.3 GB.
+const cacheBytes = 8 << 30
+
+// CacheDir is the user's folder of fine-tunings, for [Options]: reference points are trained once, and an
 // evaluation that was ended goes on. Another build of the program has another folder, because its models may differ.
 // It is "" where there can be none.
-func EvaluationCache() string {
+func CacheDir() string {
 	if _, err := datakey.Load(); err != nil {
 		return ""
 	}
@@ -32,12 +35,12 @@ func EvaluationCache() string {
 	if err != nil {
 		return ""
 	}
-	dir := filepath.Join(base, evaluations, hash[:16])
+	dir := filepath.Join(base, CacheFolder, hash[:16])
 	// What clients' texts say of models is for the user alone.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return ""
 	}
-	if cachedir.Forget(filepath.Dir(dir), "", evaluationBytes) != nil {
+	if cachedir.Forget(filepath.Dir(dir), "", cacheBytes) != nil {
 		return ""
 	}
 	return dir

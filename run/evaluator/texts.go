@@ -1,4 +1,4 @@
-package experiment
+package evaluator
 
 import (
 	"context"
@@ -23,17 +23,26 @@ import (
 	"popri/sampling"
 )
 
-// Judge trains the small model of the configuration on any texts, and tests it on the test clients of data.private
+// TextsOptions say how any texts are evaluated.
+type TextsOptions struct {
+	Options
+	// Out is the folder for eval.json, "" for none. Trackers (trackers.Names) show its figures; they need Out.
+	Out      string
+	Trackers []string
+	Warn     func(text string) // called with one sentence for each tracker that fails; may be nil
+}
+
+// Texts trains the small model of the configuration on any texts, and tests it on the test clients of data.private
 // beside ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet, JSON
 // lines or plain lines. A folder for the figures must not be that of a run.
-func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*evaluation.Outcome, error) {
+func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (*evaluation.Outcome, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	if err := assembly.SetDevice(c); err != nil {
 		return nil, err
 	}
-	src, err := judged(c, file)
+	src, err := readSource(c, file)
 	if err != nil {
 		return nil, fault.Userf("%w", err)
 	}
@@ -53,7 +62,7 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 		return nil, err
 	}
 	var public []datasets.Text
-	if classifies(c) && assembly.PublicIsFile(c) {
+	if Classifies(c) && assembly.PublicIsFile(c) {
 		read, err := assembly.LoadPublic(c)
 		if err != nil {
 			return nil, err
@@ -64,7 +73,7 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 		if rundir.Exists(o.Out) {
 			return nil, fault.Userf("%s holds a run, which has an %s of its own: name another folder", o.Out, rundir.Eval)
 		}
-		if exists(filepath.Join(o.Out, rundir.Eval)) {
+		if rundir.Has(o.Out, rundir.Eval) {
 			return nil, fault.Userf("%s holds the figures of other texts: name another folder", filepath.Join(o.Out, rundir.Eval))
 		}
 		if err := os.MkdirAll(o.Out, 0o755); err != nil {
@@ -75,8 +84,8 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 	if o.Out != "" {
 		t = tracking.OpenTexts(o.Trackers, o.Out, c, o.Warn)
 	}
-	t.Begin(evaluateStage, 0)
-	e, err := evaluate(ctx, c, population, public, "", []downstream.Source{src}, o)
+	t.Begin(Stage, 0)
+	e, err := Compare(ctx, c, population, public, "", []downstream.Source{src}, o.Options)
 	if err == nil && o.Out != "" {
 		err = e.Write(o.Out)
 	}
@@ -88,9 +97,9 @@ func Judge(ctx context.Context, c configs.Config, file string, o EvalOptions) (*
 	return e, err
 }
 
-// judged reads texts to judge, with labels for a classification. A file of a run's own samples may hold empty ones, which
+// readSource reads the texts of a file, with labels for a classification. A file of a run's own samples may hold empty ones, which
 // are left out as in the run's evaluation; elsewhere an empty text is an error.
-func judged(c configs.Config, file string) (downstream.Source, error) {
+func readSource(c configs.Config, file string) (downstream.Source, error) {
 	src := downstream.Source{Key: evaluation.KeyText, Name: file}
 	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
 		f, err := parquetio.Open(file)
@@ -104,15 +113,14 @@ func judged(c configs.Config, file string) (downstream.Source, error) {
 		if own {
 			samples, err := rows.Read[sampling.Row](file)
 			unlabelled := func(r sampling.Row) bool { return r.Text != "" && r.Label == "" }
-			if i := slices.IndexFunc(samples, unlabelled); classifies(c) && i >= 0 {
+			if i := slices.IndexFunc(samples, unlabelled); Classifies(c) && i >= 0 {
 				return src, fmt.Errorf("%s: row %d has no label: its run had generate.by_label=false", file, i)
 			}
-			fill(c, &src, samples)
-			return src, err
+			return Source(c, src.Key, src.Name, samples), err
 		}
 	}
 	read := datasets.ReadPublic
-	if classifies(c) {
+	if Classifies(c) {
 		read = datasets.ReadLabelled
 	}
 	texts, err := read(file)

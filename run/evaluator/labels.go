@@ -1,4 +1,4 @@
-package experiment
+package evaluator
 
 import (
 	"fmt"
@@ -17,12 +17,12 @@ import (
 	"popri/sampling"
 )
 
-// classifies reports whether the small model gives texts labels.
-func classifies(c configs.Config) bool { return c.Downstream.Task == configs.Classification }
+// Classifies reports whether the small model gives texts labels.
+func Classifies(c configs.Config) bool { return c.Downstream.Task == configs.Classification }
 
-// checkTask returns the user's mistake if the product of a run would lack the labels that its evaluation needs.
-func checkTask(c configs.Config) error {
-	if classifies(c) && !c.Generate.ByLabel {
+// CheckTask returns the user's mistake if the product of a run would lack the labels that its evaluation needs.
+func CheckTask(c configs.Config) error {
+	if Classifies(c) && !c.Generate.ByLabel {
 		return fault.Userf("downstream.task is \"classification\", and generate.by_label is false: the product's texts would have no " +
 			"labels to learn; set generate.by_label=true")
 	}
@@ -33,7 +33,7 @@ func checkTask(c configs.Config) error {
 // protected. The labels of train clients stay private: a text of theirs with another label is left out of the ε = ∞ row. A
 // folder whose classifier is trained has its own labels, which must include all of these.
 func classes(c configs.Config, population *clients.Population, public []datasets.Text) ([]string, error) {
-	if !classifies(c) {
+	if !Classifies(c) {
 		return nil, nil
 	}
 	held := append(population.Split(clients.Validation), population.Split(clients.Test)...)
@@ -68,19 +68,21 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 // publicSource is the text of a classification's ε = 0 point; nil for next tokens, whose point is the untrained model, and
 // without public text.
 func publicSource(c configs.Config, public []datasets.Text) *downstream.Source {
-	if !classifies(c) || len(public) == 0 {
+	if !Classifies(c) || len(public) == 0 {
 		return nil
 	}
 	return &downstream.Source{Key: downstream.Public, Name: "public text (ε = 0)", Texts: datasets.Strings(public),
 		Labels: datasets.Labels(public)}
 }
 
-// fill sets the texts of a source, and for a classification their labels.
-func fill(c configs.Config, src *downstream.Source, written []sampling.Row) {
+// Source is the training text of a result: written texts, for a classification with their labels.
+func Source(c configs.Config, key, name string, written []sampling.Row) downstream.Source {
+	src := downstream.Source{Key: key, Name: name}
 	texts, labels := sampling.Labelled(written)
-	if src.Texts = texts; classifies(c) {
+	if src.Texts = texts; Classifies(c) {
 		src.Labels = labels
 	}
+	return src
 }
 
 // labelNotes says how many test texts no model of a source can be right on. It names no label: a client's may be anything.
@@ -120,18 +122,4 @@ func noGap(e *evaluation.Outcome) string {
 	}
 	return fmt.Sprintf("The clients' own texts teach the small model no more than public text does (%.2f %% and %.2f %%): there is no gap "+
 		"to close.", 100*infinite.Accuracy, 100*zero.Accuracy)
-}
-
-// measuredFigures says in words what the figures are.
-func measuredFigures(e *evaluation.Outcome) string {
-	if e.Classifies() {
-		return fmt.Sprintf("Accuracy is the share of texts of %d private test clients that get their own of %d labels; macro F1 is the "+
-			"mean of the labels' F1, in which a rare label counts as much as a frequent one. Intervals are 95 %% bootstrap intervals "+
-			"over clients. Every model starts from the same weights with the same new head, unless downstream.model has a trained one, "+
-			"and %s, in the same way for all. A written text has the label of the public texts that its prompt quoted; nothing checks "+
-			"that it fits.", e.Clients, e.Labels, e.Protocol)
-	}
-	return fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test "+
-		"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+
-		"and %s, in the same way for all.", e.Clients, e.Protocol)
 }
