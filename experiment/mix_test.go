@@ -11,6 +11,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/testworld"
+	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/rundir"
@@ -27,12 +28,12 @@ func TestValidatedMix(t *testing.T) {
 	c.Trainer.Rounds, c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Mix = 2, 40, 10, "validated"
 	c.Downstream.Steps, c.Downstream.EvalEvery = 20, 5
 	dir := t.TempDir()
-	var mixed Mixed
+	var mixed comparators.Mixed
 	var said []string
 	o := Options{Config: c, Dir: dir, Events: trainer.Events{Say: func(text string) { said = append(said, text) },
 		Log: func(event string, _ int, v any) {
 			if event == "mixed" {
-				mixed = v.(Mixed)
+				mixed = v.(comparators.Mixed)
 			}
 		}}}
 	if err := train(t.Context(), o); err != nil {
@@ -41,7 +42,7 @@ func TestValidatedMix(t *testing.T) {
 	if len(mixed.Mixes) != 3 || mixed.Mixes[0].Rows != 50 || mixed.Mixes[1].Rows != 40 || mixed.Mixes[2].Rows != c.PublicSelection.Rows {
 		t.Fatalf("chosen from %+v", mixed)
 	}
-	best := slices.MaxFunc(mixed.Mixes, func(a, b Mix) int {
+	best := slices.MaxFunc(mixed.Mixes, func(a, b comparators.Mix) int {
 		if a.Accuracy < b.Accuracy {
 			return -1
 		}

@@ -3,14 +3,13 @@ package experiment
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"popri/assembly"
 	"popri/configs"
-	"popri/internal/cachedir"
 	"popri/lm"
 	"popri/models"
 	"popri/pretrain"
+	"popri/run/pretraining"
 )
 
 // shownValue is the value of a setting for people: a model that was trained on the public text lies in the user's cache
@@ -18,33 +17,11 @@ import (
 func shownValue(key string, value any) string {
 	text := fmt.Sprint(value)
 	if key == "model.path" || key == "downstream.model" {
-		if name := trainedName(text); name != "" {
+		if name := pretraining.Name(text); name != "" {
 			return name
 		}
 	}
 	return text
-}
-
-// trainedName describes a model of the cache folder, "" for any other.
-func trainedName(dir string) string {
-	root, err := cachedir.Dir()
-	if err != nil || filepath.Dir(filepath.Clean(dir)) != filepath.Join(root, trainedFolder) {
-		return ""
-	}
-	p, ok := pretrain.ReadProvenance(dir)
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("%s (%.1f M parameters, on %s, SHA-256 %.12s)", configs.Trained, float64(p.Parameters)/1e6, baseNames(p.Corpus), p.CorpusHash)
-}
-
-// baseNames are the names of files between commas, without their folders.
-func baseNames(list string) string {
-	var names []string
-	for _, name := range strings.Split(list, ", ") {
-		names = append(names, filepath.Base(name))
-	}
-	return strings.Join(names, ", ")
 }
 
 // smallModel says in a sentence which small model a run's table is about, "" if its folder does not tell.
@@ -58,11 +35,11 @@ func smallModel(c configs.Config) string {
 		return ""
 	}
 	about := c.Downstream.Model
-	switch name := trainedName(c.Downstream.Model); {
+	switch name := pretraining.Name(c.Downstream.Model); {
 	case name != "":
 		about = "trained on the public text alone"
 		if p, ok := pretrain.ReadProvenance(dir); ok {
-			about += ", " + baseNames(p.Corpus)
+			about += ", " + pretraining.FileNames(p.Corpus)
 		}
 	case about == "embedded":
 		about = "which comes with the program"

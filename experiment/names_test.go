@@ -14,7 +14,7 @@ import (
 func TestTrainedModelsAreNamed(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv(cachedir.Variable, root)
-	dir := filepath.Join(root, trainedFolder, "device-0123456789abcdef")
+	dir := filepath.Join(root, "trained", "device-0123456789abcdef")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

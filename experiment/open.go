@@ -21,6 +21,9 @@ import (
 	"popri/metrics"
 	"popri/query"
 	"popri/run/evaluator"
+	"popri/run/inputs"
+	"popri/run/logging"
+	"popri/run/sharding"
 	"popri/run/tracking"
 	"popri/rundir"
 	"popri/sampling"
@@ -64,7 +67,7 @@ type Session struct {
 	engine    *vllm.Server // draws samples; nil is this program
 	trainer   *trainer.Trainer
 	prompter  *sampling.Prompter
-	timings   *timings
+	log       *logging.Log
 	tracking  *tracking.Listener
 	encoder   embedding.Encoder
 }
@@ -90,7 +93,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	var (
 		reference *metrics.Gaussian
 		embedded  query.Clients
-		inputs    Inputs
+		began     inputs.Inputs
 	)
 	for _, step := range []func() error{
 		func() error {
@@ -116,10 +119,10 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		},
 		func() (err error) { reference, err = assembly.ValidationReference(s.Population, s.encoder); return err },
 		func() (err error) { s.trainer, err = s.newTrainer(reference); return err },
-		func() (err error) { inputs, err = s.inputs(); return err },
+		func() (err error) { began, err = inputs.Of(c, s.Public.Hash(), embedding.Key(s.encoder)); return err },
 		func() error {
 			if o.Resume {
-				return s.compareInputs(inputs, o)
+				return began.Compare(s.Dir, o.AcceptChanges)
 			}
 			if path := filepath.Join(o.Dir, rundir.Ledger); rundir.Has(o.Dir, rundir.Ledger) {
 				return fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder", path, rundir.Config)
@@ -138,7 +141,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		func() error {
 			debug.FreeOSMemory() // reading the data takes far more memory than keeping it
 			if !o.Resume {
-				if err := s.begin(inputs, o); err != nil {
+				if err := s.begin(began, o); err != nil {
 					return err
 				}
 				if err := s.openLedger(); err != nil {
@@ -152,13 +155,13 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			return nil, err
 		}
 	}
-	if s.timings, err = openTimings(o.Dir); err != nil {
+	if s.log, err = logging.Open(o.Dir); err != nil {
 		return nil, err
 	}
-	s.timings.write("open", map[string]any{"resumed": o.Resume})
+	s.log.Write("open", map[string]any{"resumed": o.Resume})
 	var federation *fedsim.Federation
 	if asked := assembly.Federation(c, o.Dir, s.ledger, s.Sigma); c.Fed.Collect == configs.Shards {
-		federation, err = fedsim.NewRemote(s.budget.Clients, s.ask, asked)
+		federation, err = fedsim.NewRemote(s.budget.Clients, sharding.Ask(s.Dir, s.Config, s.budget.Clients, s.encoder), asked)
 	} else {
 		federation, err = fedsim.New(embedded, asked)
 	}
@@ -166,7 +169,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, err
 	}
 	s.trainer.Clients, s.trainer.Spent = federation, s.ledger.Spent
-	listeners := []trainer.Events{s.timings.events(), o.Events}
+	listeners := []trainer.Events{s.log.Events(), o.Events}
 	if o.Listen != nil {
 		listeners = append(listeners, o.Listen(methods.Of(c).Series.WithPrivacy().Columns))
 	}
@@ -259,5 +262,5 @@ func (s *Session) Close() {
 	if s.ledger != nil {
 		s.ledger.Close()
 	}
-	s.timings.close()
+	s.log.Close()
 }

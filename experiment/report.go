@@ -282,3 +282,13 @@ func measuredFigures(e *evaluation.Outcome) string {
 		"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+
 		"and %s, in the same way for all.", e.Clients, e.Protocol)
 }
+
+// unseen says what the generator knows of the clients' domain that data.public lacks; "" for nothing.
+func unseen(c configs.Config) string {
+	if c.Model.Path == "embedded" && c.Data.Public == "godoc-without-domain" {
+		return fmt.Sprintf("The embedded generator was trained on all public text, the public files of the clients' own "+
+			"folders included, which data.public=%s leaves out of prompts and pool. --world %[1]s trains a generator "+
+			"without them.", c.Data.Public)
+	}
+	return ""
+}

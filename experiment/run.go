@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,10 +12,10 @@ import (
 	"popri/accountant/ledger"
 	"popri/downstream"
 	"popri/eval/domain"
-	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/method"
 	"popri/methods"
+	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/rundir"
@@ -80,23 +79,11 @@ func (s *Session) Evaluate(ctx context.Context, o evaluator.Options, only ...str
 }
 
 func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []string) (*evaluation.Outcome, error) {
-	product, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Synthetic))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Userf("%s holds no synthetic set yet: let the run end first (--resume)", s.Dir)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the synthetic set: %w", err)
-	}
-	mixes, err := rows.Read[sampling.Row](filepath.Join(s.Dir, rundir.Mixes)) // which has both parts, whatever was chosen
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		mixes = product
-	case err != nil:
+	texts := s.comparators()
+	if err := texts.Read(); err != nil {
 		return nil, err
 	}
-	keys := slices.DeleteFunc(s.keys(mixes), func(key string) bool {
-		return len(only) > 0 && !slices.Contains(only, key)
-	})
+	keys := slices.DeleteFunc(texts.Keys(), func(key string) bool { return len(only) > 0 && !slices.Contains(only, key) })
 	e, err := evaluation.Read(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
 	if err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
@@ -108,13 +95,19 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 	}
 	var sources []downstream.Source
 	for _, key := range keys {
-		src, err := s.source(ctx, key, product, mixes)
+		src, err := texts.Source(ctx, key)
 		if err != nil {
 			return nil, err
 		}
 		sources = append(sources, src)
 	}
-	o.Progress = s.timings.counting(o.Progress)
+	listener := o.Progress.Updated
+	o.Progress.Updated = func(done, planned int) { // the models' updates are the parts of the stage
+		s.log.Progress(done, planned)
+		if listener != nil {
+			listener(done, planned)
+		}
+	}
 	err = s.timed(evaluator.Stage, func() error {
 		e, err = evaluator.Compare(ctx, s.Config, s.Population, s.Public.Generator, methods.Of(s.Config).Name, sources, o)
 		if err == nil && len(only) == 0 {
@@ -126,4 +119,19 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		return nil, err
 	}
 	return e, e.Write(s.Dir)
+}
+
+// comparators are the texts that the run is compared with.
+func (s *Session) comparators() *comparators.Run {
+	return &comparators.Run{Dir: s.Dir, Config: s.Config, Public: s.Public, Encoder: s.encoder, Untuned: s.untuned}
+}
+
+// chooseMix chooses the product by the validation clients, and tells what it chose.
+func (s *Session) chooseMix(ctx context.Context, stage trainer.Stage, product []sampling.Row) ([]sampling.Row, error) {
+	chosen, mixed, err := comparators.ChooseMix(ctx, *s.comparators(), s.Population, product)
+	if err == nil && mixed != nil {
+		stage.Log("mixed", *mixed)
+		s.trainer.Events.Say(mixed.String())
+	}
+	return chosen, err
 }

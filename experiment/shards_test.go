@@ -20,6 +20,7 @@ import (
 	"popri/internal/testworld"
 	"popri/methods/evolution"
 	"popri/release"
+	"popri/run/sharding"
 	"popri/rundir"
 	"popri/shard"
 )
@@ -53,11 +54,11 @@ func merger(t *testing.T) string {
 }
 
 // answer scores all shards of the question that the run waits with.
-func answer(t *testing.T, w *WaitingError, private, key string, shards int) (parts []string) {
+func answer(t *testing.T, w *sharding.WaitingError, private, key string, shards int) (parts []string) {
 	t.Helper()
 	for i := range shards {
 		part := filepath.Join(t.TempDir(), fmt.Sprintf("%d.part", i+1))
-		_, err := ScoreShard(t.Context(), ShardOptions{Question: w.Question, Encoder: w.Encoder, DType: "float32", Private: private,
+		_, err := sharding.Score(t.Context(), sharding.ScoreOptions{Question: w.Question, Encoder: w.Encoder, DType: "float32", Private: private,
 			Place: shard.Place{Shard: i + 1, Of: shards, Assignment: shard.ByID}, To: key + shard.PublicSuffix, Out: part})
 		if err != nil {
 			t.Fatal(err)
@@ -68,10 +69,10 @@ func answer(t *testing.T, w *WaitingError, private, key string, shards int) (par
 }
 
 // waits trains until the run waits for shards; nil at its end.
-func waits(t *testing.T, o Options) *WaitingError {
+func waits(t *testing.T, o Options) *sharding.WaitingError {
 	t.Helper()
 	err := train(t.Context(), o)
-	var w *WaitingError
+	var w *sharding.WaitingError
 	if err != nil && !errors.As(err, &w) {
 		t.Fatal(err)
 	}
@@ -84,10 +85,10 @@ func runInShards(t *testing.T, c configs.Config, private string) (dir string, me
 	dir, key := filepath.Join(t.TempDir(), "run"), merger(t)
 	for w := waits(t, Options{Config: c, Dir: dir}); w != nil; w = waits(t, Options{Dir: dir, Resume: true}) {
 		merges++
-		if got := WaitingRound(dir); got != w.Round {
+		if got := sharding.WaitingRound(dir); got != w.Round {
 			t.Errorf("the run waits in round %d, not %d", w.Round, got)
 		}
-		r, err := MergeShards(MergeOptions{Dir: dir, Round: w.Round, Key: key, Parts: answer(t, w, private, key, 2*merges+1)})
+		r, err := sharding.Merge(sharding.MergeOptions{Dir: dir, Round: w.Round, Key: key, Parts: answer(t, w, private, key, 2*merges+1)})
 		if err != nil || r.Resumed || r.Clients != c.Fed.Clients {
 			t.Fatalf("merge of round %d: %+v, %v", w.Round, r, err)
 		}
@@ -164,17 +165,17 @@ func TestWholeFiles(t *testing.T) {
 	w := waits(t, Options{Config: c, Dir: dir})
 	var parts []string
 	for i, some := range [][]clients.Client{all.Clients[:11], all.Clients[11:]} {
-		o := ShardOptions{Question: w.Question, Encoder: w.Encoder, Private: filepath.Join(t.TempDir(), "some.parquet"),
+		o := sharding.ScoreOptions{Question: w.Question, Encoder: w.Encoder, Private: filepath.Join(t.TempDir(), "some.parquet"),
 			Place: shard.Place{Shard: i + 1, Of: 2, Assignment: shard.ByFile}, To: key + shard.PublicSuffix, Out: filepath.Join(t.TempDir(), "part")}
 		if err := clients.Write(o.Private, &clients.Population{Clients: some}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ScoreShard(t.Context(), o); err != nil {
+		if _, err := sharding.Score(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		parts = append(parts, o.Out)
 	}
-	r, err := MergeShards(MergeOptions{Dir: dir, Round: 1, Key: key, Parts: parts})
+	r, err := sharding.Merge(sharding.MergeOptions{Dir: dir, Round: 1, Key: key, Parts: parts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,12 +194,12 @@ func TestMergeAgain(t *testing.T) {
 	private := elsewhere(t, &c)
 	dir, key := filepath.Join(t.TempDir(), "run"), merger(t)
 	w := waits(t, Options{Config: c, Dir: dir})
-	o := MergeOptions{Dir: dir, Round: 1, Key: key, Parts: answer(t, w, private, key, 2)}
-	first, err := MergeShards(o)
+	o := sharding.MergeOptions{Dir: dir, Round: 1, Key: key, Parts: answer(t, w, private, key, 2)}
+	first, err := sharding.Merge(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := MergeShards(o)
+	again, err := sharding.Merge(o)
 	if err != nil || again.Hash != first.Hash || !again.Resumed {
 		t.Errorf("merged again: %+v, %v", again, err)
 	}
@@ -207,7 +208,7 @@ func TestMergeAgain(t *testing.T) {
 	if err := os.Rename(final, pending); err != nil {
 		t.Fatal(err)
 	}
-	again, err = MergeShards(MergeOptions{Dir: dir, Round: 1, Key: key})
+	again, err = sharding.Merge(sharding.MergeOptions{Dir: dir, Round: 1, Key: key})
 	if err != nil || again.Hash != first.Hash {
 		t.Errorf("merged after the charge: %+v, %v", again, err)
 	}
@@ -293,15 +294,15 @@ func TestShardMistakes(t *testing.T) {
 	reseeded := filepath.Join(t.TempDir(), "seed")
 	waits(t, Options{Config: few, Dir: reseeded})
 
-	merge := func(o MergeOptions) error { _, err := MergeShards(o); return err }
-	good := MergeOptions{Dir: dir, Round: 1, Key: key, Parts: parts}
-	with := func(change func(*MergeOptions)) MergeOptions { o := good; change(&o); return o }
-	mistaken(merge(with(func(o *MergeOptions) { o.Parts = parts[:1] })), "of 2 shards, 2: not given")
-	mistaken(merge(with(func(o *MergeOptions) { o.Parts = nil })), "no partial sums")
-	mistaken(merge(with(func(o *MergeOptions) { o.Round = 2 })), "round 2", "not waiting")
-	mistaken(merge(with(func(o *MergeOptions) { o.Key = merger(t) })), "encrypted to the key")
-	mistaken(merge(with(func(o *MergeOptions) { o.Dir = reseeded })), "another question")
-	mistaken(merge(MergeOptions{Dir: other, Round: 1, Key: key, Parts: answer(t, wrong, private, key, 2)}), "30 clients together", "29")
+	merge := func(o sharding.MergeOptions) error { _, err := sharding.Merge(o); return err }
+	good := sharding.MergeOptions{Dir: dir, Round: 1, Key: key, Parts: parts}
+	with := func(change func(*sharding.MergeOptions)) sharding.MergeOptions { o := good; change(&o); return o }
+	mistaken(merge(with(func(o *sharding.MergeOptions) { o.Parts = parts[:1] })), "of 2 shards, 2: not given")
+	mistaken(merge(with(func(o *sharding.MergeOptions) { o.Parts = nil })), "no partial sums")
+	mistaken(merge(with(func(o *sharding.MergeOptions) { o.Round = 2 })), "round 2", "not waiting")
+	mistaken(merge(with(func(o *sharding.MergeOptions) { o.Key = merger(t) })), "encrypted to the key")
+	mistaken(merge(with(func(o *sharding.MergeOptions) { o.Dir = reseeded })), "another question")
+	mistaken(merge(sharding.MergeOptions{Dir: other, Round: 1, Key: key, Parts: answer(t, wrong, private, key, 2)}), "30 clients together", "29")
 	if _, entries := testworld.Charges(t, dir); len(entries) != 0 {
 		t.Errorf("%d charges", len(entries))
 	}
@@ -315,20 +316,20 @@ func TestShardMistakes(t *testing.T) {
 	if err := embedding.Save(foreign, e); err != nil {
 		t.Fatal(err)
 	}
-	score := func(change func(*ShardOptions)) error {
-		o := ShardOptions{Question: w.Question, Encoder: w.Encoder, Private: private, To: key + shard.PublicSuffix,
+	score := func(change func(*sharding.ScoreOptions)) error {
+		o := sharding.ScoreOptions{Question: w.Question, Encoder: w.Encoder, Private: private, To: key + shard.PublicSuffix,
 			Place: shard.Place{Shard: 1, Of: 1, Assignment: shard.ByID}, Out: filepath.Join(t.TempDir(), "part")}
 		change(&o)
-		_, err := ScoreShard(t.Context(), o)
+		_, err := sharding.Score(t.Context(), o)
 		return err
 	}
-	mistaken(score(func(o *ShardOptions) { o.Encoder = foreign }), foreign, "hashing-8")
-	mistaken(score(func(o *ShardOptions) { o.Encoder += "x" }), "encoder")
-	mistaken(score(func(o *ShardOptions) { o.Question += "x" }), w.Question+"x", "no such file")
-	mistaken(score(func(o *ShardOptions) { o.Question = w.Encoder }), w.Encoder, "popri question 1")
-	mistaken(score(func(o *ShardOptions) { o.Private += "x" }), private+"x", "no such file")
-	mistaken(score(func(o *ShardOptions) { o.To = key }), key, "private key", "want a popri merger public key")
-	mistaken(score(func(o *ShardOptions) { o.Place.Shard = 2 }), "2/1")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.Encoder = foreign }), foreign, "hashing-8")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.Encoder += "x" }), "encoder")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.Question += "x" }), w.Question+"x", "no such file")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.Question = w.Encoder }), w.Encoder, "popri question 1")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.Private += "x" }), private+"x", "no such file")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.To = key }), key, "private key", "want a popri merger public key")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.Place.Shard = 2 }), "2/1")
 	if err := os.Chmod(key, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/testworld"
+	"popri/run/sharding"
 	"popri/rundir"
 	"popri/trainer"
 )
@@ -35,7 +36,7 @@ func child(dir, config string) error {
 	}
 	if files := os.Getenv(childMerge); files != "" {
 		list := strings.Split(files, "\n")
-		_, err := MergeShards(MergeOptions{Dir: dir, Round: 1, Key: list[0], Parts: list[1:]})
+		_, err := sharding.Merge(sharding.MergeOptions{Dir: dir, Round: 1, Key: list[0], Parts: list[1:]})
 		return err
 	}
 	if pairs := os.Getenv(childPairs); pairs != "" {

@@ -1,8 +1,9 @@
-package experiment
+// Package pretraining trains the models that a configuration asks for by the word "trained", on the public text of its run, and
+// names them for people.
+package pretraining
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"runtime"
 
@@ -12,17 +13,15 @@ import (
 	"popri/internal/cachedir"
 	"popri/internal/fault"
 	"popri/internal/version"
-	"popri/models"
 	"popri/pretrain"
-	"popri/run/evaluation"
 	"popri/tensor"
 )
 
-// trainedFolder is the folder of the models in the user's cache folder.
-const trainedFolder = "trained"
+// folder is the folder of the models in the user's cache folder.
+const folder = "trained"
 
-// PrepareProgress is told what is being trained on public text; nil functions are left out.
-type PrepareProgress struct {
+// Progress is told what is being trained on public text; nil functions are left out.
+type Progress struct {
 	Begin func(role string, texts, tokens int, dir string)
 	Step  func(s pretrain.Stats, of int)
 	End   func(role, dir string, made bool, p pretrain.Provenance)
@@ -31,8 +30,8 @@ type PrepareProgress struct {
 
 // Prepare trains the models that the configuration asks for as configs.Trained, on its public text alone, and returns
 // the configuration with their folders in place of the word. What was trained before lies in the user's cache folder.
-// The data are checked as [Open] checks them, before any training: public text must be no text of the clients.
-func Prepare(ctx context.Context, c configs.Config, progress PrepareProgress) (configs.Config, error) {
+// The data are checked as a run checks them, before any training: public text must be no text of the clients.
+func Prepare(ctx context.Context, c configs.Config, progress Progress) (configs.Config, error) {
 	wanted := []struct {
 		role string
 		path *string
@@ -57,7 +56,7 @@ func Prepare(ctx context.Context, c configs.Config, progress PrepareProgress) (c
 			continue
 		}
 		recipe := pretrain.Small(public, w.role, assembly.ComputeType(c.Model.DType))
-		cache := pretrain.Cache{Dir: filepath.Join(root, trainedFolder), Waiting: progress.Wait,
+		cache := pretrain.Cache{Dir: filepath.Join(root, folder), Waiting: progress.Wait,
 			Begin: func(corpus *pretrain.Corpus, dir string) {
 				if progress.Begin != nil {
 					progress.Begin(w.role, len(corpus.Train), corpus.Tokens(), dir)
@@ -94,28 +93,4 @@ func checkedPublic(c configs.Config) (datasets.Public, error) {
 		return datasets.Public{}, err
 	}
 	return corpus.Public, fault.User(budget.Validate())
-}
-
-// allPublic names the texts of the comparator "all public text": what the generator was trained on, where its folder says
-// so, and what data.public holds otherwise.
-func (s *Session) allPublic() (string, error) {
-	name := "all public text"
-	dir, err := assembly.ModelDir(s.Config.Model.Path, models.Generator)
-	if err != nil {
-		return "", err
-	}
-	if p, ok := pretrain.ReadProvenance(dir); ok && p.CorpusHash == s.Public.Hash() {
-		name += evaluation.SeenSuffix
-	}
-	return name, nil
-}
-
-// unseen says what the generator knows of the clients' domain that data.public lacks; "" for nothing.
-func unseen(c configs.Config) string {
-	if c.Model.Path == "embedded" && c.Data.Public == "godoc-without-domain" {
-		return fmt.Sprintf("The embedded generator was trained on all public text, the public files of the clients' own "+
-			"folders included, which data.public=%s leaves out of prompts and pool. --world %[1]s trains a generator "+
-			"without them.", c.Data.Public)
-	}
-	return ""
 }

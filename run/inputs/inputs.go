@@ -1,4 +1,5 @@
-package experiment
+// Package inputs records what a run began with, inputs.json, and tells whether a run that is resumed would go on with the same.
+package inputs
 
 import (
 	"encoding/json"
@@ -13,7 +14,6 @@ import (
 
 	"popri/assembly"
 	"popri/configs"
-	"popri/embedding"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filehash"
@@ -44,25 +44,26 @@ var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_
 
 // The keys of Content that are no files.
 const (
-	inputPublic  = "data.public"
-	inputEncoder = "scoring.encoder"
-	inputCompute = "model.dtype"
+	Public  = "data.public"
+	Encoder = "scoring.encoder"
+	Compute = "model.dtype"
 )
 
-func (s *Session) inputs() (Inputs, error) {
-	in := Inputs{Settings: map[string]string{}, Content: map[string]string{inputPublic: s.Public.Hash(),
-		inputEncoder: embedding.Key(s.encoder), inputCompute: assembly.ComputeType(s.Config.Model.DType).String()}}
+// Of collects the inputs of a run: public is the hash of its public text, encoder the key of its encoder.
+func Of(c configs.Config, public, encoder string) (Inputs, error) {
+	in := Inputs{Settings: map[string]string{}, Content: map[string]string{Public: public, Encoder: encoder,
+		Compute: assembly.ComputeType(c.Model.DType).String()}}
 	for _, k := range configs.Keys() {
 		if !slices.Contains(passing, k.Name) {
-			v, _ := s.Config.Get(k.Name)
-			if k.Name == "generate.engine" && s.Config.Generate.Server() != "" {
+			v, _ := c.Get(k.Name)
+			if k.Name == "generate.engine" && c.Generate.Server() != "" {
 				v = "vllm" // wherever the server is
 			}
 			in.Settings[k.Name] = fmt.Sprint(v)
 		}
 	}
 	for _, m := range []struct{ key, path, name string }{
-		{"model.path", s.Config.Model.Path, models.Generator}, {"downstream.model", s.Config.Downstream.Model,
+		{"model.path", c.Model.Path, models.Generator}, {"downstream.model", c.Downstream.Model,
 			models.Device}} {
 		dir, err := assembly.ModelDir(m.path, m.name)
 		if err != nil {
@@ -101,7 +102,8 @@ func (in Inputs) addModel(key, dir string) error {
 	return nil
 }
 
-func (in Inputs) write(dir string) error {
+// Write writes inputs.json into a run's folder.
+func (in Inputs) Write(dir string) error {
 	b, err := json.MarshalIndent(in, "", "  ")
 	if err != nil {
 		return err
@@ -109,8 +111,8 @@ func (in Inputs) write(dir string) error {
 	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Inputs), append(b, '\n'))
 }
 
-// ReadInputs reads a run's inputs.json.
-func ReadInputs(dir string) (Inputs, error) {
+// Read reads a run's inputs.json.
+func Read(dir string) (Inputs, error) {
 	path := filepath.Join(dir, rundir.Inputs)
 	var in Inputs
 	b, err := os.ReadFile(path)
@@ -123,27 +125,28 @@ func ReadInputs(dir string) (Inputs, error) {
 	return in, nil
 }
 
-// compareInputs refuses to resume a run whose inputs changed.
-func (s *Session) compareInputs(now Inputs, o Options) error {
-	began, err := ReadInputs(s.Dir)
+// Compare refuses to resume the run in dir if its inputs were others than these, unless the changes are accepted. They are
+// recorded then.
+func (in Inputs) Compare(dir string, accept bool) error {
+	began, err := Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Userf("%s has no %s, so what the run began with is not known: restore the file, or begin anew in "+
-			"another folder", s.Dir, rundir.Inputs)
+			"another folder", dir, rundir.Inputs)
 	}
 	if err != nil {
 		return fault.Userf("%w", err)
 	}
-	changes := now.since(began)
+	changes := in.since(began)
 	if len(changes) == 0 {
 		return nil
 	}
-	if !o.AcceptChanges {
+	if !accept {
 		return fault.Userf("%s began with other inputs than it would go on with:\n  %s\n"+
 			"Change them back, begin anew in another folder, or accept this by --accept-changes",
-			s.Dir, strings.Join(changes, "\n  "))
+			dir, strings.Join(changes, "\n  "))
 	}
-	now.Changes = append(began.Changes, changes...)
-	return now.write(s.Dir)
+	in.Changes = append(began.Changes, changes...)
+	return in.Write(dir)
 }
 
 // since lists in words how in differs from a run's first inputs.
@@ -169,9 +172,9 @@ func (in Inputs) since(began Inputs) []string {
 		what, file, isFile := strings.Cut(key, " ")
 		switch {
 		case old == value:
-		case key == inputCompute:
+		case key == Compute:
 			changes = append(changes, fmt.Sprintf("%s: computes in %s, was %s", key, value, old))
-		case key == inputPublic:
+		case key == Public:
 			changes = append(changes, key+": the texts have changed")
 		case !isFile:
 			changes = append(changes, key+": the encoder has other weights or settings, or was fitted to other text")

@@ -1,15 +1,15 @@
-package experiment
+package comparators
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"popri/datasets/clients"
 	"popri/downstream"
 	"popri/methods/target"
 	"popri/run/evaluator"
 	"popri/sampling"
-	"popri/trainer"
 )
 
 // Mix is one of the sets that the product was chosen from, in the event "mix".
@@ -35,33 +35,35 @@ func (m Mixed) String() string {
 	return fmt.Sprintf("the product is %q; accuracy on the validation clients: %s", m.Chosen, strings.Join(list, ", "))
 }
 
-// chooseMix returns the rows that teach the small model most about the validation clients: the method's product, the part
-// of it that the model wrote, or public texts alone.
-func (s *Session) chooseMix(ctx context.Context, stage trainer.Stage, product []sampling.Row) ([]sampling.Row, error) {
+// ChooseMix returns the rows that teach the small model most about the validation clients: the product, the part of it that
+// the model wrote, or public texts alone. mixed is nil if the product is of one kind, so that there is nothing to choose.
+func ChooseMix(ctx context.Context, r Run, population *clients.Population, product []sampling.Row) (chosen []sampling.Row,
+	mixed *Mixed, err error) {
 	public, written := parts(product)
 	if len(public) == 0 || len(written) == 0 {
-		return product, nil
+		return product, nil, nil
 	}
-	chosen, err := target.Read(s.Dir)
+	selected, err := target.Read(r.Dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := s.Config
-	sets := [][]sampling.Row{product, written, target.Rows(chosen, c.PublicSelection.Rows, c.Seed)}
+	c := r.Config
+	sets := [][]sampling.Row{product, written, target.Rows(selected, c.PublicSelection.Rows, c.Seed)}
 	names := []string{"both", "written", "public"}
 	var sources []downstream.Source
 	for i, set := range sets {
 		sources = append(sources, evaluator.Source(c, names[i], names[i], set))
 	}
-	suite, err := evaluator.NewSuite(c, s.Population, s.Public.Generator)
+	suite, err := evaluator.NewSuite(c, population, r.Public.Generator)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	points, err := suite.Validate(ctx, sources)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	best, mixed := 0, Mixed{}
+	best := 0
+	mixed = &Mixed{}
 	for i, p := range points {
 		mixed.Mixes = append(mixed.Mixes, Mix{names[i], len(sets[i]), p.Accuracy, p.Loss})
 		if p.Accuracy > points[best].Accuracy {
@@ -69,7 +71,5 @@ func (s *Session) chooseMix(ctx context.Context, stage trainer.Stage, product []
 		}
 	}
 	mixed.Chosen = names[best]
-	stage.Log("mixed", mixed)
-	s.trainer.Events.Say(mixed.String())
-	return sets[best], nil
+	return sets[best], mixed, nil
 }
