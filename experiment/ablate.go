@@ -18,6 +18,7 @@ import (
 	"popri/methods"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
@@ -242,7 +243,7 @@ func (c Cell) run(ctx context.Context, i, n int, o AblateOptions) (*evaluation.O
 	if e, err = s.Evaluate(ctx, eval, methods.Of(c.Config).Name); err != nil {
 		return nil, err
 	}
-	_, err = WriteReport(dir)
+	_, err = reporting.Write(dir)
 	return e, err
 }
 

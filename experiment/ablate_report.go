@@ -12,6 +12,7 @@ import (
 	"popri/accountant"
 	"popri/report"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 	"popri/rundir"
 )
 
@@ -29,7 +30,7 @@ var ablationFigures = []report.GridFigure{
 // writeReport writes the page with the grid, the guarantee of the first run, and what all runs spend together.
 func (a *Ablation) writeReport(o AblateOptions, cells []Cell) error {
 	dir := o.Dir
-	first, err := Report(a.Rows[0].Runs[0])
+	first, err := reporting.Of(a.Rows[0].Runs[0])
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (r *AblationRow) figures(i int, to map[string]float64) {
 
 // trainingSeconds is the time of a run's stages, of all its processes, without the evaluation.
 func trainingSeconds(run string) (sum float64, err error) {
-	stages, _, err := Stages(run)
+	stages, _, err := reporting.Stages(run)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"popri/configs"
 	"popri/methods"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/trainer"
 )
@@ -30,7 +31,7 @@ func Costs(dir string) (RunCost, error) {
 	d := methods.Of(*c)
 	cost := RunCost{Name: filepath.Base(dir), Rounds: d.RoundsOf(*c)}
 	cost.Sent, cost.Received = d.Traffic(*c).Bytes()
-	stages, rounds, err := Stages(dir)
+	stages, rounds, err := reporting.Stages(dir)
 	if err != nil {
 		return cost, err
 	}

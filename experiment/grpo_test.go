@@ -14,6 +14,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/series"
@@ -144,7 +145,7 @@ func TestSelectByDistance(t *testing.T) {
 				t.Fatalf("%s: a text was written %s, not after round %d", c.Method, row.Model, at)
 			}
 		}
-		page, err := Report(want)
+		page, err := reporting.Of(want)
 		if err != nil || !strings.Contains(strings.Join(page.Notes, " "), "trainer.select=distance") {
 			t.Errorf("the report's notes: %q (%v)", page.Notes, err)
 		}

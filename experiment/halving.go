@@ -21,6 +21,7 @@ import (
 	"popri/methods"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -271,7 +272,7 @@ func (c Cell) climb(ctx context.Context, i, n, rounds int, o AblateOptions) (m m
 	}
 	s.trainer.Events.Log("stopped", rounds, struct{}{})
 	_ = s.tracking.Fail(trainer.Stopped{Round: rounds}) // whether it goes on, other runs decide
-	_, err = WriteReport(dir)
+	_, err = reporting.Write(dir)
 	return m, err
 }
 
@@ -323,7 +324,7 @@ func (s *Session) measure(ctx context.Context, rounds int) (m measured, err erro
 // followed it, so the product must not find those of an earlier time.
 func (s *Session) clearRung() error {
 	folder := filepath.Join(s.Dir, rundir.Rung)
-	if !exists(folder) {
+	if !rundir.Has(s.Dir, rundir.Rung) {
 		return nil
 	}
 	for round := 1; round <= max(1, s.trainer.Done()); round++ {

@@ -17,6 +17,7 @@ import (
 	"popri/internal/testworld"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 	"popri/rundir"
 )
 
@@ -301,7 +302,7 @@ func TestPublicTextOfClients(t *testing.T) {
 			if len(told) != 1 || !strings.Contains(told[0], c.want) {
 				t.Errorf("told: %q", told)
 			}
-			page, err := Report(run)
+			page, err := reporting.Of(run)
 			if words := strings.Join(page.Privacy.Warnings, " "); err != nil || !strings.Contains(words, "data.allow_overlap") || strings.Contains(words, "3 of") {
 				t.Errorf("the report says %q (%v)", words, err)
 			}
@@ -364,7 +365,7 @@ func TestBudgetEndsBeforeTheRounds(t *testing.T) {
 			t.Fatal("there is no synthetic set")
 		}
 	}
-	page, err := Report(run)
+	page, err := reporting.Of(run)
 	if err != nil || page.Interrupted != "after round 2 of 4: the budget covers no more" || len(page.Rounds) != 2 || !page.Rounds[1].Selected {
 		t.Errorf("%q, %+v (%v)", page.Interrupted, page.Rounds, err)
 	}
@@ -396,7 +397,7 @@ func TestNoReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path, err := WriteReport(run)
+		path, err := reporting.Write(run)
 		if err != nil {
 			t.Fatal(err)
 		}

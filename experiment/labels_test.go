@@ -20,6 +20,7 @@ import (
 	"popri/methods"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
 )
@@ -111,7 +112,7 @@ func TestLabelledRuns(t *testing.T) {
 				if e.Result(evaluation.KeyPublicAll) != nil || e.Verdict() == "" {
 					t.Errorf("all public text is the ε = 0 point, and what wins is said: %q", e.Verdict())
 				}
-				page, err := WriteReport(dir)
+				page, err := reporting.Write(dir)
 				if err != nil {
 					t.Fatal(err)
 				}

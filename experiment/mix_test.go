@@ -14,6 +14,7 @@ import (
 	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -69,7 +70,7 @@ func TestValidatedMix(t *testing.T) {
 	if e.Result(evaluation.KeyWritten) == nil || e.Result(evaluation.KeyWritten).Texts != 40 || e.Result(evaluation.KeySelected) == nil || e.Result(evaluation.KeySelected).Texts != 10 {
 		t.Errorf("the table's parts: %+v", e.Results)
 	}
-	page, err := Report(dir)
+	page, err := reporting.Of(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

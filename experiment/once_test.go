@@ -17,6 +17,7 @@ import (
 	"popri/internal/testworld"
 	"popri/methods/target"
 	"popri/release"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/scoring"
@@ -49,7 +50,7 @@ func TestAskedOnce(t *testing.T) {
 	if err != nil || len(rounds) != 3 || len(entries) != 1 || entries[0].Query != "mean/full+1024" {
 		t.Fatalf("%d rounds, charges %+v (%v)", len(rounds), entries, err)
 	}
-	stages, seconds, err := Stages(dir)
+	stages, seconds, err := reporting.Stages(dir)
 	if err != nil || len(stages) < 5 || len(seconds) != 3 {
 		t.Fatalf("stages %+v, rounds %v (%v)", stages, seconds, err)
 	}
@@ -128,7 +129,7 @@ func TestAskedOnce(t *testing.T) {
 	if err != nil || !r.Sound() || r.Releases != 1 || len(r.Noise) != 1 || r.Noise[0].Freedom != target.Checks {
 		t.Errorf("the audit: %d releases, %q, noise %+v (%v)", r.Releases, r.Problems, r.Noise, err)
 	}
-	page, err := Report(dir)
+	page, err := reporting.Of(dir)
 	if err != nil || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 || len(page.Rounds) != 3 || page.Interrupted != "" {
 		t.Errorf("the report: %d of %d releases, %d rounds, %q (%v)", page.Privacy.Rounds, page.Privacy.Planned,
 			len(page.Rounds), page.Interrupted, err)
@@ -169,7 +170,7 @@ func TestAskedOnceForFeatures(t *testing.T) {
 			audited.Runs[0].Noise[0].Freedom != target.Checks {
 			t.Errorf("%s: the audit: %+v (%v)", kind, audited.Runs, err)
 		}
-		page, err := Report(want)
+		page, err := reporting.Of(want)
 		if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "squared norm bound") }) {
 			t.Errorf("%s: the report says %q (%v)", kind, page.Privacy.Statement, err)
 		}

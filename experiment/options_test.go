@@ -16,6 +16,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/testworld"
 	"popri/preference"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/trainer"
 )
@@ -123,7 +124,7 @@ func TestPreferenceOptions(t *testing.T) {
 					t.Errorf("round %d: %+v", m.Number, m)
 				}
 			}
-			page, err := Report(want)
+			page, err := reporting.Of(want)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods/policy"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/trainer"
 )
@@ -34,7 +35,7 @@ func TestPooledReleases(t *testing.T) {
 		if err != nil || !r.Sound() {
 			t.Errorf("%s: the audit: %q (%v)", kind, r.Problems, err)
 		}
-		page, err := Report(want)
+		page, err := reporting.Of(want)
 		if err != nil || page.Privacy.Denoise != "pool" {
 			t.Errorf("%s: the report says that releases are denoised by %q (%v)", kind, page.Privacy.Denoise, err)
 		}

@@ -29,6 +29,7 @@ import (
 	"popri/models"
 	"popri/preference"
 	"popri/run/tracking"
+	"popri/rundir"
 	"popri/tensor"
 	"popri/tokenizer"
 )
@@ -96,7 +97,7 @@ const (
 // Prefer trains an adapter on preference pairs, with the model without adapter as the reference, and writes it to a
 // folder that holds none. An interrupted training is resumed and gives the same bytes.
 func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
-	adapterFile, settings := filepath.Join(o.Out, "adapter_config.json"), filepath.Join(o.Out, SettingsFile)
+	settings := filepath.Join(o.Out, SettingsFile)
 	if o.Resume {
 		c, err := configs.Load(configs.LoadOptions{File: settings})
 		if errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +139,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	}
 	checkpoint := filepath.Join(o.Out, trainingFile)
 	finished := func() error {
-		if !exists(checkpoint) && exists(adapterFile) {
+		if !rundir.Has(o.Out, trainingFile) && rundir.Has(o.Out, lora.ConfigFile) {
 			return fault.Userf("%s holds an adapter already: name another folder", o.Out)
 		}
 		return nil
@@ -154,7 +155,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if err := finished(); err != nil { // by another process, between the check and the lock
 		return nil, err
 	}
-	if !o.Resume && (exists(checkpoint) || exists(settings)) {
+	if !o.Resume && (rundir.Has(o.Out, trainingFile) || rundir.Has(o.Out, SettingsFile)) {
 		return nil, fault.Userf("%s holds a training that is not done: go on with it (--resume) or name another folder", o.Out)
 	}
 	if err := atomicfile.RemoveTemporary(o.Out); err != nil {
@@ -219,7 +220,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if f.Key, err = trainingKey(c, t, train, held); err != nil {
 		return nil, err
 	}
-	resumed := exists(checkpoint)
+	resumed := rundir.Has(o.Out, trainingFile)
 	stored := c // with the provenance of a training that goes on
 	if !o.Resume {
 		stored.Provenance = map[string]string{pairsKey: absolute(o.Pairs), "program": version.Program(),

@@ -50,7 +50,7 @@ func (s *Session) tellPublicTexts() {
 // untuned writes the text of the untuned model, from the prompts and seeds of the synthetic set, and returns it.
 func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) {
 	file := filepath.Join(s.Dir, rundir.Untuned)
-	if exists(file) {
+	if rundir.Has(s.Dir, rundir.Untuned) {
 		if err := os.RemoveAll(sampling.PartsOf(file)); err != nil { // a kill after the last part may have left them
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 	"popri/internal/testworld"
 	"popri/methods/evolution"
 	"popri/release"
+	"popri/run/reporting"
 	"popri/run/sharding"
 	"popri/rundir"
 	"popri/shard"
@@ -141,7 +142,7 @@ func TestShards(t *testing.T) {
 			if err != nil || !r.Sound() || r.Releases != merges {
 				t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
 			}
-			if _, err := WriteReport(dir); err != nil {
+			if _, err := reporting.Write(dir); err != nil {
 				t.Error(err)
 			}
 		})

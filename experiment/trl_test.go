@@ -15,6 +15,7 @@ import (
 	"popri/internal/engines/enginestest"
 	"popri/internal/golden/goldentensor"
 	"popri/internal/testworld"
+	"popri/run/reporting"
 	"popri/rundir"
 )
 
@@ -99,7 +100,7 @@ func TestTrainsInTRL(t *testing.T) {
 	if err != nil || len(events) == 0 {
 		t.Errorf("no product: %v", err)
 	}
-	page, err := Report(dir)
+	page, err := reporting.Of(dir)
 	if err != nil || !strings.Contains(strings.Join(page.Notes, "\n"), "TRL") {
 		t.Errorf("the report does not say that TRL trained: %q (%v)", page.Notes, err)
 	}

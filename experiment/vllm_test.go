@@ -12,6 +12,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/lm"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/sampling/vllm/vllmtest"
@@ -58,7 +59,7 @@ func TestSamplesOnAServer(t *testing.T) {
 	if err != nil || len(sampling.Texts(product)) < c.Synthetic.Texts/2 {
 		t.Errorf("%d texts in the product (%v)", len(product), err)
 	}
-	page, err := Report(dir)
+	page, err := reporting.Of(dir)
 	if err != nil || !strings.Contains(strings.Join(page.Notes, "\n"), "generate.engine="+c.Generate.Engine) {
 		t.Errorf("the report does not say who drew the samples: %q (%v)", page.Notes, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/testworld"
+	"popri/run/reporting"
 	"popri/run/sharding"
 	"popri/rundir"
 	"popri/trainer"
@@ -63,7 +64,7 @@ func child(dir, config string) error {
 	if err := testworld.Limit(); err != nil {
 		return err
 	}
-	_, err := WriteReport(dir)
+	_, err := reporting.Write(dir)
 	return err
 }
 
@@ -89,4 +90,9 @@ func train(ctx context.Context, o Options) error {
 	}
 	defer s.Close()
 	return s.Train(ctx)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

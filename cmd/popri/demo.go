@@ -20,6 +20,7 @@ import (
 	"popri/methods"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/worlds"
 )
@@ -247,7 +248,7 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 	if err != nil {
 		return c, nil, nil, a.stopped(err, o.Dir)
 	}
-	_, err = experiment.WriteReport(o.Dir)
+	_, err = reporting.Write(o.Dir)
 	return s.Config, e, ended, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"popri/experiment"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 )
 
 func (a *app) eval() *cobra.Command {
@@ -105,7 +106,7 @@ func (a *app) evalRun(cmd *cobra.Command, run string, track trackFlag) error {
 	if err != nil {
 		return err
 	}
-	path, err := experiment.WriteReport(run)
+	path, err := reporting.Write(run)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"popri/experiment"
 	"popri/report"
+	"popri/run/reporting"
 )
 
 func (a *app) report() *cobra.Command {
@@ -23,7 +24,7 @@ exists so far. Only report.html changes.`,
 		RunE: func(_ *cobra.Command, runs []string) error {
 			paths := make([]string, len(runs))
 			for i, run := range runs {
-				path, err := experiment.WriteReport(run)
+				path, err := reporting.Write(run)
 				if err != nil {
 					return err
 				}
@@ -55,7 +56,7 @@ func (a *app) compare() *cobra.Command {
 			list := make([]report.Report, len(runs))
 			for i, run := range runs {
 				var err error
-				if list[i], err = experiment.Report(run); err != nil {
+				if list[i], err = reporting.Of(run); err != nil {
 					return err
 				}
 			}

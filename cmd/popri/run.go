@@ -19,6 +19,7 @@ import (
 	"popri/guarantee"
 	"popri/report"
 	"popri/run/evaluation"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
@@ -123,7 +124,7 @@ With fed.collect=shards the run reads no train client. It writes the question of
 			if ended != nil && !refused(ended) {
 				return a.stopped(ended, out)
 			}
-			path, err := experiment.WriteReport(out)
+			path, err := reporting.Write(out)
 			if err != nil {
 				return a.stopped(err, out)
 			}
@@ -194,7 +195,7 @@ type result struct {
 // summary prints the results of a run, and of other methods' runs beside it: the table for people, or one object. e and
 // beside may be nil.
 func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *experiment.Comparison) error {
-	r, err := experiment.Report(dir)
+	r, err := reporting.Of(dir)
 	if err != nil {
 		return err
 	}

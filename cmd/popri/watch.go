@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/experiment"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/watch"
 )
@@ -77,7 +77,7 @@ func (f watchFlags) open(dir string) (w *watch.Watcher, l net.Listener, token st
 	if l, err = net.Listen("tcp", f.addr); err != nil {
 		return nil, nil, "", usage(fmt.Errorf("watch: cannot serve at %q: %w", f.addr, err))
 	}
-	return watch.New(watch.Options{Dir: dir, Describe: experiment.About, Token: token}), l, token, nil
+	return watch.New(watch.Options{Dir: dir, Describe: reporting.About, Token: token}), l, token, nil
 }
 
 // address is what a browser opens. The token stands behind a #, which browsers keep to themselves.

@@ -12,6 +12,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods/selection"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -61,7 +62,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 	if err != nil || len(rounds) != 1 || rounds[0].Values["pool"] != 150 || rounds[0].Values["selected"] != 20 {
 		t.Errorf("rounds %+v (%v)", rounds, err)
 	}
-	page, err := experiment.Report(dir)
+	page, err := reporting.Of(dir)
 	if err != nil || page.Interrupted != "" || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 {
 		t.Errorf("the report: %q, %d of %d (%v)", page.Interrupted, page.Privacy.Rounds, page.Privacy.Planned, err)
 	}

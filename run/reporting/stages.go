@@ -1,4 +1,4 @@
-package experiment
+package reporting
 
 import (
 	"path/filepath"
