@@ -105,3 +105,15 @@ func spentBy(dir string) (float64, error) {
 	}
 	return ledger.Spent(budget, entries)
 }
+
+// Compose returns what runs spend together, for each of their private data sets. A run without a ledger is an error.
+func Compose(runs []string) ([]ledger.Composed, error) {
+	records := make([]ledger.Record, len(runs))
+	for i, dir := range runs {
+		var err error
+		if records[i], err = ledger.Inspect(filepath.Join(dir, rundir.Ledger)); err != nil {
+			return nil, err
+		}
+	}
+	return ledger.Compose(records)
+}

@@ -13,6 +13,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods/evolution"
+	"popri/run/auditing"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -119,12 +120,12 @@ func TestNoiseFactor(t *testing.T) {
 				t.Errorf("of %d charges, one is for %g, the noise is %g", len(entries), e.Sigma, s.Sigma)
 			}
 		}
-		rounds, free, err := RoundVectors(dir)
+		rounds, free, err := auditing.RoundVectors(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer free()
-		r, err := audit.Run(dir, audit.Options{Rounds: rounds, Expect: Expected})
+		r, err := audit.Run(dir, audit.Options{Rounds: rounds, Expect: auditing.Expected})
 		if err != nil || !r.Sound() || r.Releases != len(entries) {
 			t.Errorf("the audit: %v, %+v", err, r)
 		}

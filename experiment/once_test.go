@@ -17,6 +17,7 @@ import (
 	"popri/internal/testworld"
 	"popri/methods/target"
 	"popri/release"
+	"popri/run/auditing"
 	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
@@ -125,7 +126,7 @@ func TestAskedOnce(t *testing.T) {
 		}
 	}
 
-	r, err := audit.Run(dir, audit.Options{Expect: Expected})
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 	if err != nil || !r.Sound() || r.Releases != 1 || len(r.Noise) != 1 || r.Noise[0].Freedom != target.Checks {
 		t.Errorf("the audit: %d releases, %q, noise %+v (%v)", r.Releases, r.Problems, r.Noise, err)
 	}
@@ -165,7 +166,7 @@ func TestAskedOnceForFeatures(t *testing.T) {
 		if like < 28 {
 			t.Errorf("%s: %d of %d selected texts resemble the clients'", kind, like, len(chosen))
 		}
-		audited, err := Audit([]string{want}, AuditOptions{Game: fedsim.Game{Trials: 400, Confidence: 0.999, NoiseFactor: 1}})
+		audited, err := auditing.Runs([]string{want}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 0.999, NoiseFactor: 1}})
 		if err != nil || audited.Verdict() != nil || audited.Runs[0].Canary == nil || len(audited.Runs[0].Noise) != 1 ||
 			audited.Runs[0].Noise[0].Freedom != target.Checks {
 			t.Errorf("%s: the audit: %+v (%v)", kind, audited.Runs, err)
@@ -190,7 +191,7 @@ func TestAskedOnceWithoutRelease(t *testing.T) {
 	if err := os.Remove(filepath.Join(rundir.Round(dir, 1), release.File)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := audit.Run(dir, audit.Options{Expect: Expected})
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 	if err != nil || r.Sound() {
 		t.Errorf("the audit finds nothing without the release (%v)", err)
 	}
@@ -209,7 +210,7 @@ func TestCompact(t *testing.T) {
 	if err != nil || answer.Query != scoring.CompactName(scoring.Standardized) || len(answer.Sum) > c.Scoring.Dim {
 		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
 	}
-	r, err := audit.Run(dir, audit.Options{Expect: Expected})
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 	if err != nil || !r.Sound() || r.Releases != 2 {
 		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
 	}

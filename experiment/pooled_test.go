@@ -12,6 +12,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods/policy"
+	"popri/run/auditing"
 	"popri/run/reporting"
 	"popri/rundir"
 	"popri/trainer"
@@ -31,7 +32,7 @@ func TestPooledReleases(t *testing.T) {
 		if _, entries := testworld.Charges(t, want); len(entries) != 3 {
 			t.Errorf("%s: %d charges", kind, len(entries))
 		}
-		r, err := audit.Run(want, audit.Options{Expect: Expected})
+		r, err := audit.Run(want, audit.Options{Expect: auditing.Expected})
 		if err != nil || !r.Sound() {
 			t.Errorf("%s: the audit: %q (%v)", kind, r.Problems, err)
 		}

@@ -20,6 +20,7 @@ import (
 	"popri/internal/testworld"
 	"popri/methods/evolution"
 	"popri/release"
+	"popri/run/auditing"
 	"popri/run/reporting"
 	"popri/run/sharding"
 	"popri/rundir"
@@ -138,7 +139,7 @@ func TestShards(t *testing.T) {
 					t.Errorf("%s is not what one process makes (%v, %v)", file, err, errWant)
 				}
 			}
-			r, err := audit.Run(dir, audit.Options{Expect: Expected})
+			r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 			if err != nil || !r.Sound() || r.Releases != merges {
 				t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods/selection"
+	"popri/run/auditing"
 	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
@@ -66,7 +67,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 	if err != nil || page.Interrupted != "" || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 {
 		t.Errorf("the report: %q, %d of %d (%v)", page.Interrupted, page.Privacy.Rounds, page.Privacy.Planned, err)
 	}
-	r, err := audit.Run(dir, audit.Options{Expect: experiment.Expected})
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 	if err != nil || !r.Sound() || r.Releases != 1 || len(r.Record.Entries) != 1 {
 		t.Errorf("the audit: %q (%v)", r.Problems, err)
 	}

@@ -1,18 +1,16 @@
-package experiment
+package auditing
 
 import (
 	"errors"
 	"fmt"
 	"path/filepath"
 
-	"popri/accountant/ledger"
 	"popri/assembly"
 	"popri/audit"
 	"popri/configs"
 	"popri/embedding"
 	"popri/internal/filehash"
 	"popri/internal/rows"
-	"popri/methods"
 	"popri/rundir"
 	"popri/sampling"
 )
@@ -65,24 +63,4 @@ func runEncoder(c configs.Config) (embedding.Encoder, error) {
 		return nil, fmt.Errorf("data.public: %s is not what it was when the run was made", public.Name)
 	}
 	return assembly.NewEncoder(c, public)
-}
-
-// Compose returns what runs spend together, for each of their private data sets. A run without a ledger is an error.
-func Compose(runs []string) ([]ledger.Composed, error) {
-	records := make([]ledger.Record, len(runs))
-	for i, dir := range runs {
-		var err error
-		if records[i], err = ledger.Inspect(filepath.Join(dir, rundir.Ledger)); err != nil {
-			return nil, err
-		}
-	}
-	return ledger.Compose(records)
-}
-
-// Expected returns what a run with this configuration asks its clients.
-func Expected(c configs.Config) (e audit.Expected) {
-	d := methods.Of(c)
-	e.Query, e.Bound = d.Query(c)
-	e.Once = d.Releases != nil && d.Releases(c) == 1
-	return e
 }

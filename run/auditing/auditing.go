@@ -1,4 +1,6 @@
-package experiment
+// Package auditing audits the runs of some folders: it opens their encoders, says what they should have asked, lets package audit
+// compare that with their releases and ledgers, and plays the canary game with their queries.
+package auditing
 
 import (
 	"errors"
@@ -9,16 +11,18 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/audit"
+	"popri/configs"
 	"popri/embedding"
 	"popri/fedsim"
 	"popri/internal/fault"
+	"popri/methods"
 	"popri/query"
 	"popri/rundir"
 	"popri/scoring"
 )
 
-// AuditOptions say what an audit of runs includes.
-type AuditOptions struct {
+// Options say what an audit of runs includes.
+type Options struct {
 	// Head is the hash of a line that the ledger must have, or at least its first [audit.LeastHead] digits, in upper or
 	// lower case; "" for none. It fits one run only.
 	Head string
@@ -43,14 +47,14 @@ func (a Audited) Verdict() error {
 	return fmt.Errorf("account audit: %s does not pass the audit: %d problems", a.Dir, len(a.Problems))
 }
 
-// AuditedRuns is the audit of several runs.
-type AuditedRuns struct {
+// Result is the audit of several runs.
+type Result struct {
 	Runs     []Audited
 	Composed []ledger.Composed // what runs on the same private data spend together; nil for a single run
 }
 
 // Verdict joins the verdicts of all runs.
-func (a AuditedRuns) Verdict() error {
+func (a Result) Verdict() error {
 	var faults []error
 	for _, run := range a.Runs {
 		faults = append(faults, run.Verdict())
@@ -58,10 +62,10 @@ func (a AuditedRuns) Verdict() error {
 	return errors.Join(faults...)
 }
 
-// Audit audits the runs in dirs and computes the ε that they spend together. It returns an error if a run cannot be
+// Runs audits the runs in dirs and computes the ε that they spend together. It returns an error if a run cannot be
 // read; problems of a run are in its Problems.
-func Audit(dirs []string, o AuditOptions) (AuditedRuns, error) {
-	var result AuditedRuns
+func Runs(dirs []string, o Options) (Result, error) {
+	var result Result
 	if o.Head != "" && len(dirs) > 1 {
 		return result, fault.Userf("account audit: --head is the hash of one run's ledger, and there are %d runs", len(dirs))
 	}
@@ -81,7 +85,7 @@ func Audit(dirs []string, o AuditOptions) (AuditedRuns, error) {
 	return result, err
 }
 
-func auditRun(dir string, o AuditOptions) (Audited, error) {
+func auditRun(dir string, o Options) (Audited, error) {
 	if !rundir.Exists(dir) {
 		return Audited{}, fault.Userf("account audit: %s holds no run: there is no %s", dir, rundir.Config)
 	}
@@ -142,4 +146,12 @@ func (a *Audited) play(g fedsim.Game) error {
 				accountant.RoundUp(outcome.Claimed, 6)))
 	}
 	return nil
+}
+
+// Expected returns what a run with this configuration asks its clients.
+func Expected(c configs.Config) (e audit.Expected) {
+	d := methods.Of(c)
+	e.Query, e.Bound = d.Query(c)
+	e.Once = d.Releases != nil && d.Releases(c) == 1
+	return e
 }
