@@ -17,7 +17,7 @@ FUZZTIME  ?= 1m
 TESTFLAGS ?=
 
 # What stands on libtorch; % is any name. Everything else must build without cgo, on any platform.
-NATIVE := popri/assembly popri/eval/benchmark popri/eval/quality popri/cmd/popri popri/downstream popri/dpo popri/embedding/torch \
+NATIVE := popri/assembly popri/eval/benchmark popri/eval/quality popri/cmd/popri popri/downstream popri/dpo popri/dpo/prefer popri/embedding/torch \
 	popri/experiment popri/run popri/run/% popri/internal/allocator popri/internal/golden/goldentensor \
 	popri/internal/testworld popri/lm popri/lora popri/method popri/methods popri/methods/% \
 	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/tensor popri/textgen \

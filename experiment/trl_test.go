@@ -15,6 +15,7 @@ import (
 	"popri/internal/engines/enginestest"
 	"popri/internal/golden/goldentensor"
 	"popri/internal/testworld"
+	"popri/preference"
 	"popri/run/reporting"
 	"popri/rundir"
 )
@@ -27,7 +28,7 @@ func inTRL(c *configs.Config) {
 
 func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(rundir.Round(dir, round), StepsFile))
+	b, err := os.ReadFile(filepath.Join(rundir.Round(dir, round), preference.StepsFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package experiment
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,11 +14,9 @@ import (
 	"popri/trainer"
 )
 
-// What a child process is to do instead of a run, by environment variables.
-const (
-	childPairs = "POPRI_TEST_PAIRS" // pairs to train on
-	childMerge = "POPRI_TEST_MERGE" // key and partial sums, on a line each, to merge into the run's round 1
-)
+// childMerge is the environment variable with the key and the partial sums, on a line each, that a child process is to merge
+// into the run's round 1 instead of doing a run.
+const childMerge = "POPRI_TEST_MERGE"
 
 // TestMain makes the test binary serve as the process that tests start and kill.
 func TestMain(m *testing.M) {
@@ -39,9 +36,6 @@ func child(dir, config string) error {
 		list := strings.Split(files, "\n")
 		_, err := sharding.Merge(sharding.MergeOptions{Dir: dir, Round: 1, Key: list[0], Parts: list[1:]})
 		return err
-	}
-	if pairs := os.Getenv(childPairs); pairs != "" {
-		return preferChild(dir, config, pairs)
 	}
 	o := Options{Dir: dir, Resume: rundir.Exists(dir)}
 	if !o.Resume {
@@ -65,20 +59,6 @@ func child(dir, config string) error {
 		return err
 	}
 	_, err := reporting.Write(dir)
-	return err
-}
-
-// preferChild does the preference training in dir, or goes on with it.
-func preferChild(dir, config, pairs string) error {
-	o := PreferOptions{Pairs: pairs, Out: dir, Resume: exists(filepath.Join(dir, SettingsFile))}
-	if !o.Resume {
-		c, err := configs.Load(configs.LoadOptions{File: config})
-		if err != nil {
-			return err
-		}
-		o.Config = *c
-	}
-	_, err := Prefer(context.Background(), o)
 	return err
 }
 

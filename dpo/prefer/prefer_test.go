@@ -1,4 +1,4 @@
-package experiment
+package prefer
 
 import (
 	"bytes"
@@ -19,9 +19,12 @@ import (
 	"popri/dpo"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/lm"
 	"popri/lora"
+	"popri/preference"
+	"popri/rundir"
 	"popri/safetensors"
 	"popri/tensor"
 	"popri/tokenizer"
@@ -51,7 +54,7 @@ func sameAdapter(t *testing.T, dir, want string) {
 	a, b := testworld.Content(t, want), testworld.Content(t, dir)
 	delete(a, trainingLock)
 	delete(b, trainingLock)
-	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", StepsFile, EvalsFile, SettingsFile, ReferenceFile} {
+	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", preference.StepsFile, preference.EvalsFile, SettingsFile, ReferenceFile} {
 		if len(a[name]) == 0 {
 			t.Errorf("the uninterrupted training has no %s", name)
 		}
@@ -121,9 +124,9 @@ func TestPreferKilled(t *testing.T) {
 				t.Fatalf("after %d kills: %v", inThis, err)
 			}
 			killed++
-			if exists(filepath.Join(dir, trainingFile)) {
+			if rundir.Has(dir, trainingFile) {
 				midway++
-			} else if exists(filepath.Join(dir, "adapter_model.safetensors")) {
+			} else if rundir.Has(dir, "adapter_model.safetensors") {
 				break // it was done, but for the end of the process
 			}
 		}
@@ -139,18 +142,18 @@ func TestPreferKilled(t *testing.T) {
 func TestPreferCancelled(t *testing.T) {
 	_, pairs, c := preferFiles(t, 30)
 	want, dir := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "stopped")
-	whole, err := Prefer(t.Context(), PreferOptions{Config: c, Pairs: pairs, Out: want})
+	whole, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: want})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if whole.Eval == nil || whole.Held != 6 || whole.Pairs != 24 || whole.Eval.Accuracy < 0.95 || whole.Steps != 18 || whole.Cached {
 		t.Errorf("%+v", whole)
 	}
-	o := PreferOptions{Config: c, Pairs: pairs, Out: dir}
+	o := Options{Config: c, Pairs: pairs, Out: dir}
 	for attempt := 0; ; attempt++ {
 		ctx, stop := context.WithCancel(t.Context())
 		o.Step = func(dpo.Metrics, int, int) { stop() }
-		got, err := Prefer(ctx, o)
+		got, err := Train(ctx, o)
 		stop()
 		if err == nil {
 			if attempt != whole.Steps-1 || !got.Cached || got.Last != whole.Last || got.Loss != whole.Loss || *got.Eval != *whole.Eval {
@@ -162,7 +165,7 @@ func TestPreferCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if attempt == 2 {
-			if _, err := Prefer(t.Context(), PreferOptions{Config: c, Pairs: pairs, Out: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "--resume") {
+			if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "--resume") {
 				t.Errorf("a new training in the folder of another gives %v", err)
 			}
 			b, err := os.ReadFile(pairs)
@@ -172,38 +175,38 @@ func TestPreferCancelled(t *testing.T) {
 			if err := os.WriteFile(pairs, bytes.Replace(b, []byte(" a boat"), []byte(" a rope"), 1), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Prefer(t.Context(), PreferOptions{Out: dir, Resume: true}); !fault.IsUser(err) || !errors.Is(err, dpo.ErrForeignCheckpoint) {
+			if _, err := Train(t.Context(), Options{Out: dir, Resume: true}); !fault.IsUser(err) || !errors.Is(err, dpo.ErrForeignCheckpoint) {
 				t.Errorf("other pairs give %v", err)
 			}
 			if err := os.WriteFile(pairs, b, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		o = PreferOptions{Out: dir, Resume: true}
+		o = Options{Out: dir, Resume: true}
 	}
 	sameAdapter(t, dir, want)
-	for _, again := range []PreferOptions{{Out: dir, Resume: true}, {Config: c, Pairs: pairs, Out: dir}} {
-		if _, err := Prefer(t.Context(), again); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
+	for _, again := range []Options{{Out: dir, Resume: true}, {Config: c, Pairs: pairs, Out: dir}} {
+		if _, err := Train(t.Context(), again); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("a training that is done gives %v", err)
 		}
 	}
 
 	// Pairs to measure on from a file, and the reference of an earlier training.
-	got, err := Prefer(t.Context(), PreferOptions{Config: c, Pairs: pairs, EvalPairs: pairs, Out: filepath.Join(t.TempDir(), "x")})
+	got, err := Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs, Out: filepath.Join(t.TempDir(), "x")})
 	if !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.eval_share") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	c.DPO.EvalShare = 0
 	kept := filepath.Join(t.TempDir(), "kept.safetensors")
 	for i := range 2 {
-		got, err = Prefer(t.Context(), PreferOptions{Config: c, Pairs: pairs, EvalPairs: pairs, Reference: kept, Out: filepath.Join(t.TempDir(), "x")})
+		got, err = Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs, Reference: kept, Out: filepath.Join(t.TempDir(), "x")})
 		if err != nil || got.Pairs != 30 || got.Held != 30 || got.Cached != (i == 1) || got.Stale != "" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		c.DPO.Beta *= 2 // has no part in the reference
 	}
 	c.DPO.Best = "fid"
-	if _, err := Prefer(t.Context(), PreferOptions{Config: c, Pairs: pairs, Out: filepath.Join(t.TempDir(), "x")}); !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.best") {
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: filepath.Join(t.TempDir(), "x")}); !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.best") {
 		t.Errorf("the distance to texts that are not there gives %v", err)
 	}
 }
@@ -215,12 +218,12 @@ func TestPreferDiverges(t *testing.T) {
 	c.DPO.EvalShare, c.DPO.Best, c.DPO.MaxGradNorm, c.DPO.LearningRate, c.DPO.WarmupSteps, c.DPO.Schedule, c.DPO.WeightDecay = 0, "last", 0, 10, 0, "constant", 10
 	c.DPO.Epochs, c.DPO.Loss = 200, "ipo_sum"
 	dir := filepath.Join(t.TempDir(), "diverges")
-	_, err := Prefer(t.Context(), PreferOptions{Config: c, Pairs: pairs, Out: dir})
+	_, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir})
 	n, ok := errors.AsType[*dpo.NonFinite](err)
 	if !ok || len(n.Pairs) == 0 || !strings.Contains(err.Error(), filepath.Join(dir, LastGood)) || !strings.Contains(err.Error(), "prompt ") {
 		t.Fatalf("the error is %v", err)
 	}
-	if exists(filepath.Join(dir, "adapter_config.json")) {
+	if rundir.Has(dir, "adapter_config.json") {
 		t.Error("an adapter is there as if the training had ended well")
 	}
 	f, err := safetensors.Open(filepath.Join(dir, LastGood, "adapter_model.safetensors"))
@@ -246,7 +249,7 @@ func TestExportTrained(t *testing.T) {
 	}
 	_, pairs, c := preferFiles(t, 30)
 	dir := filepath.Join(root, "trained", "dpo")
-	if _, err := Prefer(t.Context(), PreferOptions{Config: c, Pairs: pairs, Out: dir}); err != nil {
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); err != nil {
 		t.Fatal(err)
 	}
 	m, err := lm.Load(c.Model.Path, lm.Options{})
@@ -298,5 +301,50 @@ func TestExportTrained(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A preference training that is stopped and goes on shows each step once.
+func TestTrackedPrefer(t *testing.T) {
+	w := testworld.Shared(t)
+	dir := t.TempDir()
+	pairs := filepath.Join(dir, "pairs.jsonl")
+	var lines []map[string]string
+	for i := range 12 {
+		lines = append(lines, map[string]string{"prompt": fmt.Sprint("the cat ", i), "chosen": " sees", "rejected": " finds"})
+	}
+	if err := rows.WriteLines(pairs, lines); err != nil {
+		t.Fatal(err)
+	}
+	server := testworld.NewTracker(t)
+	c := w.Config
+	c.DPO.Epochs, c.DPO.BatchPairs, c.DPO.EvalShare = 3, 4, 0.25
+	o := Options{Config: c, Pairs: pairs, Out: filepath.Join(dir, "adapter"), Trackers: []string{"mlflow", "tensorboard"}}
+	ctx, stop := context.WithCancel(t.Context())
+	o.Step = func(m dpo.Metrics, _, _ int) {
+		if m.Step == 4 {
+			stop()
+		}
+	}
+	if _, err := Train(ctx, o); err == nil {
+		t.Fatal("the training was not stopped")
+	}
+	o.Resume, o.Step = true, nil
+	if _, err := Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	steps, err := rows.ReadLines[map[string]any](filepath.Join(o.Out, preference.StepsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range steps {
+		if at := fmt.Sprintf("loss@%v", line["step"]); server.Values[at] != line["loss"] {
+			t.Errorf("%s is %v, want %v", at, server.Values[at], line["loss"])
+		}
+	}
+	newest := server.Newest
+	if len(server.Twice) > 0 || server.Status != "FINISHED" ||
+		newest["loss"] != int64(len(steps)) || newest["eval_loss"] != int64(len(steps)) {
+		t.Errorf("twice: %q, status %s, newest %v", server.Twice, server.Status, server.Newest)
 	}
 }

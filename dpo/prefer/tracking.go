@@ -1,4 +1,4 @@
-package experiment
+package prefer
 
 import (
 	"fmt"
@@ -12,19 +12,19 @@ import (
 	"popri/trackers"
 )
 
-// preferTracking gives the figures of a preference training to trackers. A nil one does nothing.
-type preferTracking struct {
+// tracked gives the figures of a preference training to trackers. A nil one does nothing.
+type tracked struct {
 	set    *trackers.Set
 	reader trackers.Reader
 }
 
-// openPreferTracking begins to track a training whose configuration is c. A training that goes on has its earlier
+// track begins to track a training whose configuration is c. A training that goes on has its earlier
 // figures in its checkpoint.
-func openPreferTracking(o PreferOptions, c configs.Config) *preferTracking {
+func track(o Options, c configs.Config) *tracked {
 	if len(o.Trackers) == 0 {
 		return nil
 	}
-	t, warn := &preferTracking{}, o.Warn
+	t, warn := &tracked{}, o.Warn
 	if warn == nil {
 		warn = func(string) {}
 	}
@@ -43,7 +43,7 @@ func openPreferTracking(o PreferOptions, c configs.Config) *preferTracking {
 }
 
 // step is a listener to steps that calls the next one as well, which may be nil.
-func (t *preferTracking) step(next func(m dpo.Metrics, done, total int)) func(dpo.Metrics, int, int) {
+func (t *tracked) step(next func(m dpo.Metrics, done, total int)) func(dpo.Metrics, int, int) {
 	if t == nil {
 		return next
 	}
@@ -56,7 +56,7 @@ func (t *preferTracking) step(next func(m dpo.Metrics, done, total int)) func(dp
 }
 
 // eval is the same for measurements.
-func (t *preferTracking) eval(next func(dpo.Evaluation)) func(dpo.Evaluation) {
+func (t *tracked) eval(next func(dpo.Evaluation)) func(dpo.Evaluation) {
 	if t == nil {
 		return next
 	}
@@ -68,7 +68,7 @@ func (t *preferTracking) eval(next func(dpo.Evaluation)) func(dpo.Evaluation) {
 	}
 }
 
-func (t *preferTracking) close(err error) {
+func (t *tracked) close(err error) {
 	if t != nil {
 		if err == nil {
 			t.set.StageEnd(time.Now(), nil)

@@ -1,4 +1,6 @@
-package experiment
+// Package prefer trains an adapter on preference pairs from anywhere, without clients and without differential privacy: the
+// work of popri dpo. A training that was interrupted goes on and ends with the same bytes.
+package prefer
 
 import (
 	"cmp"
@@ -34,10 +36,8 @@ import (
 	"popri/tokenizer"
 )
 
-// Files of a preference training beside the adapter's.
+// Files of a training beside the adapter's, [preference.StepsFile] and [preference.EvalsFile].
 const (
-	StepsFile     = preference.StepsFile    // a line of metrics for each step, under TRL's names
-	EvalsFile     = preference.EvalsFile    // a line for each measurement on held-out pairs
 	SettingsFile  = "settings.yaml"         // the configuration, and where the pairs came from
 	ReferenceFile = "reference.safetensors" // log-probabilities of the pairs without adapters
 	trainingFile  = "training.safetensors"  // the state after the last update, while the training is not done
@@ -46,8 +46,8 @@ const (
 	LastGood = "last-good"
 )
 
-// PreferOptions are the inputs and the output of a preference training.
-type PreferOptions struct {
+// Options are the inputs and the output of a preference training.
+type Options struct {
 	Config    configs.Config // model.path, lora, dpo and seed are used
 	Pairs     string         // JSON lines or Parquet of TRL's form, or a run's pairs.parquet
 	EvalPairs string         // pairs to measure on, in the same form; "" holds out dpo.eval_share of Pairs
@@ -70,8 +70,8 @@ type Prepared struct {
 	Resumed            bool
 }
 
-// Preferred is the result of a preference training.
-type Preferred struct {
+// Result is the result of a preference training.
+type Result struct {
 	Pairs int `json:"pairs"` // trained on
 	Held  int `json:"eval_pairs"`
 	Steps int `json:"steps"`
@@ -94,9 +94,9 @@ const (
 	referenceKey = "reference"
 )
 
-// Prefer trains an adapter on preference pairs, with the model without adapter as the reference, and writes it to a
+// Train trains an adapter on preference pairs, with the model without adapter as the reference, and writes it to a
 // folder that holds none. An interrupted training is resumed and gives the same bytes.
-func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
+func Train(ctx context.Context, o Options) (*Result, error) {
 	settings := filepath.Join(o.Out, SettingsFile)
 	if o.Resume {
 		c, err := configs.Load(configs.LoadOptions{File: settings})
@@ -254,7 +254,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		return nil, err
 	}
 	f.Pairs, f.Held = all[:len(train)], all[len(train):]
-	tracked := openPreferTracking(o, stored)
+	tracked := track(o, stored)
 	f.OnStep, f.OnEval = tracked.step(o.Step), tracked.eval(o.Eval)
 	result, err := f.Run(ctx)
 	tracked.close(err)
@@ -270,7 +270,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		}
 		return nil, err
 	}
-	out := &Preferred{Pairs: len(train), Held: len(held), Steps: len(result.Steps), Stopped: result.Stopped,
+	out := &Result{Pairs: len(train), Held: len(held), Steps: len(result.Steps), Stopped: result.Stopped,
 		NonFinite: len(result.NonFinite), Cached: cached.Read, Out: o.Out,
 		Seconds: time.Since(begun).Seconds(), Last: result.Steps[len(result.Steps)-1]}
 	if cached.Stale != nil {
@@ -279,7 +279,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	for _, s := range result.Steps {
 		out.Loss += s.Loss / float64(len(result.Steps))
 	}
-	if err := rows.WriteLines(filepath.Join(o.Out, StepsFile), result.Steps); err != nil {
+	if err := rows.WriteLines(filepath.Join(o.Out, preference.StepsFile), result.Steps); err != nil {
 		return nil, err
 	}
 	if n := len(result.Evals); n > 0 {
@@ -287,7 +287,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 		if f.KeepBest {
 			out.Eval = &result.Evals[result.Best]
 		}
-		if err := rows.WriteLines(filepath.Join(o.Out, EvalsFile), result.Evals); err != nil {
+		if err := rows.WriteLines(filepath.Join(o.Out, preference.EvalsFile), result.Evals); err != nil {
 			return nil, err
 		}
 	}
