@@ -18,9 +18,9 @@ TESTFLAGS ?=
 
 # What stands on libtorch; % is any name. Everything else must build without cgo, on any platform.
 NATIVE := popri/assembly popri/eval/benchmark popri/eval/quality popri/cmd/popri popri/downstream popri/dpo popri/dpo/prefer popri/embedding/torch \
-	popri/experiment popri/run popri/run/% popri/internal/allocator popri/internal/golden/goldentensor \
+	popri/run popri/run/% popri/internal/allocator popri/internal/golden/goldentensor \
 	popri/internal/testworld popri/lm popri/lora popri/method popri/methods popri/methods/% \
-	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/tensor popri/textgen \
+	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/study popri/tensor popri/textgen \
 	popri/trainer
 
 help: ## this list
@@ -90,7 +90,7 @@ engines: engines-models engines-jobs ## all of TRL, vLLM, Ray and Slurm, and the
 
 engines-models: setup ## TRL and vLLM's CPU build, once (14 GB), and the tests that need them
 	python3 scripts/engines.py
-	go test -count=1 -v -timeout 60m -run '^(TestTrainsInTRL|TestSamplesOnVLLM)$$' ./experiment
+	go test -count=1 -v -timeout 60m -run '^(TestTrainsInTRL|TestSamplesOnVLLM)$$' ./run
 
 leak: setup ## allocate tensors for a minute: nothing may be left
 	POPRI_LEAK=1m go test -count=1 -v -run '^TestManyAllocations' ./tensor

@@ -17,9 +17,10 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/experiment"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 	"popri/rundir"
+	"popri/study"
 )
 
 // ablateFlags are the flags of the verb ablate.
@@ -35,12 +36,12 @@ type ablateFlags struct {
 	track   trackFlag
 
 	adaptive bool
-	halving  experiment.Halving
+	halving  study.Halving
 	costs    bool // print what the runs cost clients and server
 }
 
 // order is the adaptive order, nil for the plain one.
-func (f *ablateFlags) order() *experiment.Halving {
+func (f *ablateFlags) order() *study.Halving {
 	if !f.adaptive {
 		return nil
 	}
@@ -146,7 +147,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	}
 	options := a.ablateOptions(flags.out, flags.track)
 	options.Halving, options.Command = flags.order(), typed(cmd)
-	result, err := experiment.Ablate(cmd.Context(), axes, cells, options)
+	result, err := study.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
 		a.say("interrupted; the same command goes on")
 	}
@@ -157,7 +158,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	var costs []experiment.RunCost
+	var costs []reporting.Cost
 	if flags.costs {
 		if costs, err = result.Costs(); err != nil {
 			return err
@@ -203,12 +204,12 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func (a *app) showAblation(result *experiment.Ablation, costs []experiment.RunCost, page string) error {
+func (a *app) showAblation(result *study.Ablation, costs []reporting.Cost, page string) error {
 	if a.json {
 		return a.emit(struct {
-			*experiment.Ablation
-			Costs  []experiment.RunCost `json:"costs,omitempty"`
-			Report string               `json:"report"`
+			*study.Ablation
+			Costs  []reporting.Cost `json:"costs,omitempty"`
+			Report string           `json:"report"`
 		}{result, costs, page}, nil)
 	}
 	if err := ablationTable(a.out, result); err != nil {
@@ -229,7 +230,7 @@ func (a *app) showAblation(result *experiment.Ablation, costs []experiment.RunCo
 }
 
 // printRungs says which settings an adaptive order dropped.
-func printRungs(w io.Writer, h *experiment.Halved) {
+func printRungs(w io.Writer, h *study.Halved) {
 	for _, rung := range h.Rungs {
 		fmt.Fprintf(w, "\nrounds: %d; accuracy on the validation clients:\n", rung.Rounds)
 		for _, s := range rung.Settings {
@@ -243,7 +244,7 @@ func printRungs(w io.Writer, h *experiment.Halved) {
 }
 
 // varied reads what is varied, from the flags or from the plan that --resume goes on with.
-func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Config, v experiment.Varied, err error) {
+func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Config, v study.Varied, err error) {
 	if flags.resume {
 		return a.resumed(flags)
 	}
@@ -257,13 +258,13 @@ func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Confi
 	if base, err = a.prepared(cmd, base); err != nil {
 		return base, v, fmt.Errorf("ablate: %w", err)
 	}
-	v, err = experiment.ParseVaried(flags.over, flags.instead, flags.seeds)
+	v, err = study.ParseVaried(flags.over, flags.instead, flags.seeds)
 	return base, v, err
 }
 
 // cost prints what all cells together will spend, unless all are done. It checks their folders and budgets.
-func (a *app) cost(dir string, cells []experiment.Cell, h *experiment.Halving) ([]ledger.Composed, error) {
-	if err := experiment.Unused(dir, cells); err != nil {
+func (a *app) cost(dir string, cells []study.Cell, h *study.Halving) ([]ledger.Composed, error) {
+	if err := study.Unused(dir, cells); err != nil {
 		return nil, err
 	}
 	all := true
@@ -277,7 +278,7 @@ func (a *app) cost(dir string, cells []experiment.Cell, h *experiment.Halving) (
 	if all {
 		return nil, nil
 	}
-	cost, fixed, err := experiment.PlannedCost(cells, h)
+	cost, fixed, err := study.PlannedCost(cells, h)
 	if err != nil {
 		return nil, fmt.Errorf("ablate: %w", err)
 	}
@@ -292,10 +293,10 @@ func (a *app) cost(dir string, cells []experiment.Cell, h *experiment.Halving) (
 	return cost, nil
 }
 
-func (a *app) ablateOptions(dir string, track trackFlag) experiment.AblateOptions {
-	return experiment.AblateOptions{Dir: dir, Listen: a.events, Trackers: track.names, Warn: a.warn,
+func (a *app) ablateOptions(dir string, track trackFlag) study.Options {
+	return study.Options{Dir: dir, Listen: a.events, Trackers: track.names, Warn: a.warn,
 		Say: func(text string) { a.say("%s", text) },
-		Begin: func(i, n int, c experiment.Cell, done bool) {
+		Begin: func(i, n int, c study.Cell, done bool) {
 			state := ""
 			if done {
 				state = " (done before)"
@@ -303,13 +304,13 @@ func (a *app) ablateOptions(dir string, track trackFlag) experiment.AblateOption
 			a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
 		},
 		Failed: func(err error) { a.say("failed: %v", err) },
-		Progress: func(c experiment.Cell) evaluator.Progress {
+		Progress: func(c study.Cell) evaluator.Progress {
 			return a.evalProgress()
 		}}
 }
 
 // ablationTable prints a row for each combination of values; the base configuration's is marked.
-func ablationTable(w io.Writer, r *experiment.Ablation) error {
+func ablationTable(w io.Writer, r *study.Ablation) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	var keys []string
 	for _, x := range r.Axes {
@@ -343,7 +344,7 @@ func ablationTable(w io.Writer, r *experiment.Ablation) error {
 	return t.Flush()
 }
 
-func spread(s experiment.Summary, scale float64, decimals int) string {
+func spread(s study.Summary, scale float64, decimals int) string {
 	if s.SD == nil {
 		return fmt.Sprintf("%.*f", decimals, scale*s.Mean)
 	}

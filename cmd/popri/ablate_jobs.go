@@ -17,9 +17,9 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/experiment"
 	"popri/internal/cachedir"
 	"popri/internal/datakey"
+	"popri/study"
 	"popri/study/jobs"
 )
 
@@ -105,14 +105,14 @@ func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
 		flags.track.names = nil
 	}
 	options := a.ablateOptions(flags.out, flags.track)
-	options.Begin = func(i, n int, c experiment.Cell, done bool) {
+	options.Begin = func(i, n int, c study.Cell, done bool) {
 		state := ""
 		if done {
 			state = " (done before)"
 		}
 		a.say("cell %d: %s%s", i, c.Name, state)
 	}
-	return experiment.RunTask(cmd.Context(), experiment.TaskOptions{AblateOptions: options, Cell: number, Threads: a.threads, Warn: a.warn,
+	return study.RunTask(cmd.Context(), study.TaskOptions{Options: options, Cell: number, Threads: a.threads, Warn: a.warn,
 		Waiting: func(holder string) { a.say("cell %d: another task does it: %s", number, holder) }})
 }
 
@@ -134,8 +134,8 @@ func cellNumber(text, index string) (int, error) {
 }
 
 // resumed reads the planned grid and, unless --on names one, the engine of the last submission.
-func (a *app) resumed(flags *ablateFlags) (base configs.Config, v experiment.Varied, err error) {
-	plan, err := experiment.ReadPlan(flags.out)
+func (a *app) resumed(flags *ablateFlags) (base configs.Config, v study.Varied, err error) {
+	plan, err := study.ReadPlan(flags.out)
 	if errors.Is(err, fs.ErrNotExist) {
 		return base, v, usage(fmt.Errorf("ablate: %s has no plan of jobs to resume; an ablation without --on goes on by "+
 			"repeating its command", flags.out))
@@ -144,7 +144,7 @@ func (a *app) resumed(flags *ablateFlags) (base configs.Config, v experiment.Var
 		return base, v, err
 	}
 	if flags.jobs.on == "" {
-		if _, flags.jobs.on, err = jobs.Saved(experiment.JobsDir(flags.out)); err != nil {
+		if _, flags.jobs.on, err = jobs.Saved(study.JobsDir(flags.out)); err != nil {
 			return base, v, err
 		}
 	}
@@ -162,13 +162,13 @@ type submitted struct {
 }
 
 // ablateOn submits the cells that are not done and follows them. finished tells that all are done.
-func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Config, varied experiment.Varied,
-	cells []experiment.Cell, cost []ledger.Composed) (finished bool, err error) {
+func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Config, varied study.Varied,
+	cells []study.Cell, cost []ledger.Composed) (finished bool, err error) {
 	engine, err := jobs.New(flags.jobs.on)
 	if err != nil {
 		return false, err
 	}
-	plan, numbers, err := experiment.WritePlan(flags.out, base, varied, cells)
+	plan, numbers, err := study.WritePlan(flags.out, base, varied, cells)
 	if err != nil {
 		return false, err
 	}
@@ -176,7 +176,7 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 	if err != nil {
 		return false, err
 	}
-	byNumber := map[int]experiment.Cell{}
+	byNumber := map[int]study.Cell{}
 	for i, number := range numbers {
 		byNumber[number] = cells[i]
 	}
@@ -241,12 +241,12 @@ func (a *app) dryRun(f *jobs.Follower, result submitted) error {
 }
 
 // array describes the tasks. With --resume, what is not given again is as it was submitted.
-func (a *app) array(flags ablateFlags, plan *experiment.Plan) (jobs.Array, error) {
+func (a *app) array(flags ablateFlags, plan *study.Plan) (jobs.Array, error) {
 	folder, err := filepath.Abs(flags.out)
 	if err != nil {
 		return jobs.Array{}, err
 	}
-	state := experiment.JobsDir(folder)
+	state := study.JobsDir(folder)
 	saved, engine, err := jobs.Saved(state)
 	if err != nil {
 		return saved, err

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"popri/configs"
-	"popri/experiment"
 	"popri/internal/testworld"
 	"popri/run/evaluation"
 	"popri/rundir"
+	"popri/study"
 )
 
 func TestAblate(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAblate(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var one experiment.Ablation
+	var one study.Ablation
 	if err := json.Unmarshal([]byte(out), &one); err != nil {
 		t.Fatal(err)
 	}
@@ -63,15 +63,15 @@ func TestAblate(t *testing.T) {
 	if after, err := os.ReadFile(ledger); err != nil || string(after) != string(before) {
 		t.Errorf("%v: a run that was done was charged again", err)
 	}
-	var got experiment.Ablation
+	var got study.Ablation
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, experiment.AblationFile))
+	b, err := os.ReadFile(filepath.Join(dir, study.File))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var stored experiment.Ablation
+	var stored study.Ablation
 	if err := json.Unmarshal(b, &stored); err != nil || !reflect.DeepEqual(stored, got) {
 		t.Errorf("%v: ablation.json and the printed object differ", err)
 	}
@@ -166,7 +166,7 @@ func TestAblateFailedRun(t *testing.T) {
 	if code != exitFailed || !strings.Contains(errs, "1 of 3 runs failed") || !strings.Contains(errs, "no prompt gave a preference pair") {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	var got experiment.Ablation
+	var got study.Ablation
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestAblateOneAtATime(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var got experiment.Ablation
+	var got study.Ablation
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}

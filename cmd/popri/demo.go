@@ -15,13 +15,14 @@ import (
 
 	"popri/configs"
 	"popri/downstream"
-	"popri/experiment"
 	"popri/internal/modelcache"
 	"popri/methods"
+	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
 	"popri/rundir"
+	"popri/study"
 	"popri/worlds"
 )
 
@@ -139,7 +140,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 				return err
 			}
 			defer stop()
-			return a.complete(cmd, experiment.Options{Config: ready, Dir: out, Resume: resume, Device: a.device,
+			return a.complete(cmd, run.Options{Config: ready, Dir: out, Resume: resume, Device: a.device,
 				Title: methods.Of(*c).Title + " on " + world.Title, Command: command, Trackers: track.names}, with)
 		},
 	}
@@ -197,7 +198,7 @@ func withModel(layer configs.World, model string) configs.World {
 }
 
 // complete trains, evaluates and writes the report, does the runs of the methods named by with, and prints the results.
-func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) error {
+func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
 	c, e, ended, err := a.whole(cmd, o, with)
 	if err != nil {
 		return err
@@ -206,14 +207,14 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) 
 	if len(with) == 0 {
 		return cmp.Or(a.summary(o.Dir, page, e, nil), ended)
 	}
-	beside, err := experiment.Beside(cmd.Context(), c, with, experiment.AblateOptions{Dir: o.Dir, Listen: a.events,
+	beside, err := study.Beside(cmd.Context(), c, with, study.Options{Dir: o.Dir, Listen: a.events,
 		Trackers: o.Trackers, Warn: a.warn,
-		Begin: func(_, _ int, c experiment.Cell, done bool) {
+		Begin: func(_, _ int, c study.Cell, done bool) {
 			if !done {
 				a.say("now with the method %s", c.Name)
 			}
 		},
-		Progress: func(c experiment.Cell) evaluator.Progress {
+		Progress: func(c study.Cell) evaluator.Progress {
 			return a.evalProgress()
 		}})
 	if err != nil {
@@ -226,14 +227,14 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) 
 }
 
 // whole does one run with evaluation and report. ended is the budget's error, where that ended the rounds.
-func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c configs.Config, e *evaluation.Outcome,
+func (a *app) whole(cmd *cobra.Command, o run.Options, with []string) (c configs.Config, e *evaluation.Outcome,
 	ended, err error) {
 	o.Warn, o.Listen = a.warn, a.events
 	begun := time.Now()
-	if err := experiment.OtherMethods(o.Config, with); err != nil {
+	if err := study.OtherMethods(o.Config, with); err != nil {
 		return c, nil, nil, fmt.Errorf("--with: %w", err)
 	}
-	s, err := experiment.Open(cmd.Context(), o)
+	s, err := run.Open(cmd.Context(), o)
 	if err != nil {
 		return c, nil, nil, err
 	}
@@ -278,7 +279,7 @@ func freeFolder(dir string, with []string) string {
 	name := dir
 	for i := 2; ; i++ {
 		begun := func(method string) bool {
-			other := experiment.OtherRun(name, method)
+			other := study.OtherRun(name, method)
 			return rundir.Exists(other) && !finished(other)
 		}
 		if !rundir.Exists(name) || !finished(name) || slices.ContainsFunc(with, begun) {

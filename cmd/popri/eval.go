@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
-	"popri/experiment"
+	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
@@ -95,8 +95,8 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 	return cmd
 }
 
-func (a *app) evalRun(cmd *cobra.Command, run string, track trackFlag) error {
-	s, err := experiment.Open(cmd.Context(), experiment.Options{Dir: run, Resume: true, Device: a.device,
+func (a *app) evalRun(cmd *cobra.Command, dir string, track trackFlag) error {
+	s, err := run.Open(cmd.Context(), run.Options{Dir: dir, Resume: true, Device: a.device,
 		Listen: a.events, Trackers: track.names, Warn: a.warn})
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (a *app) evalRun(cmd *cobra.Command, run string, track trackFlag) error {
 	if err != nil {
 		return err
 	}
-	path, err := reporting.Write(run)
+	path, err := reporting.Write(dir)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/experiment"
 	"popri/report"
 	"popri/run/reporting"
+	"popri/study"
 )
 
 func (a *app) report() *cobra.Command {
@@ -63,7 +63,7 @@ func (a *app) compare() *cobra.Command {
 			if err := report.Compare(out, list); err != nil {
 				return err
 			}
-			composed, err := experiment.Compose(runs)
+			composed, err := study.Compose(runs)
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,8 @@ import (
 
 	"popri/assembly"
 	"popri/eval/benchmark"
-	"popri/experiment"
+	"popri/run/reporting"
+	"popri/study"
 	"popri/study/reproduction"
 )
 
@@ -123,7 +124,7 @@ func (a *app) reproduceElsewhere(cmd *cobra.Command, e reproduction.Experiment) 
 }
 
 // printCosts prints what the training of each run cost a client and the server.
-func printCosts(w io.Writer, costs []experiment.RunCost) error {
+func printCosts(w io.Writer, costs []reporting.Cost) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "\nin all rounds\trounds\ta client receives\tsends\tcomputes\tthe server computes")
 	for _, c := range costs {
@@ -143,11 +144,11 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	cost, _, err := experiment.PlannedCost(cells, nil)
+	cost, _, err := study.PlannedCost(cells, nil)
 	if err != nil {
 		return fmt.Errorf("reproduce: %w", err)
 	}
-	plan, err := experiment.PlanCells(flags.out, cells)
+	plan, err := study.PlanCells(flags.out, cells)
 	if err != nil {
 		return err
 	}

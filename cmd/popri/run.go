@@ -15,13 +15,14 @@ import (
 
 	"popri/configs"
 	"popri/eval/domain"
-	"popri/experiment"
 	"popri/guarantee"
 	"popri/report"
+	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/reporting"
 	"popri/rundir"
 	"popri/series"
+	"popri/study"
 	"popri/trainer"
 )
 
@@ -111,11 +112,11 @@ With fed.collect=shards the run reads no train client. It writes the question of
 				return err
 			}
 			defer stop()
-			o := experiment.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept, Device: a.device}
+			o := run.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept, Device: a.device}
 			o.Warn = a.warn
 			o.Listen = a.events
 			o.Trackers = track.names
-			s, err := experiment.Open(cmd.Context(), o)
+			s, err := run.Open(cmd.Context(), o)
 			if err != nil {
 				return a.stopped(err, out)
 			}
@@ -189,12 +190,12 @@ type result struct {
 	Guarantee string   `json:"guarantee"`
 	Warnings  []string `json:"warnings"`
 	// With has the results of other methods, for demo --with.
-	With *experiment.Comparison `json:"with,omitempty"`
+	With *study.Comparison `json:"with,omitempty"`
 }
 
 // summary prints the results of a run, and of other methods' runs beside it: the table for people, or one object. e and
 // beside may be nil.
-func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *experiment.Comparison) error {
+func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Comparison) error {
 	r, err := reporting.Of(dir)
 	if err != nil {
 		return err

@@ -1,0 +1,283 @@
+package study
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/methods"
+	"popri/run"
+	"popri/run/evaluation"
+	"popri/run/evaluator"
+	"popri/run/reporting"
+	"popri/rundir"
+	"popri/series"
+	"popri/trainer"
+)
+
+// File is the file of an ablation's figures.
+const File = "ablation.json"
+
+// Ablation is the result of an ablation.
+type Ablation struct {
+	Axes  []Axis   `json:"axes"`
+	Seeds []uint64 `json:"seeds"`
+	Rows  []Row    `json:"rows"` // of the runs that did not fail; a combination of which all did has none
+	// Failed are the runs that failed. The same ablation tries them again.
+	Failed []FailedRun `json:"failed,omitempty"`
+	// Adaptive tells which settings an adaptive order let go on, and Dropped are the runs that it did not; nil for a plain
+	// order.
+	Adaptive *Halved      `json:"adaptive,omitempty"`
+	Dropped  []DroppedRun `json:"dropped,omitempty"`
+	// Composed is the total that all runs spend, for each private data set: the price of choosing among them.
+	Composed []ledger.Composed `json:"composed"`
+
+	failures []error
+}
+
+// FailedRun is a run without a result.
+type FailedRun struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"` // one of each axis
+	Seed   uint64   `json:"seed"`
+	Error  string   `json:"error"`
+}
+
+// Options say where an ablation is stored and who follows its progress.
+type Options struct {
+	Dir string
+	// Begin is called for each cell; done says that an earlier call finished it.
+	Begin func(i, n int, c Cell, done bool)
+	// Failed is called for each run that fails.
+	Failed func(err error)
+	// Listen makes a listener to the runs, as in [Options].
+	Listen func([]series.Series) trainer.Events
+	// Trackers show the runs' figures, as in [Options], and Warn says which of them fail.
+	Trackers []string
+	Warn     func(text string)
+	// Progress makes the listener to the evaluation of a cell.
+	Progress func(c Cell) evaluator.Progress
+	Command  string // what made the ablation, to be typed again; "" if it is not known
+	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
+	Halving *Halving
+	Say     func(text string)
+}
+
+func (o Options) say(format string, args ...any) {
+	if o.Say != nil {
+		o.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// Ablate does the runs of cells, each in its own folder under o.Dir. A run that fails is noted, and the others are done;
+// a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the figures
+// and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is evaluated by ε
+// = 0, its own text and ε = ∞ only; figures that cells share are computed once.
+func Ablate(ctx context.Context, axes []Axis, cells []Cell, o Options) (*Ablation, error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fault.Userf("the ablation's folder cannot be made: %w", err)
+	}
+	if err := Unused(o.Dir, cells); err != nil { // before hours are spent on the first
+		return nil, err
+	}
+	a := &Ablation{Axes: axes}
+	for _, c := range cells {
+		if !slices.Contains(a.Seeds, c.Seed) {
+			a.Seeds = append(a.Seeds, c.Seed)
+		}
+	}
+	going := cells
+	if o.Halving != nil {
+		var err error
+		if going, err = a.halve(ctx, cells, o); err != nil {
+			return nil, err
+		}
+	}
+	evaluated := map[string]*evaluation.Outcome{}
+	for i, c := range going {
+		e, err := c.do(ctx, i, len(going), o)
+		if err != nil {
+			if err = a.failed(c, err, o); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		evaluated[c.Name] = e
+	}
+	if len(evaluated) == 0 {
+		return nil, errors.Join(a.failures...)
+	}
+	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination are side by side
+		var done []Cell
+		var theirs []*evaluation.Outcome
+		for i := from; i < from+len(a.Seeds); i++ {
+			if e := evaluated[cells[i].Name]; e != nil {
+				done, theirs = append(done, cells[i]), append(theirs, e)
+			}
+		}
+		if len(done) == 0 {
+			continue
+		}
+		row, err := newRow(done, theirs, o.Dir)
+		if err != nil {
+			return nil, err
+		}
+		a.Rows = append(a.Rows, row)
+	}
+	if err := a.compose(o.Dir); err != nil {
+		return nil, err
+	}
+	b, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(o.Dir, File), append(b, '\n')); err != nil {
+		return nil, err
+	}
+	return a, a.writeReport(o, cells)
+}
+
+// failed notes a run that failed. It returns an error that ends the ablation.
+func (a *Ablation) failed(c Cell, err error, o Options) error {
+	err = fmt.Errorf("%s: %w", c.Name, err)
+	if fault.IsResumable(err) || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
+		return err
+	}
+	a.failures = append(a.failures, err)
+	a.Failed = append(a.Failed, FailedRun{c.Name, c.Values, c.Seed, err.Error()})
+	if o.Failed != nil {
+		o.Failed(err)
+	}
+	return nil
+}
+
+// Unused returns an error if a cell's folder in dir holds a run with other settings.
+func Unused(dir string, cells []Cell) error {
+	for _, c := range cells {
+		if err := c.matches(filepath.Join(dir, c.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// matches refuses a folder that holds a run with other settings than the cell's.
+func (c Cell) matches(dir string) error {
+	if !rundir.Exists(dir) {
+		return nil
+	}
+	found, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
+	if err != nil {
+		return err
+	}
+	if key, have, want := c.differs(*found); key != "" {
+		return fault.Userf("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have, want)
+	}
+	return nil
+}
+
+// differs returns the first key, "" for none, whose value in found is not the cell's. Threads change no result.
+func (c Cell) differs(found configs.Config) (key string, have, want any) {
+	for _, k := range configs.Keys() {
+		have, _ = found.Get(k.Name)
+		want, _ = c.Config.Get(k.Name)
+		if k.Name != "model.threads" && fmt.Sprint(have) != fmt.Sprint(want) {
+			return k.Name, have, want
+		}
+	}
+	return "", nil, nil
+}
+
+// result reads the evaluation of the cell, nil if it is not there or not complete.
+func (c Cell) result(dir string) (*evaluation.Outcome, error) {
+	e, err := evaluation.Read(filepath.Join(dir, c.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil || e.Result(methods.Of(c.Config).Name) == nil || e.HasReference() != c.Config.Eval.ReferencePrivate {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Finished reports whether the cell's run in the ablation's folder is evaluated.
+func (c Cell) Finished(dir string) (bool, error) {
+	e, err := c.result(dir)
+	return e != nil, err
+}
+
+// open opens the cell's run, or goes on with it.
+func open(ctx context.Context, c Cell, o Options) (*run.Session, error) {
+	dir := filepath.Join(o.Dir, c.Name)
+	return run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen, Trackers: o.Trackers,
+		Warn: o.Warn})
+}
+
+// do runs and evaluates the cell, or reads its figures if an earlier call did.
+func (c Cell) do(ctx context.Context, i, n int, o Options) (*evaluation.Outcome, error) {
+	dir := filepath.Join(o.Dir, c.Name)
+	e, err := c.result(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if o.Begin != nil {
+		o.Begin(i, n, c, e != nil)
+	}
+	if e != nil {
+		return e, nil
+	}
+	s, err := open(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if err := s.Train(ctx); err != nil {
+		return nil, err
+	}
+	eval := evaluator.Options{Cache: filepath.Join(o.Dir, evaluator.CacheFolder)}
+	if o.Progress != nil {
+		eval.Progress = o.Progress(c)
+	}
+	if e, err = s.Evaluate(ctx, eval, methods.Of(c.Config).Name); err != nil {
+		return nil, err
+	}
+	_, err = reporting.Write(dir)
+	return e, err
+}
+
+// compose computes what all runs spent together, also those that were dropped or failed after a release.
+func (a *Ablation) compose(dir string) (err error) {
+	var runs []string
+	for _, f := range a.Failed {
+		if run := filepath.Join(dir, f.Name); rundir.Exists(run) {
+			runs = append(runs, run)
+		}
+	}
+	for _, d := range a.Dropped {
+		runs = append(runs, filepath.Join(dir, d.Name))
+	}
+	for _, row := range a.Rows {
+		runs = append(runs, row.Runs...)
+	}
+	a.Composed, err = Compose(runs)
+	return err
+}
+
+// Keys joins the names of the axes.
+func (a *Ablation) Keys() string {
+	var keys []string
+	for _, x := range a.Axes {
+		keys = append(keys, x.Key)
+	}
+	return strings.Join(keys, ", ")
+}

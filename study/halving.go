@@ -1,0 +1,245 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/accountant/ledger"
+	"popri/internal/fault"
+	"popri/methods"
+	"popri/run"
+	"popri/run/reporting"
+)
+
+// Halving is successive halving (Jamieson and Talwalkar 2016; one bracket of Hyperband, Li et al. 2018): all settings are
+// run for a part of their rounds, the best 1/Eta of them go on, and so forth up to all rounds.
+//
+// Its resource is the round, because a run goes on where it ended. The noise of a release is that of the run's full plan,
+// so a run that is dropped has spent less than its budget. A setting is judged by the text that it would publish if it
+// ended there: the small model is trained on it and measured on the validation clients. Test clients have no part in it.
+type Halving struct {
+	Eta       int // 2 or more
+	MinRounds int // of the first rung, 1 or more
+}
+
+// Rung is a stop on the way: the best Keep settings go on after so many rounds.
+type Rung struct {
+	Rounds int `json:"rounds"`
+	Keep   int `json:"kept"`
+}
+
+// Rungs are those for n settings of so many rounds, the last of which is not among them: there is nothing to drop after it.
+func (h Halving) Rungs(n, rounds int) (list []Rung) {
+	for share := h.Eta; n >= h.Eta && rounds/share >= h.MinRounds; share *= h.Eta {
+		list = append(list, Rung{Rounds: rounds / share})
+		n /= h.Eta
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// plan returns the rungs of a grid whose settings have so many seeds each.
+func (h Halving) plan(cells []Cell, seeds int) ([]Rung, error) {
+	if h.Eta < 2 || h.MinRounds < 1 {
+		return nil, fault.Userf("--adaptive: --eta is %d and --min-rounds %d, want 2 or more and 1 or more", h.Eta, h.MinRounds)
+	}
+	rounds := methods.Of(cells[0].Config).RoundsOf(cells[0].Config)
+	for _, c := range cells {
+		if n := methods.Of(c.Config).RoundsOf(c.Config); n != rounds {
+			return nil, fault.Userf("--adaptive: the settings have %d and %d rounds; rounds are what it divides, so all must have as many", rounds, n)
+		}
+	}
+	n := len(cells) / seeds
+	list := h.Rungs(n, rounds)
+	if len(list) == 0 {
+		return nil, fault.Userf("--adaptive: there is nothing to drop of %d settings of %d rounds; it needs %d settings and %d rounds, or less "+
+			"of --eta and --min-rounds", n, rounds, h.Eta, h.Eta*h.MinRounds)
+	}
+	for i := range list {
+		n /= h.Eta
+		list[i].Keep = n
+	}
+	return list, nil
+}
+
+// Halved tells what an adaptive ablation did.
+type Halved struct {
+	Eta   int          `json:"eta"`
+	Rungs []HalvedRung `json:"rungs"`
+	// Fixed says that all settings spend alike, so that the total was known before the first run. Otherwise it depended on
+	// results, and Planned is what was fixed beforehand: all runs to their end.
+	Fixed   bool              `json:"spending_fixed"`
+	Planned []ledger.Composed `json:"composed_as_planned"`
+}
+
+// HalvedRung tells which settings went on.
+type HalvedRung struct {
+	Rung
+	Settings []JudgedSetting `json:"settings"` // the best first; without those of which a run failed
+	// Tied says that the last one that went on and the first one that did not have equal figures.
+	Tied bool `json:"tied,omitempty"`
+}
+
+// JudgedSetting is a setting on the validation clients.
+type JudgedSetting struct {
+	Values   []string `json:"values"`
+	Accuracy Summary  `json:"accuracy"`
+	Loss     Summary  `json:"loss"` // nats a token
+	WentOn   bool     `json:"went_on"`
+}
+
+// DroppedRun is a run that did not go to its end.
+type DroppedRun struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+	Seed   uint64   `json:"seed"`
+	Rounds int      `json:"rounds"` // that it did
+	Why    string   `json:"why"`
+}
+
+// halve runs the cells up to each rung and returns those that go on to their end.
+func (a *Ablation) halve(ctx context.Context, cells []Cell, o Options) ([]Cell, error) {
+	plan, err := o.Halving.plan(cells, len(a.Seeds))
+	if err != nil {
+		return nil, err
+	}
+	a.Adaptive = &Halved{Eta: o.Halving.Eta}
+	if a.Adaptive.Planned, a.Adaptive.Fixed, err = PlannedCost(cells, o.Halving); err != nil {
+		return nil, err
+	}
+	for number, rung := range plan {
+		o.say("rung %d of %d: the best %d of %d settings go on after %s", number+1, len(plan), rung.Keep, len(cells)/len(a.Seeds),
+			roundsOf(rung.Rounds))
+		var judged []JudgedSetting
+		var theirs [][]Cell
+		for from := 0; from < len(cells); from += len(a.Seeds) {
+			group := cells[from : from+len(a.Seeds)]
+			j, err := a.judge(ctx, group, from, len(cells), rung, o)
+			if err != nil {
+				return nil, err
+			}
+			if j != nil {
+				judged, theirs = append(judged, *j), append(theirs, group)
+			}
+		}
+		order := ranked(judged)
+		done := HalvedRung{Rung: rung}
+		if n := len(order); n > rung.Keep {
+			if same(judged[order[0]], judged[order[n-1]]) {
+				return nil, fault.Userf("--adaptive: after %s, the texts of all settings serve the small model equally: it learns from none of "+
+					"them, or the settings do not differ yet. Repeat the command with more --min-rounds, which goes on with the "+
+					"same runs, or begin anew with more texts (synthetic.texts) or more updates (downstream.steps)", roundsOf(rung.Rounds))
+			}
+			if done.Tied = same(judged[order[rung.Keep-1]], judged[order[rung.Keep]]); done.Tied {
+				o.say("settings on both sides of the border have equal figures; those that come first in the grid go on")
+			}
+		}
+		var on []int
+		for place, i := range order {
+			judged[i].WentOn = place < rung.Keep
+			done.Settings = append(done.Settings, judged[i])
+			if judged[i].WentOn {
+				on = append(on, i)
+				continue
+			}
+			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best %d went on",
+				roundsOf(rung.Rounds), methods.Of(cells[0].Config).RoundsOf(cells[0].Config), place+1, len(order), rung.Keep)
+			o.say("%s: %s", strings.Join(judged[i].Values, ", "), why)
+			a.drop(theirs[i], rung.Rounds, why)
+		}
+		a.Adaptive.Rungs = append(a.Adaptive.Rungs, done)
+		slices.Sort(on) // the grid's order
+		cells = nil
+		for _, i := range on {
+			cells = append(cells, theirs[i]...)
+		}
+		if len(cells) == 0 {
+			break
+		}
+	}
+	return cells, nil
+}
+
+// roundsOf counts rounds in words.
+func roundsOf(n int) string {
+	if n == 1 {
+		return "1 round"
+	}
+	return fmt.Sprintf("%d rounds", n)
+}
+
+// same reports whether two settings cannot be told apart.
+func same(x, y JudgedSetting) bool {
+	return slices.Equal(x.Accuracy.Values, y.Accuracy.Values) && slices.Equal(x.Loss.Values, y.Loss.Values)
+}
+
+// ranked orders settings by accuracy, equal ones by loss, and these by their place in the grid.
+func ranked(list []JudgedSetting) []int {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Or(cmp.Compare(list[y].Accuracy.Mean, list[x].Accuracy.Mean), cmp.Compare(list[x].Loss.Mean, list[y].Loss.Mean))
+	})
+	return order
+}
+
+func (a *Ablation) drop(cells []Cell, rounds int, why string) {
+	for _, c := range cells {
+		if !slices.ContainsFunc(a.Failed, func(f FailedRun) bool { return f.Name == c.Name }) {
+			a.Dropped = append(a.Dropped, DroppedRun{c.Name, c.Values, c.Seed, rounds, why})
+		}
+	}
+}
+
+// judge runs the seeds of a setting up to a rung and returns its figures, nil if a run failed.
+func (a *Ablation) judge(ctx context.Context, group []Cell, from, n int, rung Rung, o Options) (*JudgedSetting, error) {
+	var accuracy, loss []float64
+	for i, c := range group {
+		m, err := climb(ctx, c, from+i, n, rung.Rounds, o)
+		if err == nil {
+			accuracy, loss = append(accuracy, m.Accuracy), append(loss, m.Loss)
+			continue
+		}
+		if err = a.failed(c, err, o); err != nil {
+			return nil, err
+		}
+	}
+	if len(accuracy) < len(group) {
+		a.drop(group, rung.Rounds, "dropped because another seed of the setting failed")
+		return nil, nil
+	}
+	return &JudgedSetting{Values: group[0].Values, Accuracy: summarize(accuracy), Loss: summarize(loss)}, nil
+}
+
+// climb runs the cell up to a round and measures the text that it would publish there. What an earlier call measured is
+// read.
+func climb(ctx context.Context, c Cell, i, n, rounds int, o Options) (m run.Rung, err error) {
+	dir := filepath.Join(o.Dir, c.Name)
+	known, err := run.Rungs(dir)
+	if err != nil {
+		return m, err
+	}
+	at := slices.IndexFunc(known, func(m run.Rung) bool { return m.Rounds == rounds })
+	if o.Begin != nil {
+		o.Begin(i, n, c, at >= 0)
+	}
+	if at >= 0 {
+		return known[at], nil
+	}
+	s, err := open(ctx, c, o)
+	if err != nil {
+		return m, err
+	}
+	defer s.Close()
+	if m, err = s.Climb(ctx, rounds); err != nil {
+		return m, err
+	}
+	_, err = reporting.Write(dir)
+	return m, err
+}
