@@ -22,8 +22,8 @@ func (s *Session) begin(began inputs.Inputs, o Options) error {
 		return fault.Userf("the run's folder cannot be made: %w", err)
 	}
 	var err error
-	s.Config.Provenance, err = provenance.Of(s.Config, provenance.Run{Inputs: began, Public: s.Public.Name, Private: s.Population.Name,
-		Clients: s.budget.Clients, Unit: s.Population.Unit, Validation: len(s.Population.Split(clients.Validation)),
+	s.Config.Provenance, err = provenance.Of(s.Config, provenance.Run{Inputs: began, Public: s.Data.Public.Name, Private: s.Data.Private.Name,
+		Clients: s.budget.Clients, Unit: s.Data.Private.Unit, Validation: len(s.Data.Private.Split(clients.Validation)),
 		Sigma: s.Sigma, Title: o.Title, Command: o.Command})
 	if err != nil {
 		return err

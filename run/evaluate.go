@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"popri/downstream"
 	"popri/eval/domain"
 	"popri/internal/rows"
 	"popri/method"
@@ -67,13 +66,9 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var sources []downstream.Source
-	for _, key := range keys {
-		src, err := texts.Source(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, src)
+	sources, err := texts.Sources(ctx, keys)
+	if err != nil {
+		return nil, err
 	}
 	listener := o.Progress.Updated
 	o.Progress.Updated = func(done, planned int) { // the models' updates are the parts of the stage
@@ -83,9 +78,9 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		}
 	}
 	err = s.timed(evaluator.Stage, func() error {
-		e, err = evaluator.Compare(ctx, s.Config, s.Population, s.Public.Generator, methods.Of(s.Config).Name, sources, o)
+		e, err = evaluator.Compare(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, methods.Of(s.Config).Name, sources, o)
 		if err == nil && len(only) == 0 {
-			e.PublicDistance, err = domain.Measure(s.Public.Generator, s.Population, s.encoder, s.Config.Seed)
+			e.PublicDistance, err = domain.Measure(s.Data.Public.Generator, s.Data.Private, s.encoder, s.Config.Seed)
 		}
 		return err
 	})
@@ -97,7 +92,7 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 
 // comparators are the texts that the run is compared with.
 func (s *Session) comparators() *comparators.Run {
-	return &comparators.Run{Dir: s.Dir, Config: s.Config, Public: s.Public, Encoder: s.encoder, Untuned: s.untuned}
+	return &comparators.Run{Dir: s.Dir, Config: s.Config, Public: s.Data.Public, Encoder: s.encoder, Untuned: s.untuned}
 }
 
 // timed does a stage outside of the trainer's.

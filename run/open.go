@@ -9,15 +9,12 @@ import (
 	"popri/accountant/ledger"
 	"popri/assembly"
 	"popri/configs"
-	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/embedding"
 	"popri/fedsim"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/methods"
-	"popri/metrics"
-	"popri/query"
 	"popri/run/evaluator"
 	"popri/run/inputs"
 	"popri/run/logging"
@@ -27,7 +24,6 @@ import (
 	"popri/sampling"
 	"popri/sampling/vllm"
 	"popri/series"
-	"popri/tensor"
 	"popri/trainer"
 )
 
@@ -53,11 +49,10 @@ type Options struct {
 
 // Session is an open run. Close releases its models and the lock on its folder.
 type Session struct {
-	Config     configs.Config
-	Dir        string
-	Public     datasets.Public
-	Population *clients.Population
-	Sigma      float64
+	Config configs.Config
+	Dir    string
+	Data   *assembly.Corpus
+	Sigma  float64 // noise multiplier of a release
 
 	ledger    *ledger.Ledger
 	budget    ledger.Budget
@@ -78,8 +73,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, err
 	}
 	c := o.Config
-	tensor.SetThreads(c.Model.Threads)
-	if err := assembly.SetDevice(c); err != nil {
+	if err := assembly.SetCompute(c); err != nil {
 		return nil, err
 	}
 	s = &Session{Config: c, Dir: o.Dir}
@@ -89,16 +83,13 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		}
 	}(s)
 	var (
-		reference *metrics.Gaussian
-		embedded  query.Clients
-		began     inputs.Inputs
+		began    inputs.Inputs
+		federate func(fedsim.Config) (*fedsim.Federation, error)
 	)
 	for _, step := range []func() error{
-		func() error {
-			corpus, err := assembly.LoadRun(c, o.Warn)
-			if err == nil {
-				s.Public, s.Population = corpus.Public, corpus.Private
-				s.budget, err = assembly.Budget(c, s.Population)
+		func() (err error) {
+			if s.Data, err = assembly.LoadRun(c, o.Warn); err == nil {
+				s.budget, err = assembly.Budget(c, s.Data.Private)
 			}
 			return err
 		},
@@ -110,14 +101,16 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		},
 		func() (err error) { s.generator, err = assembly.LoadGenerator(c); return err },
 		func() (err error) {
-			if s.encoder, err = assembly.NewEncoder(c, s.Public); err == nil {
+			if s.encoder, err = assembly.NewEncoder(c, s.Data.Public); err == nil {
 				s.Config.Scoring.Dim = s.encoder.Dim() // an encoder with weights of its own decides it
 			}
 			return err
 		},
-		func() (err error) { reference, err = assembly.ValidationReference(s.Population, s.encoder); return err },
-		func() (err error) { s.trainer, err = s.newTrainer(reference); return err },
-		func() (err error) { began, err = inputs.Of(c, s.Public.Hash(), embedding.Key(s.encoder)); return err },
+		func() (err error) { s.trainer, err = s.newTrainer(); return err },
+		func() (err error) {
+			began, err = inputs.Of(s.Config, s.Data.Public.Hash(), embedding.Key(s.encoder))
+			return err
+		},
 		func() error {
 			if o.Resume {
 				return began.Compare(s.Dir, o.AcceptChanges)
@@ -129,11 +122,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			return err
 		},
 		func() (err error) {
-			if c.Fed.Collect == configs.Shards {
-				return nil
-			}
-			texts := methods.Of(c).NeedsTextsOf(c)
-			embedded, err = fedsim.Embed(ctx, s.Population.Split(clients.Train), s.encoder, texts)
+			federate, err = s.clients(ctx)
 			return err
 		},
 		func() error {
@@ -157,12 +146,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, err
 	}
 	s.log.Write("open", map[string]any{"resumed": o.Resume})
-	var federation *fedsim.Federation
-	if asked := assembly.Federation(c, o.Dir, s.ledger, s.Sigma); c.Fed.Collect == configs.Shards {
-		federation, err = fedsim.NewRemote(s.budget.Clients, sharding.Ask(s.Dir, s.Config, s.budget.Clients, s.encoder), asked)
-	} else {
-		federation, err = fedsim.New(embedded, asked)
-	}
+	federation, err := federate(assembly.Federation(c, o.Dir, s.ledger, s.Sigma))
 	if err != nil {
 		return nil, err
 	}
@@ -195,6 +179,17 @@ func (o *Options) configuration() error {
 		return err
 	}
 	return evaluator.CheckTask(o.Config)
+}
+
+// clients embeds the texts of the train clients, where they are not elsewhere, and returns what makes them a federation.
+func (s *Session) clients(ctx context.Context) (func(fedsim.Config) (*fedsim.Federation, error), error) {
+	if s.Config.Fed.Collect == configs.Shards {
+		ask := sharding.Ask(s.Dir, s.Config, s.budget.Clients, s.encoder)
+		return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewRemote(s.budget.Clients, ask, o) }, nil
+	}
+	texts := methods.Of(s.Config).NeedsTextsOf(s.Config)
+	embedded, err := fedsim.Embed(ctx, s.Data.Private.Split(clients.Train), s.encoder, texts)
+	return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.New(embedded, o) }, err
 }
 
 // openLedger opens the run's ledger, which locks the folder, and fixes the noise.

@@ -82,7 +82,7 @@ func (s *Session) measure(ctx context.Context, rounds int) (m Rung, err error) {
 	if err != nil {
 		return m, err
 	}
-	suite, err := evaluator.NewSuite(s.Config, s.Population, s.Public.Generator)
+	suite, err := evaluator.NewSuite(s.Config, s.Data.Private, s.Data.Public.Generator)
 	if err != nil {
 		return m, err
 	}

@@ -37,7 +37,7 @@ func (s *Session) tellPublicTexts() {
 
 // chooseMix chooses the product by the validation clients, and tells what it chose.
 func (s *Session) chooseMix(ctx context.Context, stage trainer.Stage, product []sampling.Row) ([]sampling.Row, error) {
-	chosen, mixed, err := comparators.ChooseMix(ctx, *s.comparators(), s.Population, product)
+	chosen, mixed, err := comparators.ChooseMix(ctx, *s.comparators(), s.Data.Private, product)
 	if err == nil && mixed != nil {
 		stage.Log("mixed", *mixed)
 		s.trainer.Events.Say(mixed.String())

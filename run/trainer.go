@@ -3,42 +3,45 @@ package run
 import (
 	"errors"
 
+	"popri/assembly"
 	"popri/datasets/clients"
 	"popri/internal/fault"
 	"popri/method"
 	"popri/methods"
-	"popri/metrics"
 	"popri/sampling"
 	"popri/sampling/vllm"
 	"popri/trainer"
 )
 
 // newTrainer makes the method and its trainer, without clients yet.
-func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, error) {
+func (s *Session) newTrainer() (*trainer.Trainer, error) {
+	reference, err := assembly.ValidationReference(s.Data.Private, s.encoder)
+	if err != nil {
+		return nil, err
+	}
 	c, d := s.Config, methods.Of(s.Config)
 	if d.Check != nil {
 		if err := d.Check(c, reference != nil); err != nil {
 			return nil, fault.Userf("%w", err)
 		}
 	}
-	var err error
-	s.prompter, err = sampling.NewPrompter(s.generator.Tokenizer, c.Generate, c.Data, s.Public.Prompts,
+	s.prompter, err = sampling.NewPrompter(s.generator.Tokenizer, c.Generate, c.Data, s.Data.Public.Prompts,
 		s.generator.Model.Config.Context,
 		max(c.Generate.MaxNewTokens, c.Synthetic.MaxNewTokens))
 	if errors.Is(err, sampling.ErrTooFewPrompts) {
-		return nil, fault.Userf("data.public: %s: %w", s.Public.Name, err)
+		return nil, fault.Userf("data.public: %s: %w", s.Data.Public.Name, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var ceiling []string
 	if c.Privacy.UnsafeCeiling {
-		ceiling = clients.Texts(s.Population.Split(clients.Train))
+		ceiling = clients.Texts(s.Data.Private.Split(clients.Train))
 	}
 	s.engine = s.server()
 	m, err := d.New(method.Env{Ceiling: ceiling, Engine: s.engine, Dir: s.Dir, Config: c,
 		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
-		Public: s.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
+		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
 		Reference: reference})
 	if err != nil {
 		return nil, err
@@ -46,7 +49,7 @@ func (s *Session) newTrainer(reference *metrics.Gaussian) (*trainer.Trainer, err
 	o := trainer.Options{Dir: s.Dir, Rounds: d.RoundsOf(c), Nearest: c.Trainer.Select == "distance", Method: m}
 	if d.ChoosesMix(c) {
 		if reference == nil {
-			return nil, fault.Userf("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Population.Name)
+			return nil, fault.Userf("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Data.Private.Name)
 		}
 		o.Choose = s.chooseMix
 	}

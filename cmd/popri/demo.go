@@ -23,6 +23,7 @@ import (
 	"popri/run/reporting"
 	"popri/rundir"
 	"popri/study"
+	"popri/study/grid"
 	"popri/worlds"
 )
 
@@ -209,12 +210,12 @@ func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
 	}
 	beside, err := study.Beside(cmd.Context(), c, with, study.Options{Dir: o.Dir, Listen: a.events,
 		Trackers: o.Trackers, Warn: a.warn,
-		Begin: func(_, _ int, c study.Cell, done bool) {
+		Begin: func(_, _ int, c grid.Cell, done bool) {
 			if !done {
 				a.say("now with the method %s", c.Name)
 			}
 		},
-		Progress: func(c study.Cell) evaluator.Progress {
+		Progress: func(c grid.Cell) evaluator.Progress {
 			return a.evalProgress()
 		}})
 	if err != nil {
@@ -240,7 +241,7 @@ func (a *app) whole(cmd *cobra.Command, o run.Options, with []string) (c configs
 	}
 	defer s.Close()
 	a.say("read data and models in %s: %d train clients, noise multiplier %.4g", time.Since(begun).Round(100*time.Millisecond),
-		len(s.Population.Split("train")), s.Sigma)
+		len(s.Data.Private.Split("train")), s.Sigma)
 	ended = s.Train(cmd.Context())
 	if ended != nil && !refused(ended) {
 		return c, nil, nil, a.stopped(ended, o.Dir)

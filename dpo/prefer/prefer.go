@@ -130,8 +130,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	if err := preference.CheckMeasures(c.DPO, o.EvalPairs != "" || c.DPO.EvalShare > 0, false); err != nil {
 		return nil, fault.Userf("%w", err)
 	}
-	tensor.SetThreads(c.Model.Threads)
-	if err := assembly.SetDevice(c); err != nil {
+	if err := assembly.SetCompute(c); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {

@@ -78,8 +78,19 @@ func (r *Run) Keys() []string {
 	return keys
 }
 
-// Source is a row's training text.
-func (r *Run) Source(ctx context.Context, key string) (downstream.Source, error) {
+// Sources are the training texts of rows.
+func (r *Run) Sources(ctx context.Context, keys []string) (list []downstream.Source, err error) {
+	for _, key := range keys {
+		src, err := r.source(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, src)
+	}
+	return list, nil
+}
+
+func (r *Run) source(ctx context.Context, key string) (downstream.Source, error) {
 	d := methods.Of(r.Config)
 	public, own := parts(r.mixes)
 	written := func(name string, texts []sampling.Row) downstream.Source {

@@ -14,7 +14,6 @@ import (
 	"popri/internal/fault"
 	"popri/internal/version"
 	"popri/pretrain"
-	"popri/tensor"
 )
 
 // folder is the folder of the models in the user's cache folder.
@@ -39,8 +38,7 @@ func Prepare(ctx context.Context, c configs.Config, progress Progress) (configs.
 	if *wanted[0].path != configs.Trained && *wanted[1].path != configs.Trained {
 		return c, nil
 	}
-	tensor.SetThreads(c.Model.Threads)
-	if err := assembly.SetDevice(c); err != nil {
+	if err := assembly.SetCompute(c); err != nil {
 		return c, err
 	}
 	public, err := checkedPublic(c)
