@@ -22,6 +22,7 @@ import (
 	"popri/run/reporting"
 	"popri/rundir"
 	"popri/series"
+	"popri/study/grid"
 	"popri/trainer"
 )
 
@@ -30,9 +31,9 @@ const File = "ablation.json"
 
 // Ablation is the result of an ablation.
 type Ablation struct {
-	Axes  []Axis   `json:"axes"`
-	Seeds []uint64 `json:"seeds"`
-	Rows  []Row    `json:"rows"` // of the runs that did not fail; a combination of which all did has none
+	Axes  []grid.Axis `json:"axes"`
+	Seeds []uint64    `json:"seeds"`
+	Rows  []Row       `json:"rows"` // of the runs that did not fail; a combination of which all did has none
 	// Failed are the runs that failed. The same ablation tries them again.
 	Failed []FailedRun `json:"failed,omitempty"`
 	// Adaptive tells which settings an adaptive order let go on, and Dropped are the runs that it did not; nil for a plain
@@ -57,7 +58,7 @@ type FailedRun struct {
 type Options struct {
 	Dir string
 	// Begin is called for each cell; done says that an earlier call finished it.
-	Begin func(i, n int, c Cell, done bool)
+	Begin func(i, n int, c grid.Cell, done bool)
 	// Failed is called for each run that fails.
 	Failed func(err error)
 	// Listen makes a listener to the runs, as in [Options].
@@ -66,7 +67,7 @@ type Options struct {
 	Trackers []string
 	Warn     func(text string)
 	// Progress makes the listener to the evaluation of a cell.
-	Progress func(c Cell) evaluator.Progress
+	Progress func(c grid.Cell) evaluator.Progress
 	Command  string // what made the ablation, to be typed again; "" if it is not known
 	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
 	Halving *Halving
@@ -83,7 +84,7 @@ func (o Options) say(format string, args ...any) {
 // a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the figures
 // and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is evaluated by ε
 // = 0, its own text and ε = ∞ only; figures that cells share are computed once.
-func Ablate(ctx context.Context, axes []Axis, cells []Cell, o Options) (*Ablation, error) {
+func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options) (*Ablation, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fault.Userf("the ablation's folder cannot be made: %w", err)
 	}
@@ -105,7 +106,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o Options) (*Ablatio
 	}
 	evaluated := map[string]*evaluation.Outcome{}
 	for i, c := range going {
-		e, err := c.do(ctx, i, len(going), o)
+		e, err := do(ctx, c, i, len(going), o)
 		if err != nil {
 			if err = a.failed(c, err, o); err != nil {
 				return nil, err
@@ -118,7 +119,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o Options) (*Ablatio
 		return nil, errors.Join(a.failures...)
 	}
 	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination are side by side
-		var done []Cell
+		var done []grid.Cell
 		var theirs []*evaluation.Outcome
 		for i := from; i < from+len(a.Seeds); i++ {
 			if e := evaluated[cells[i].Name]; e != nil {
@@ -148,7 +149,7 @@ func Ablate(ctx context.Context, axes []Axis, cells []Cell, o Options) (*Ablatio
 }
 
 // failed notes a run that failed. It returns an error that ends the ablation.
-func (a *Ablation) failed(c Cell, err error, o Options) error {
+func (a *Ablation) failed(c grid.Cell, err error, o Options) error {
 	err = fmt.Errorf("%s: %w", c.Name, err)
 	if fault.IsResumable(err) || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
 		return err
@@ -162,9 +163,9 @@ func (a *Ablation) failed(c Cell, err error, o Options) error {
 }
 
 // Unused returns an error if a cell's folder in dir holds a run with other settings.
-func Unused(dir string, cells []Cell) error {
+func Unused(dir string, cells []grid.Cell) error {
 	for _, c := range cells {
-		if err := c.matches(filepath.Join(dir, c.Name)); err != nil {
+		if err := matches(c, filepath.Join(dir, c.Name)); err != nil {
 			return err
 		}
 	}
@@ -172,7 +173,7 @@ func Unused(dir string, cells []Cell) error {
 }
 
 // matches refuses a folder that holds a run with other settings than the cell's.
-func (c Cell) matches(dir string) error {
+func matches(c grid.Cell, dir string) error {
 	if !rundir.Exists(dir) {
 		return nil
 	}
@@ -180,26 +181,14 @@ func (c Cell) matches(dir string) error {
 	if err != nil {
 		return err
 	}
-	if key, have, want := c.differs(*found); key != "" {
+	if key, have, want := c.Differs(*found); key != "" {
 		return fault.Userf("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have, want)
 	}
 	return nil
 }
 
-// differs returns the first key, "" for none, whose value in found is not the cell's. Threads change no result.
-func (c Cell) differs(found configs.Config) (key string, have, want any) {
-	for _, k := range configs.Keys() {
-		have, _ = found.Get(k.Name)
-		want, _ = c.Config.Get(k.Name)
-		if k.Name != "model.threads" && fmt.Sprint(have) != fmt.Sprint(want) {
-			return k.Name, have, want
-		}
-	}
-	return "", nil, nil
-}
-
 // result reads the evaluation of the cell, nil if it is not there or not complete.
-func (c Cell) result(dir string) (*evaluation.Outcome, error) {
+func result(c grid.Cell, dir string) (*evaluation.Outcome, error) {
 	e, err := evaluation.Read(filepath.Join(dir, c.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -211,22 +200,22 @@ func (c Cell) result(dir string) (*evaluation.Outcome, error) {
 }
 
 // Finished reports whether the cell's run in the ablation's folder is evaluated.
-func (c Cell) Finished(dir string) (bool, error) {
-	e, err := c.result(dir)
+func Finished(c grid.Cell, dir string) (bool, error) {
+	e, err := result(c, dir)
 	return e != nil, err
 }
 
 // open opens the cell's run, or goes on with it.
-func open(ctx context.Context, c Cell, o Options) (*run.Session, error) {
+func open(ctx context.Context, c grid.Cell, o Options) (*run.Session, error) {
 	dir := filepath.Join(o.Dir, c.Name)
 	return run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen, Trackers: o.Trackers,
 		Warn: o.Warn})
 }
 
 // do runs and evaluates the cell, or reads its figures if an earlier call did.
-func (c Cell) do(ctx context.Context, i, n int, o Options) (*evaluation.Outcome, error) {
+func do(ctx context.Context, c grid.Cell, i, n int, o Options) (*evaluation.Outcome, error) {
 	dir := filepath.Join(o.Dir, c.Name)
-	e, err := c.result(o.Dir)
+	e, err := result(c, o.Dir)
 	if err != nil {
 		return nil, err
 	}

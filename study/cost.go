@@ -7,6 +7,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/assembly"
 	"popri/datasets/clients"
+	"popri/study/grid"
 )
 
 // PlannedCost composes what all cells will spend together if each makes all its releases, for each of their private data
@@ -15,7 +16,7 @@ import (
 // An adaptive order (h is not nil) lets few cells make all their releases. Where all cells spend alike, the number of
 // releases is fixed whichever cells go on, and the result is that of these; fixed is then true. Otherwise the total
 // depends on results, and the result is the bound of all cells to their end.
-func PlannedCost(cells []Cell, h *Halving) (cost []ledger.Composed, fixed bool, err error) {
+func PlannedCost(cells []grid.Cell, h *Halving) (cost []ledger.Composed, fixed bool, err error) {
 	type source struct {
 		private, since, collect string
 		clients                 int
@@ -51,7 +52,7 @@ func PlannedCost(cells []Cell, h *Halving) (cost []ledger.Composed, fixed bool, 
 }
 
 // shorten leaves each record the releases that an adaptive order makes, if all records are alike.
-func (h *Halving) shorten(records []ledger.Record, cells []Cell) (alike bool, err error) {
+func (h *Halving) shorten(records []ledger.Record, cells []grid.Cell) (alike bool, err error) {
 	seeds := 0
 	for seeds < len(cells) && slices.Equal(cells[seeds].Values, cells[0].Values) {
 		seeds++
@@ -81,7 +82,7 @@ func (h *Halving) shorten(records []ledger.Record, cells []Cell) (alike bool, er
 	return true, nil
 }
 
-func expected(c Cell, p *clients.Population) (ledger.Record, error) {
+func expected(c grid.Cell, p *clients.Population) (ledger.Record, error) {
 	b, err := assembly.Budget(c.Config, p)
 	if err != nil {
 		return ledger.Record{}, err

@@ -13,6 +13,7 @@ import (
 	"popri/methods"
 	"popri/run"
 	"popri/run/reporting"
+	"popri/study/grid"
 )
 
 // Halving is successive halving (Jamieson and Talwalkar 2016; one bracket of Hyperband, Li et al. 2018): all settings are
@@ -43,7 +44,7 @@ func (h Halving) Rungs(n, rounds int) (list []Rung) {
 }
 
 // plan returns the rungs of a grid whose settings have so many seeds each.
-func (h Halving) plan(cells []Cell, seeds int) ([]Rung, error) {
+func (h Halving) plan(cells []grid.Cell, seeds int) ([]Rung, error) {
 	if h.Eta < 2 || h.MinRounds < 1 {
 		return nil, fault.Userf("--adaptive: --eta is %d and --min-rounds %d, want 2 or more and 1 or more", h.Eta, h.MinRounds)
 	}
@@ -102,7 +103,7 @@ type DroppedRun struct {
 }
 
 // halve runs the cells up to each rung and returns those that go on to their end.
-func (a *Ablation) halve(ctx context.Context, cells []Cell, o Options) ([]Cell, error) {
+func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]grid.Cell, error) {
 	plan, err := o.Halving.plan(cells, len(a.Seeds))
 	if err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (a *Ablation) halve(ctx context.Context, cells []Cell, o Options) ([]Cell, 
 		o.say("rung %d of %d: the best %d of %d settings go on after %s", number+1, len(plan), rung.Keep, len(cells)/len(a.Seeds),
 			roundsOf(rung.Rounds))
 		var judged []JudgedSetting
-		var theirs [][]Cell
+		var theirs [][]grid.Cell
 		for from := 0; from < len(cells); from += len(a.Seeds) {
 			group := cells[from : from+len(a.Seeds)]
 			j, err := a.judge(ctx, group, from, len(cells), rung, o)
@@ -189,7 +190,7 @@ func ranked(list []JudgedSetting) []int {
 	return order
 }
 
-func (a *Ablation) drop(cells []Cell, rounds int, why string) {
+func (a *Ablation) drop(cells []grid.Cell, rounds int, why string) {
 	for _, c := range cells {
 		if !slices.ContainsFunc(a.Failed, func(f FailedRun) bool { return f.Name == c.Name }) {
 			a.Dropped = append(a.Dropped, DroppedRun{c.Name, c.Values, c.Seed, rounds, why})
@@ -198,7 +199,7 @@ func (a *Ablation) drop(cells []Cell, rounds int, why string) {
 }
 
 // judge runs the seeds of a setting up to a rung and returns its figures, nil if a run failed.
-func (a *Ablation) judge(ctx context.Context, group []Cell, from, n int, rung Rung, o Options) (*JudgedSetting, error) {
+func (a *Ablation) judge(ctx context.Context, group []grid.Cell, from, n int, rung Rung, o Options) (*JudgedSetting, error) {
 	var accuracy, loss []float64
 	for i, c := range group {
 		m, err := climb(ctx, c, from+i, n, rung.Rounds, o)
@@ -219,7 +220,7 @@ func (a *Ablation) judge(ctx context.Context, group []Cell, from, n int, rung Ru
 
 // climb runs the cell up to a round and measures the text that it would publish there. What an earlier call measured is
 // read.
-func climb(ctx context.Context, c Cell, i, n, rounds int, o Options) (m run.Rung, err error) {
+func climb(ctx context.Context, c grid.Cell, i, n, rounds int, o Options) (m run.Rung, err error) {
 	dir := filepath.Join(o.Dir, c.Name)
 	known, err := run.Rungs(dir)
 	if err != nil {

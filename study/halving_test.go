@@ -17,6 +17,7 @@ import (
 	"popri/run"
 	"popri/rundir"
 	"popri/series"
+	"popri/study/grid"
 	"popri/trainer"
 )
 
@@ -36,7 +37,7 @@ func TestRungs(t *testing.T) {
 		{Halving{1, 1}, 9, 9, nil},
 		{Halving{3, 0}, 9, 9, nil},
 	} {
-		cells := make([]Cell, c.n)
+		cells := make([]grid.Cell, c.n)
 		for i := range cells {
 			cells[i].Config.Method, cells[i].Config.Trainer.Rounds = "popri", c.rounds
 		}
@@ -60,10 +61,10 @@ func halving(t *testing.T, releases int) {
 	if releases == 1 {
 		testworld.AskOnce(&w.Config) // the product has public texts, and the model's part is a file of a round
 		w.Config.Trainer.Select = "distance"
-		axes = []Axis{{Key: "synthetic.temperature", Values: []string{"0.5", "0.9", "1.3"}}}
+		axes = []grid.Axis{{Key: "synthetic.temperature", Values: []string{"0.5", "0.9", "1.3"}}}
 	}
 	w.Config.Trainer.Rounds = 2
-	cells, err := Grid(w.Config, axes, 1)
+	cells, err := grid.All(w.Config, axes, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func halving(t *testing.T, releases int) {
 
 	// The winner ends as a run that was never stopped to be judged.
 	plain := t.TempDir()
-	i := slices.IndexFunc(cells, func(c Cell) bool { return slices.Equal(c.Values, want.Rows[0].Values) })
+	i := slices.IndexFunc(cells, func(c grid.Cell) bool { return slices.Equal(c.Values, want.Rows[0].Values) })
 	s, err := run.Open(t.Context(), run.Options{Config: cells[i].Config, Dir: plain})
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestHalvingWithFailure(t *testing.T) {
 	w, _, _ := smallGrid(t, 1, "0.1")
 	w.Config.Trainer.Rounds, w.Config.DPO.Pairs = 2, "margin"
 	w.Config.DPO.PairMargin = 0
-	axes, cells, err := OneAtATime(w.Config, []Change{{[]string{"dpo.pair_margin"}, []string{"1000"}}, {[]string{"synthetic.temperature"}, []string{"0.5"}}}, 2)
+	axes, cells, err := grid.OneAtATime(w.Config, []grid.Change{{Keys: []string{"dpo.pair_margin"}, Values: []string{"1000"}}, {Keys: []string{"synthetic.temperature"}, Values: []string{"0.5"}}}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,9 +202,9 @@ func TestHalvingCost(t *testing.T) {
 	w, _, _ := smallGrid(t, 1, "0.1")
 	w.Config.Trainer.Rounds = 4
 	h := &Halving{Eta: 2, MinRounds: 1}
-	composed := func(axis Axis, h *Halving) (ledger.Composed, bool) {
+	composed := func(axis grid.Axis, h *Halving) (ledger.Composed, bool) {
 		t.Helper()
-		cells, err := Grid(w.Config, []Axis{axis}, 1)
+		cells, err := grid.All(w.Config, []grid.Axis{axis}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,13 +214,13 @@ func TestHalvingCost(t *testing.T) {
 		}
 		return cost[0], fixed
 	}
-	alike := Axis{Key: "dpo.beta", Values: []string{"0.05", "0.1", "0.2", "0.4"}}
+	alike := grid.Axis{Key: "dpo.beta", Values: []string{"0.05", "0.1", "0.2", "0.4"}}
 	all, _ := composed(alike, nil)
 	some, fixed := composed(alike, h)
 	if !fixed || all.Charges != 16 || some.Charges != 4+2+1+1 || some.Epsilon >= all.Epsilon {
 		t.Errorf("alike: fixed %v, %d releases and ε = %g, of %d and %g", fixed, some.Charges, some.Epsilon, all.Charges, all.Epsilon)
 	}
-	differ := Axis{Key: "privacy.epsilon", Values: []string{"2", "4", "6", "8"}}
+	differ := grid.Axis{Key: "privacy.epsilon", Values: []string{"2", "4", "6", "8"}}
 	all, _ = composed(differ, nil)
 	if some, fixed := composed(differ, h); fixed || some.Epsilon != all.Epsilon {
 		t.Errorf("differing: fixed %v, ε = %g, want %g", fixed, some.Epsilon, all.Epsilon)
@@ -230,7 +231,7 @@ func TestHalvingCost(t *testing.T) {
 func TestHalvingOfEquals(t *testing.T) {
 	w, axes, _ := smallGrid(t, 1, "0.05", "0.1", "0.2")
 	w.Config.Trainer.Rounds, w.Config.Downstream.LearningRate = 2, 1e-30 // nothing is learnt
-	cells, err := Grid(w.Config, axes, 1)
+	cells, err := grid.All(w.Config, axes, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"popri/methods"
 	"popri/run/evaluation"
 	"popri/rundir"
+	"popri/study/grid"
 )
 
 // Other is the run of another method beside a run, with the same settings.
@@ -75,13 +76,13 @@ func Beside(ctx context.Context, c configs.Config, names []string, o Options) (*
 	o.Dir = OtherRun(run, "")
 	out, runs := &Comparison{}, []string{run}
 	for i, name := range names {
-		cell := Cell{Name: name, Seed: c.Seed, Config: c}
+		cell := grid.Cell{Name: name, Seed: c.Seed, Config: c}
 		cell.Config.Method, cell.Config.Provenance = name, nil
 		dir := OtherRun(run, name)
-		if err := cell.matches(dir); err != nil {
+		if err := matches(cell, dir); err != nil {
 			return nil, err
 		}
-		e, err := cell.do(ctx, i, len(names), o)
+		e, err := do(ctx, cell, i, len(names), o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"popri/run/evaluator"
 	"popri/run/reporting"
 	"popri/rundir"
+	"popri/study/grid"
 )
 
 // The figures of an ablation's page, the one that is shown first at the front.
@@ -29,7 +30,7 @@ var ablationFigures = []report.GridFigure{
 }
 
 // writeReport writes the page with the grid, the guarantee of the first run, and what all runs spend together.
-func (a *Ablation) writeReport(o Options, cells []Cell) error {
+func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	dir := o.Dir
 	first, err := reporting.Of(a.Rows[0].Runs[0])
 	if err != nil {
@@ -91,7 +92,7 @@ func (a *Ablation) writeReport(o Options, cells []Cell) error {
 }
 
 // gridCell is a combination of values on the page; cells are its runs.
-func (a *Ablation) gridCell(dir string, cells []Cell) (report.GridCell, error) {
+func (a *Ablation) gridCell(dir string, cells []grid.Cell) (report.GridCell, error) {
 	g := report.GridCell{Default: cells[0].Base}
 	for i, x := range a.Axes {
 		g.At = append(g.At, slices.Index(x.Values, cells[0].Values[i]))
@@ -126,7 +127,7 @@ func (a *Ablation) gridCell(dir string, cells []Cell) (report.GridCell, error) {
 }
 
 // row is the row with a cell's result, nil if there is none.
-func (a *Ablation) row(c Cell) *Row {
+func (a *Ablation) row(c grid.Cell) *Row {
 	i := slices.IndexFunc(a.Rows, func(r Row) bool {
 		return slices.Equal(r.Values, c.Values) && slices.Contains(r.Seeds, c.Seed)
 	})

@@ -10,6 +10,7 @@ import (
 	"popri/run/evaluation"
 	"popri/run/reporting"
 	"popri/rundir"
+	"popri/study/grid"
 	"popri/trainer"
 )
 
@@ -53,7 +54,7 @@ type Row struct {
 	Runs    []string `json:"runs"`    // their folders
 }
 
-func newRow(cells []Cell, results []*evaluation.Outcome, dir string) (Row, error) {
+func newRow(cells []grid.Cell, results []*evaluation.Outcome, dir string) (Row, error) {
 	row := Row{Values: cells[0].Values, Base: cells[0].Base}
 	var accuracy, perplexity, f1, public, private, gap, fid, epsilon []float64
 	for i, e := range results {

@@ -12,6 +12,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/version"
 	"popri/study/jobs"
+	"popri/study/plan"
 )
 
 // TaskOptions say what a task of an ablation does.
@@ -29,7 +30,7 @@ type TaskOptions struct {
 // RunTask does one planned cell of the ablation in o.Dir: its run and its evaluation. A cell that is done is left as it
 // is; one that another task does is waited for. An error is recorded for whoever submitted the task.
 func RunTask(ctx context.Context, o TaskOptions) error {
-	p, err := ReadPlan(o.Dir)
+	p, err := plan.Read(o.Dir)
 	if errors.Is(err, os.ErrNotExist) {
 		err = fault.Userf("%s has no plan of an ablation: popri ablate --on writes it", o.Dir)
 	}
@@ -39,7 +40,7 @@ func RunTask(ctx context.Context, o TaskOptions) error {
 	if version := version.Program(); version != p.Program && o.Warn != nil {
 		o.Warn(fmt.Sprintf("the ablation was planned by version %s, and this is version %s: results may differ", p.Program, version))
 	}
-	state := JobsDir(o.Dir)
+	state := plan.Dir(o.Dir)
 	fail := func(err error) error {
 		if err == nil || errors.Is(err, context.Canceled) { // an interrupted task is submitted again
 			return err
@@ -49,7 +50,7 @@ func RunTask(ctx context.Context, o TaskOptions) error {
 	}
 	c, err := p.Cell(o.Cell)
 	if err == nil {
-		err = p.checkKey()
+		err = p.CheckKey()
 	}
 	if err != nil {
 		return fail(err)
@@ -65,7 +66,7 @@ func RunTask(ctx context.Context, o TaskOptions) error {
 	if err != nil {
 		return fail(err)
 	}
-	_, err = c.do(held, o.Cell, len(p.Cells), o.Options)
+	_, err = do(held, c, o.Cell, len(p.Cells), o.Options)
 	if lost := context.Cause(held); lost != nil && ctx.Err() == nil {
 		err = errors.Join(lost, err)
 	}

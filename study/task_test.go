@@ -14,19 +14,21 @@ import (
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/testworld"
+	"popri/study/grid"
 	"popri/study/jobs"
+	"popri/study/plan"
 )
 
 // smallGrid is a grid of two settings in a small world.
-func smallGrid(t *testing.T, seeds int, values ...string) (*testworld.World, []Axis, []Cell) {
+func smallGrid(t *testing.T, seeds int, values ...string) (*testworld.World, []grid.Axis, []grid.Cell) {
 	t.Helper()
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Config.Trainer.Rounds = 1
-	axes := []Axis{{Key: "dpo.beta", Values: values}}
-	cells, err := Grid(w.Config, axes, seeds)
+	axes := []grid.Axis{{Key: "dpo.beta", Values: values}}
+	cells, err := grid.All(w.Config, axes, seeds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func TestTasksGiveTheSameAblation(t *testing.T) {
 	for _, tasks := range []bool{false, true} {
 		dir := "grid" // its name is part of the result
 		if tasks {
-			_, numbers, err := WritePlan(dir, w.Config, Varied{Axes: axes, Seeds: 1}, cells)
+			_, numbers, err := plan.Write(dir, w.Config, grid.Varied{Axes: axes, Seeds: 1}, cells)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +54,7 @@ func TestTasksGiveTheSameAblation(t *testing.T) {
 				}
 			}
 			for i, c := range cells {
-				if done, err := c.Finished(dir); !done || err != nil {
+				if done, err := Finished(c, dir); !done || err != nil {
 					t.Errorf("cell %d: %v, %v", i, done, err)
 				}
 			}
@@ -77,13 +79,13 @@ func TestTasksGiveTheSameAblation(t *testing.T) {
 func TestPlan(t *testing.T) {
 	w, axes, cells := smallGrid(t, 2, "0.05", "0.1")
 	dir := t.TempDir()
-	if _, err := ReadPlan(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := plan.Read(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no plan: %v", err)
 	}
 	if err := RunTask(t.Context(), TaskOptions{Options: Options{Dir: dir}}); !fault.IsUser(err) {
 		t.Errorf("a task without a plan: %v", err)
 	}
-	first, numbers, err := WritePlan(dir, w.Config, Varied{Axes: axes, Seeds: 2}, cells)
+	first, numbers, err := plan.Write(dir, w.Config, grid.Varied{Axes: axes, Seeds: 2}, cells)
 	if err != nil || !slices.Equal(numbers, []int{0, 1, 2, 3}) {
 		t.Fatal(err, numbers)
 	}
@@ -99,27 +101,27 @@ func TestPlan(t *testing.T) {
 	}
 
 	// An extended grid keeps the numbers that waiting tasks have.
-	longer := []Axis{{Key: "dpo.beta", Values: []string{"0.2", "0.1", "0.05"}}}
-	more, err := Grid(w.Config, longer, 2)
+	longer := []grid.Axis{{Key: "dpo.beta", Values: []string{"0.2", "0.1", "0.05"}}}
+	more, err := grid.All(w.Config, longer, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, numbers, err := WritePlan(dir, w.Config, Varied{Axes: longer, Seeds: 2}, more)
+	second, numbers, err := plan.Write(dir, w.Config, grid.Varied{Axes: longer, Seeds: 2}, more)
 	if err != nil || !slices.Equal(numbers, []int{4, 5, 2, 3, 0, 1}) || second.ID != first.ID {
 		t.Fatal(err, numbers)
 	}
 	other := w.Config
 	other.LoRA.Rank++
-	changed, err := Grid(other, axes, 2)
+	changed, err := grid.All(other, axes, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := WritePlan(dir, other, Varied{Axes: axes, Seeds: 2}, changed); !fault.IsUser(err) || !strings.Contains(err.Error(), "lora.rank") {
+	if _, _, err := plan.Write(dir, other, grid.Varied{Axes: axes, Seeds: 2}, changed); !fault.IsUser(err) || !strings.Contains(err.Error(), "lora.rank") {
 		t.Errorf("other settings under the same names: %v", err)
 	}
 
 	// Changes are planned as axes are, and read back.
-	changes, err := ParseVaried(nil, []string{"dpo.beta=0.3", "dpo.loss=ipo dpo.beta=0.2"}, 1)
+	changes, err := grid.Parse(nil, []string{"dpo.beta=0.3", "dpo.loss=ipo dpo.beta=0.2"}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,10 +129,10 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, numbers, err = WritePlan(dir, w.Config, changes, rows); err != nil || len(numbers) != 3 {
+	if _, numbers, err = plan.Write(dir, w.Config, changes, rows); err != nil || len(numbers) != 3 {
 		t.Fatal(err, numbers)
 	}
-	again, err := ReadPlan(dir)
+	again, err := plan.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,12 +147,12 @@ func TestPlan(t *testing.T) {
 		if !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("cell %d: %v, want %q", cell, err, want)
 		}
-		if f, err := jobs.ReadFailure(JobsDir(dir), cell); err != nil || f == nil || !f.Final || !strings.Contains(f.Error, want) {
+		if f, err := jobs.ReadFailure(plan.Dir(dir), cell); err != nil || f == nil || !f.Final || !strings.Contains(f.Error, want) {
 			t.Errorf("cell %d: %v: recorded %+v", cell, err, f)
 		}
 	}
 	refused(9, "no cell 9")
-	path := cellPath(dir, 1)
+	path := filepath.Join(plan.Dir(dir), "cells", "0001.yaml")
 	b, err := os.ReadFile(path)
 	if err == nil {
 		err = os.WriteFile(path, append(b, '#'), 0o644)

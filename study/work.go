@@ -6,10 +6,11 @@ import (
 	"popri/assembly"
 	"popri/lm"
 	"popri/models"
+	"popri/study/grid"
 )
 
-// CellPlan is the work of a run, from its configuration and the headers of its models.
-type CellPlan struct {
+// Work is the work of a run, from its configuration and the headers of its models.
+type Work struct {
 	Name        string  `json:"name"`
 	Samples     int     `json:"samples"`      // of all rounds
 	Pairs       int     `json:"pairs"`        // at most
@@ -20,15 +21,15 @@ type CellPlan struct {
 	Done        bool    `json:"done"`
 }
 
-// PlanCells estimates the work of each run of an ablation in dir.
-func PlanCells(dir string, cells []Cell) ([]CellPlan, error) {
-	var list []CellPlan
+// Estimate estimates the work of each run of an ablation in dir.
+func Estimate(dir string, cells []grid.Cell) ([]Work, error) {
+	var list []Work
 	for _, c := range cells {
-		p, err := planCell(c)
+		p, err := estimate(c)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
-		if p.Done, err = c.Finished(dir); err != nil {
+		if p.Done, err = Finished(c, dir); err != nil {
 			return nil, err
 		}
 		list = append(list, p)
@@ -36,9 +37,9 @@ func PlanCells(dir string, cells []Cell) ([]CellPlan, error) {
 	return list, nil
 }
 
-func planCell(cell Cell) (CellPlan, error) {
+func estimate(cell grid.Cell) (Work, error) {
 	c := cell.Config
-	p := CellPlan{Name: cell.Name, Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples,
+	p := Work{Name: cell.Name, Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples,
 		Product: c.Synthetic.Texts, SmallModels: 1}
 	if c.Method == "popri" {
 		p.Pairs = c.Trainer.Rounds * c.Generate.Prompts

@@ -21,6 +21,7 @@ import (
 	"popri/run/reporting"
 	"popri/rundir"
 	"popri/study"
+	"popri/study/grid"
 )
 
 // ablateFlags are the flags of the verb ablate.
@@ -244,7 +245,7 @@ func printRungs(w io.Writer, h *study.Halved) {
 }
 
 // varied reads what is varied, from the flags or from the plan that --resume goes on with.
-func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Config, v study.Varied, err error) {
+func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Config, v grid.Varied, err error) {
 	if flags.resume {
 		return a.resumed(flags)
 	}
@@ -258,18 +259,18 @@ func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Confi
 	if base, err = a.prepared(cmd, base); err != nil {
 		return base, v, fmt.Errorf("ablate: %w", err)
 	}
-	v, err = study.ParseVaried(flags.over, flags.instead, flags.seeds)
+	v, err = grid.Parse(flags.over, flags.instead, flags.seeds)
 	return base, v, err
 }
 
 // cost prints what all cells together will spend, unless all are done. It checks their folders and budgets.
-func (a *app) cost(dir string, cells []study.Cell, h *study.Halving) ([]ledger.Composed, error) {
+func (a *app) cost(dir string, cells []grid.Cell, h *study.Halving) ([]ledger.Composed, error) {
 	if err := study.Unused(dir, cells); err != nil {
 		return nil, err
 	}
 	all := true
 	for _, c := range cells {
-		done, err := c.Finished(dir)
+		done, err := study.Finished(c, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -296,7 +297,7 @@ func (a *app) cost(dir string, cells []study.Cell, h *study.Halving) ([]ledger.C
 func (a *app) ablateOptions(dir string, track trackFlag) study.Options {
 	return study.Options{Dir: dir, Listen: a.events, Trackers: track.names, Warn: a.warn,
 		Say: func(text string) { a.say("%s", text) },
-		Begin: func(i, n int, c study.Cell, done bool) {
+		Begin: func(i, n int, c grid.Cell, done bool) {
 			state := ""
 			if done {
 				state = " (done before)"
@@ -304,7 +305,7 @@ func (a *app) ablateOptions(dir string, track trackFlag) study.Options {
 			a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
 		},
 		Failed: func(err error) { a.say("failed: %v", err) },
-		Progress: func(c study.Cell) evaluator.Progress {
+		Progress: func(c grid.Cell) evaluator.Progress {
 			return a.evalProgress()
 		}}
 }

@@ -13,6 +13,7 @@ import (
 
 	"popri/internal/testworld"
 	"popri/study"
+	"popri/study/plan"
 )
 
 // engineVariable names the engines that run on this machine for tests: "slurm,ray". scripts/engines_jobs.sh sets it.
@@ -51,7 +52,7 @@ func six(t *testing.T, w *testworld.World, flags ...string) []byte {
 // killed kills the first task that has begun its run, and then calls next.
 func killed(t *testing.T, next func()) {
 	t.Helper()
-	leases := filepath.Join(study.JobsDir("grid"), "leases", "????")
+	leases := filepath.Join(plan.Dir("grid"), "leases", "????")
 	for t.Context().Err() == nil {
 		found, _ := filepath.Glob(leases)
 		begun, _ := filepath.Glob(filepath.Join("grid", "*", "ledger.jsonl"))

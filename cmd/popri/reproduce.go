@@ -148,7 +148,7 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return fmt.Errorf("reproduce: %w", err)
 	}
-	plan, err := study.PlanCells(flags.out, cells)
+	plan, err := study.Estimate(flags.out, cells)
 	if err != nil {
 		return err
 	}

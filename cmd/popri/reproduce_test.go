@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"popri/configs"
-	"popri/study"
+	"popri/study/grid"
 	"popri/study/reproduction"
 )
 
@@ -50,7 +50,7 @@ func TestReproductions(t *testing.T) {
 				t.Errorf("%s, %s: %v", e.Name, scale, err)
 				continue
 			}
-			varied, err := study.ParseVaried(g.Over, g.Instead, 1)
+			varied, err := grid.Parse(g.Over, g.Instead, 1)
 			if err != nil {
 				t.Errorf("%s, %s: %v", e.Name, scale, err)
 				continue

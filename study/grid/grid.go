@@ -1,4 +1,6 @@
-package study
+// Package grid lists the runs of a study: every combination of the values of some keys, or a base configuration with one change
+// at a time, each with several seeds. It also reads these from the command line.
+package grid
 
 import (
 	"cmp"
@@ -6,142 +8,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"popri/configs"
 	"popri/internal/fault"
 )
-
-// Axis is a key of the configuration and its values, as --set spells them. Keys that take the same values together are
-// joined by "+".
-type Axis struct {
-	Key    string   `json:"key"`
-	Values []string `json:"values"`
-}
-
-// ParseAxis reads "dpo.rejected_rank=2,5,8,10". The values of a key that holds a list are separated by ";". A value may be a
-// range of numbers: 2..10, or 0.1..0.5:0.1 with its step.
-func ParseAxis(text string) (Axis, error) {
-	key, values, ok := strings.Cut(text, "=")
-	if !ok || key == "" || values == "" {
-		return Axis{}, fault.Userf("--over %s: want a key and its values, such as dpo.rejected_rank=2,5,8", text)
-	}
-	separator := ","
-	keys := strings.Split(key, "+")
-	for i, name := range keys {
-		if name == "seed" {
-			return Axis{}, fault.Userf("--over %s: seeds are not a setting to compare; use --seeds", text)
-		}
-		if slices.Contains(keys[:i], name) {
-			return Axis{}, fault.Userf("--over %s: %s is there twice", text, name)
-		}
-		for _, k := range configs.Keys() {
-			if k.Name == name && strings.HasPrefix(k.Type, "list") {
-				separator = ";"
-			}
-		}
-	}
-	a := Axis{Key: key}
-	for _, value := range strings.Split(values, separator) {
-		numbers, err := rangeOf(value)
-		if err != nil {
-			return Axis{}, fault.Userf("--over %s: %w", text, err)
-		}
-		a.Values = append(a.Values, numbers...)
-	}
-	for i, v := range a.Values {
-		if slices.Contains(a.Values[:i], v) {
-			return Axis{}, fault.Userf("--over %s: the value %q is there twice", text, v)
-		}
-	}
-	return a, nil
-}
-
-var rangePattern = regexp.MustCompile(`^(-?[0-9.]*[0-9](?:e-?[0-9]+)?)\.\.(-?[0-9]*\.?[0-9]+(?:e-?[0-9]+)?)(?::([0-9.]+(?:e-?[0-9]+)?))?$`)
-
-// rangeOf returns the values of a range, or the value itself. Both ends are included.
-func rangeOf(value string) ([]string, error) {
-	parts := rangePattern.FindStringSubmatch(value)
-	if parts == nil {
-		return []string{value}, nil
-	}
-	var numbers [3]float64
-	for i, text := range append(parts[1:3:3], cmp.Or(parts[3], "1")) {
-		var err error
-		if numbers[i], err = strconv.ParseFloat(text, 64); err != nil {
-			return nil, fmt.Errorf("the range %s: %q is no number", value, text)
-		}
-	}
-	from, to, step := numbers[0], numbers[1], numbers[2]
-	const most = 1000
-	n := math.Floor((to-from)/step + 1e-9)
-	if !(step > 0) || !(n >= 1) || n > most {
-		return nil, fmt.Errorf("the range %s has no two values, or more than %d", value, most)
-	}
-	var list []string
-	for i := range int(n) + 1 {
-		// Rounding takes away what binary fractions add to 0.1 + 0.1 + 0.1.
-		x := from + float64(i)*step
-		list = append(list, strconv.FormatFloat(x, 'g', 12, 64))
-	}
-	return list, nil
-}
-
-// Change is what one row of an ablation sets: keys and values that are used together.
-type Change struct {
-	Keys   []string `json:"keys"`
-	Values []string `json:"values"`
-}
-
-// ParseChange reads "dpo.loss=ipo dpo.beta=0.01": assignments with spaces between them. A value may hold spaces if no
-// "key=" follows one of them.
-func ParseChange(text string) (c Change, err error) {
-	for _, word := range strings.Split(text, " ") {
-		key, value, assigned := strings.Cut(word, "=")
-		switch known := slices.ContainsFunc(configs.Keys(), func(k configs.Key) bool { return k.Name == key }); {
-		case assigned && known && slices.Contains(c.Keys, key):
-			return c, fault.Userf("--instead %s: %s is there twice", text, key)
-		case assigned && known:
-			c.Keys, c.Values = append(c.Keys, key), append(c.Values, value)
-		case len(c.Keys) == 0:
-			return c, fault.Userf("--instead %s: %q is not a key and its value, such as dpo.beta=0.01", text, word)
-		default:
-			c.Values[len(c.Values)-1] += " " + word
-		}
-	}
-	if slices.Contains(c.Keys, "seed") {
-		return c, fault.Userf("--instead %s: seeds are not a setting to compare; use --seeds", text)
-	}
-	return c, nil
-}
-
-func (c Change) String() string {
-	var parts []string
-	for i, k := range c.Keys {
-		parts = append(parts, k+"="+c.Values[i])
-	}
-	return strings.Join(parts, ",")
-}
-
-// apply is the base with the change; base says that the change leaves it as it is.
-func (c Change) apply(to configs.Config) (changed configs.Config, base bool, err error) {
-	changed, base = to, true
-	for i, keys := range c.Keys {
-		for _, k := range strings.Split(keys, "+") {
-			if err := changed.Set(k, c.Values[i]); err != nil {
-				return changed, false, err
-			}
-			was, _ := to.Get(k)
-			is, _ := changed.Get(k)
-			base = base && fmt.Sprint(was) == fmt.Sprint(is)
-		}
-	}
-	return changed, base, nil
-}
 
 // Varied is what an ablation varies: a grid of axes, or changes of which each row has one.
 type Varied struct {
@@ -150,8 +23,8 @@ type Varied struct {
 	Seeds   int      `json:"seeds"`
 }
 
-// ParseVaried reads the values of --over, or those of --instead.
-func ParseVaried(over, instead []string, seeds int) (v Varied, err error) {
+// Parse reads the values of --over, or those of --instead.
+func Parse(over, instead []string, seeds int) (v Varied, err error) {
 	if len(over) > 0 && len(instead) > 0 {
 		return v, fault.Userf("--over and --instead: one ablation takes one of them")
 	}
@@ -178,7 +51,7 @@ func (v Varied) Cells(base configs.Config) ([]Axis, []Cell, error) {
 	if len(v.Changes) > 0 {
 		return OneAtATime(base, v.Changes, v.Seeds)
 	}
-	cells, err := Grid(base, v.Axes, v.Seeds)
+	cells, err := All(base, v.Axes, v.Seeds)
 	return v.Axes, cells, err
 }
 
@@ -191,9 +64,9 @@ type Cell struct {
 	Config configs.Config
 }
 
-// Grid lists the runs: every combination of the axes' values, with the base's seed and the seeds after it. All
+// All lists the runs: every combination of the axes' values, with the base's seed and the seeds after it. All
 // impossible values are reported in one [configs.Invalid].
-func Grid(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
+func All(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 	if len(axes) == 0 {
 		return nil, fault.Userf("an ablation needs a key to vary (--over) or a setting to replace (--instead)")
 	}
@@ -286,4 +159,16 @@ func folder(label string) string {
 	}
 	h := sha256.Sum256([]byte(label))
 	return name[:min(len(name), 180)] + "-" + hex.EncodeToString(h[:4])
+}
+
+// Differs returns the first key, "" for none, whose value in found is not the cell's. Threads change no result.
+func (c Cell) Differs(found configs.Config) (key string, have, want any) {
+	for _, k := range configs.Keys() {
+		have, _ = found.Get(k.Name)
+		want, _ = c.Config.Get(k.Name)
+		if k.Name != "model.threads" && fmt.Sprint(have) != fmt.Sprint(want) {
+			return k.Name, have, want
+		}
+	}
+	return "", nil, nil
 }

@@ -1,4 +1,4 @@
-package study
+package grid
 
 import (
 	"slices"
@@ -33,7 +33,7 @@ func TestAxes(t *testing.T) {
 }
 
 func TestTiedKeys(t *testing.T) {
-	v, err := ParseVaried([]string{"generate.temperature+synthetic.temperature=0.5,0.9", "dpo.rejected_rank=2..4:2"}, nil, 1)
+	v, err := Parse([]string{"generate.temperature+synthetic.temperature=0.5,0.9", "dpo.rejected_rank=2..4:2"}, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestTiedKeys(t *testing.T) {
 	if len(names) != 4 {
 		t.Errorf("the runs have the names %v", names)
 	}
-	v, err = ParseVaried([]string{"generate.temperature+synthetic.temperature=0.5,0.9", "generate.temperature=1,2"}, nil, 1)
+	v, err = Parse([]string{"generate.temperature+synthetic.temperature=0.5,0.9", "generate.temperature=1,2"}, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

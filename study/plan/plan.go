@@ -1,4 +1,6 @@
-package study
+// Package plan is what the tasks of a grid share that are done as jobs: the cells with their checked configurations, in files whose
+// hashes the plan has.
+package plan
 
 import (
 	"bytes"
@@ -21,6 +23,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filehash"
 	"popri/internal/version"
+	"popri/study/grid"
 )
 
 // jobsFolder is the folder in an ablation's folder for what its tasks share.
@@ -36,8 +39,8 @@ const jobsFolder = "jobs"
 type Plan struct {
 	// ID tells this ablation from others in the names of jobs.
 	ID string `json:"id"`
-	Varied
-	Cells []PlannedCell `json:"cells"`
+	grid.Varied
+	Cells []Cell `json:"cells"`
 	// Base is the SHA-256 of base.yaml.
 	Base string `json:"base_sha256"`
 	// Key tells whether a task has the key for tags of private data that the ablation was planned with.
@@ -47,26 +50,26 @@ type Plan struct {
 	dir string // of the ablation
 }
 
-// PlannedCell is a cell of a plan.
-type PlannedCell struct {
+// Cell is a cell of a plan.
+type Cell struct {
 	Name   string `json:"name"`
 	Config string `json:"config_sha256"`
 }
 
-// JobsDir is the folder for what the tasks of the ablation in dir share.
-func JobsDir(dir string) string { return filepath.Join(dir, jobsFolder) }
+// Dir is the folder for what the tasks of the ablation in dir share.
+func Dir(dir string) string { return filepath.Join(dir, jobsFolder) }
 
-func planPath(dir string) string { return filepath.Join(JobsDir(dir), "plan.json") }
-func basePath(dir string) string { return filepath.Join(JobsDir(dir), "base.yaml") }
+func planPath(dir string) string { return filepath.Join(Dir(dir), "plan.json") }
+func basePath(dir string) string { return filepath.Join(Dir(dir), "base.yaml") }
 
 func cellPath(dir string, number int) string {
-	return filepath.Join(JobsDir(dir), "cells", fmt.Sprintf("%04d.yaml", number))
+	return filepath.Join(Dir(dir), "cells", fmt.Sprintf("%04d.yaml", number))
 }
 
-// WritePlan plans the cells of a grid in the ablation's folder, or adds them to the plan that is there. It refuses cells
+// Write plans the cells of a grid in the ablation's folder, or adds them to the plan that is there. It refuses cells
 // whose names are planned with other settings. numbers are the cells' numbers in the plan. plan.json is written last.
-func WritePlan(dir string, base configs.Config, varied Varied, cells []Cell) (p *Plan, numbers []int, err error) {
-	if p, err = ReadPlan(dir); errors.Is(err, fs.ErrNotExist) {
+func Write(dir string, base configs.Config, varied grid.Varied, cells []grid.Cell) (p *Plan, numbers []int, err error) {
+	if p, err = Read(dir); errors.Is(err, fs.ErrNotExist) {
 		p, err = &Plan{ID: strings.ToLower(rand.Text()[:10])}, nil
 	}
 	if err != nil {
@@ -85,13 +88,13 @@ func WritePlan(dir string, base configs.Config, varied Varied, cells []Cell) (p 
 		return nil, nil, err
 	}
 	for _, c := range cells {
-		number := slices.IndexFunc(p.Cells, func(o PlannedCell) bool { return o.Name == c.Name })
+		number := slices.IndexFunc(p.Cells, func(o Cell) bool { return o.Name == c.Name })
 		if number >= 0 {
 			planned, err := p.Cell(number)
 			if err != nil {
 				return nil, nil, err
 			}
-			if key, have, want := c.differs(planned.Config); key != "" {
+			if key, have, want := c.Differs(planned.Config); key != "" {
 				return nil, nil, fault.Userf("%s plans %s with %s = %v, and %v is asked for: name another folder", planPath(dir), c.Name,
 					key, have, want)
 			}
@@ -100,7 +103,7 @@ func WritePlan(dir string, base configs.Config, varied Varied, cells []Cell) (p 
 			if err := atomicfile.WriteBytes(cellPath(dir, number), c.Config.YAML()); err != nil {
 				return nil, nil, err
 			}
-			p.Cells = append(p.Cells, PlannedCell{c.Name, contentHash(c.Config.YAML())})
+			p.Cells = append(p.Cells, Cell{c.Name, contentHash(c.Config.YAML())})
 		}
 		numbers = append(numbers, number)
 	}
@@ -111,8 +114,8 @@ func WritePlan(dir string, base configs.Config, varied Varied, cells []Cell) (p 
 	return p, numbers, atomicfile.WriteBytes(planPath(dir), append(b, '\n'))
 }
 
-// ReadPlan reads the plan of the ablation in dir. One that is not there is fs.ErrNotExist.
-func ReadPlan(dir string) (*Plan, error) {
+// Read reads the plan of the ablation in dir. One that is not there is fs.ErrNotExist.
+func Read(dir string) (*Plan, error) {
 	b, err := os.ReadFile(planPath(dir))
 	if err != nil {
 		return nil, err
@@ -127,24 +130,24 @@ func ReadPlan(dir string) (*Plan, error) {
 }
 
 // Last returns the base configuration and what was varied in the plan's last writing.
-func (p *Plan) Last() (configs.Config, Varied, error) {
+func (p *Plan) Last() (configs.Config, grid.Varied, error) {
 	base, err := loadPlanned(basePath(p.dir), p.Base)
 	if err != nil {
-		return configs.Config{}, Varied{}, err
+		return configs.Config{}, grid.Varied{}, err
 	}
 	return *base, p.Varied, nil
 }
 
 // Cell reads a planned cell, without the values that gave it its name.
-func (p *Plan) Cell(number int) (Cell, error) {
+func (p *Plan) Cell(number int) (grid.Cell, error) {
 	if number < 0 || number >= len(p.Cells) {
-		return Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number, len(p.Cells)-1)
+		return grid.Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number, len(p.Cells)-1)
 	}
 	c, err := loadPlanned(cellPath(p.dir, number), p.Cells[number].Config)
 	if err != nil {
-		return Cell{}, err
+		return grid.Cell{}, err
 	}
-	return Cell{Seed: c.Seed, Name: p.Cells[number].Name, Config: *c}, nil
+	return grid.Cell{Seed: c.Seed, Name: p.Cells[number].Name, Config: *c}, nil
 }
 
 // loadPlanned reads a configuration that must be as it was when the plan was made.
@@ -159,8 +162,8 @@ func loadPlanned(path, want string) (*configs.Config, error) {
 	return configs.Load(configs.LoadOptions{File: path})
 }
 
-// checkKey returns an error if this process has another key than the one that planned.
-func (p *Plan) checkKey() error {
+// CheckKey returns an error if this process has another key than the one that planned.
+func (p *Plan) CheckKey() error {
 	tag, err := p.keyTag()
 	if err != nil {
 		return fault.Userf("%w", err)
