@@ -20,7 +20,7 @@ TESTFLAGS ?=
 NATIVE := popri/assembly popri/eval/benchmark popri/eval/quality popri/cmd/popri popri/downstream popri/dpo popri/dpo/prefer popri/embedding/torch \
 	popri/run popri/run/% popri/internal/allocator popri/internal/golden/goldentensor \
 	popri/internal/testworld popri/lm popri/lora popri/method popri/methods popri/methods/% \
-	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/study popri/tensor popri/textgen \
+	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/study popri/study/cost popri/study/halving popri/tensor popri/textgen \
 	popri/trainer
 
 help: ## this list

@@ -1,3 +1,6 @@
+// Package study does many runs and compares them: grids of settings ([Ablate]), with successive halving if asked for, on this
+// machine or as the tasks of a cluster ([RunTask]), and other methods on the same data ([CompareMethods]). It states what all
+// runs spend together, because whoever chooses among runs by their results spends that.
 package study
 
 import (
@@ -5,24 +8,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"popri/accountant/ledger"
-	"popri/configs"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
-	"popri/methods"
-	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
-	"popri/run/reporting"
-	"popri/rundir"
 	"popri/series"
 	"popri/study/grid"
+	"popri/study/halving"
 	"popri/trainer"
 )
 
@@ -61,16 +59,16 @@ type Options struct {
 	Begin func(i, n int, c grid.Cell, done bool)
 	// Failed is called for each run that fails.
 	Failed func(err error)
-	// Listen makes a listener to the runs, as in [Options].
+	// Listen makes a listener to the runs, as in [run.Options].
 	Listen func([]series.Series) trainer.Events
-	// Trackers show the runs' figures, as in [Options], and Warn says which of them fail.
+	// Trackers show the runs' figures, as in [run.Options], and Warn says which of them fail.
 	Trackers []string
 	Warn     func(text string)
 	// Progress makes the listener to the evaluation of a cell.
 	Progress func(c grid.Cell) evaluator.Progress
 	Command  string // what made the ablation, to be typed again; "" if it is not known
 	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
-	Halving *Halving
+	Halving *halving.Halving
 	Say     func(text string)
 }
 
@@ -82,8 +80,8 @@ func (o Options) say(format string, args ...any) {
 
 // Ablate does the runs of cells, each in its own folder under o.Dir. A run that fails is noted, and the others are done;
 // a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the figures
-// and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is evaluated by ε
-// = 0, its own text and ε = ∞ only; figures that cells share are computed once.
+// and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is
+// evaluated by ε = 0, its own text and ε = ∞ only; figures that cells share are computed once.
 func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options) (*Ablation, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fault.Userf("the ablation's folder cannot be made: %w", err)
@@ -106,7 +104,7 @@ func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options)
 	}
 	evaluated := map[string]*evaluation.Outcome{}
 	for i, c := range going {
-		e, err := do(ctx, c, i, len(going), o)
+		e, err := complete(ctx, c, i, len(going), o)
 		if err != nil {
 			if err = a.failed(c, err, o); err != nil {
 				return nil, err
@@ -160,106 +158,6 @@ func (a *Ablation) failed(c grid.Cell, err error, o Options) error {
 		o.Failed(err)
 	}
 	return nil
-}
-
-// Unused returns an error if a cell's folder in dir holds a run with other settings.
-func Unused(dir string, cells []grid.Cell) error {
-	for _, c := range cells {
-		if err := matches(c, filepath.Join(dir, c.Name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// matches refuses a folder that holds a run with other settings than the cell's.
-func matches(c grid.Cell, dir string) error {
-	if !rundir.Exists(dir) {
-		return nil
-	}
-	found, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
-	if err != nil {
-		return err
-	}
-	if key, have, want := c.Differs(*found); key != "" {
-		return fault.Userf("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have, want)
-	}
-	return nil
-}
-
-// result reads the evaluation of the cell, nil if it is not there or not complete.
-func result(c grid.Cell, dir string) (*evaluation.Outcome, error) {
-	e, err := evaluation.Read(filepath.Join(dir, c.Name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil || e.Result(methods.Of(c.Config).Name) == nil || e.HasReference() != c.Config.Eval.ReferencePrivate {
-		return nil, err
-	}
-	return e, nil
-}
-
-// Finished reports whether the cell's run in the ablation's folder is evaluated.
-func Finished(c grid.Cell, dir string) (bool, error) {
-	e, err := result(c, dir)
-	return e != nil, err
-}
-
-// open opens the cell's run, or goes on with it.
-func open(ctx context.Context, c grid.Cell, o Options) (*run.Session, error) {
-	dir := filepath.Join(o.Dir, c.Name)
-	return run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen, Trackers: o.Trackers,
-		Warn: o.Warn})
-}
-
-// do runs and evaluates the cell, or reads its figures if an earlier call did.
-func do(ctx context.Context, c grid.Cell, i, n int, o Options) (*evaluation.Outcome, error) {
-	dir := filepath.Join(o.Dir, c.Name)
-	e, err := result(c, o.Dir)
-	if err != nil {
-		return nil, err
-	}
-	if o.Begin != nil {
-		o.Begin(i, n, c, e != nil)
-	}
-	if e != nil {
-		return e, nil
-	}
-	s, err := open(ctx, c, o)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	if err := s.Train(ctx); err != nil {
-		return nil, err
-	}
-	eval := evaluator.Options{Cache: filepath.Join(o.Dir, evaluator.CacheFolder)}
-	if o.Progress != nil {
-		eval.Progress = o.Progress(c)
-	}
-	if e, err = s.Evaluate(ctx, eval, methods.Of(c.Config).Name); err != nil {
-		return nil, err
-	}
-	_, err = reporting.Write(dir)
-	return e, err
-}
-
-// compose computes what all runs spent together, also those that were dropped or failed after a release.
-func (a *Ablation) compose(dir string) (err error) {
-	var runs []string
-	for _, f := range a.Failed {
-		if run := filepath.Join(dir, f.Name); rundir.Exists(run) {
-			runs = append(runs, run)
-		}
-	}
-	for _, d := range a.Dropped {
-		runs = append(runs, filepath.Join(dir, d.Name))
-	}
-	for _, row := range a.Rows {
-		runs = append(runs, row.Runs...)
-	}
-	a.Composed, err = Compose(runs)
-	return err
 }
 
 // Keys joins the names of the axes.

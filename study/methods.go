@@ -12,11 +12,10 @@ import (
 	"popri/internal/fault"
 	"popri/methods"
 	"popri/run/evaluation"
-	"popri/rundir"
 	"popri/study/grid"
 )
 
-// Other is the run of another method beside a run, with the same settings.
+// Other is a run of another method with the settings of a run.
 type Other struct {
 	Method  string            `json:"method"`
 	Run     string            `json:"run"`
@@ -66,23 +65,23 @@ func OtherMethods(c configs.Config, names []string) error {
 	return nil
 }
 
-// OtherRun is the folder of another method's run beside the run in dir.
+// OtherRun is the folder of another method's run that is compared with the run in dir.
 func OtherRun(dir, method string) string { return filepath.Join(dir, "with", method) }
 
-// Beside runs other methods with the configuration of the finished run in o.Dir, each in its own folder with its own
+// CompareMethods runs other methods with the configuration of the finished run in o.Dir, each in its own folder with its own
 // ledger. Finished runs are read, and an interrupted one is resumed.
-func Beside(ctx context.Context, c configs.Config, names []string, o Options) (*Comparison, error) {
-	run := o.Dir
-	o.Dir = OtherRun(run, "")
-	out, runs := &Comparison{}, []string{run}
+func CompareMethods(ctx context.Context, c configs.Config, names []string, o Options) (*Comparison, error) {
+	first := o.Dir
+	o.Dir = OtherRun(first, "")
+	out, runs := &Comparison{}, []string{first}
 	for i, name := range names {
 		cell := grid.Cell{Name: name, Seed: c.Seed, Config: c}
 		cell.Config.Method, cell.Config.Provenance = name, nil
-		dir := OtherRun(run, name)
+		dir := OtherRun(first, name)
 		if err := matches(cell, dir); err != nil {
 			return nil, err
 		}
-		e, err := do(ctx, cell, i, len(names), o)
+		e, err := complete(ctx, cell, i, len(names), o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
@@ -96,25 +95,4 @@ func Beside(ctx context.Context, c configs.Config, names []string, o Options) (*
 	var err error
 	out.Composed, err = Compose(runs)
 	return out, err
-}
-
-// spentBy is the ε that the run in dir has spent.
-func spentBy(dir string) (float64, error) {
-	budget, entries, err := ledger.Read(filepath.Join(dir, rundir.Ledger))
-	if err != nil {
-		return 0, err
-	}
-	return ledger.Spent(budget, entries)
-}
-
-// Compose returns what runs spend together, for each of their private data sets. A run without a ledger is an error.
-func Compose(runs []string) ([]ledger.Composed, error) {
-	records := make([]ledger.Record, len(runs))
-	for i, dir := range runs {
-		var err error
-		if records[i], err = ledger.Inspect(filepath.Join(dir, rundir.Ledger)); err != nil {
-			return nil, err
-		}
-	}
-	return ledger.Compose(records)
 }

@@ -66,7 +66,7 @@ func RunTask(ctx context.Context, o TaskOptions) error {
 	if err != nil {
 		return fail(err)
 	}
-	_, err = do(held, c, o.Cell, len(p.Cells), o.Options)
+	_, err = complete(held, c, o.Cell, len(p.Cells), o.Options)
 	if lost := context.Cause(held); lost != nil && ctx.Err() == nil {
 		err = errors.Join(lost, err)
 	}

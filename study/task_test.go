@@ -164,19 +164,3 @@ func TestPlan(t *testing.T) {
 	t.Setenv(datakey.Variable, filepath.Join(t.TempDir(), "other.key"))
 	refused(0, datakey.Variable)
 }
-
-func TestPlannedCost(t *testing.T) {
-	_, _, cells := smallGrid(t, 2, "0.05", "0.1")
-	cost, _, err := PlannedCost(cells, nil)
-	if err != nil || len(cost) != 1 || cost[0].Charges != 4 || len(cost[0].Ledgers) != 4 {
-		t.Fatalf("%v: %+v", err, cost)
-	}
-	one, _, err := PlannedCost(cells[:1], nil)
-	if err != nil || one[0].Epsilon > cells[0].Config.Privacy.Epsilon || cost[0].Epsilon < 1.5*one[0].Epsilon {
-		t.Errorf("%v: one run spends ε = %g, four %g", err, one[0].Epsilon, cost[0].Epsilon)
-	}
-	cells[1].Config.Privacy.Delta = 0.5
-	if _, _, err := PlannedCost(cells, nil); !fault.IsUser(err) || !strings.Contains(err.Error(), cells[1].Name) {
-		t.Errorf("an impossible budget: %v", err)
-	}
-}

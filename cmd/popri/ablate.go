@@ -21,7 +21,9 @@ import (
 	"popri/run/reporting"
 	"popri/rundir"
 	"popri/study"
+	"popri/study/cost"
 	"popri/study/grid"
+	"popri/study/halving"
 )
 
 // ablateFlags are the flags of the verb ablate.
@@ -37,12 +39,12 @@ type ablateFlags struct {
 	track   trackFlag
 
 	adaptive bool
-	halving  study.Halving
+	halving  halving.Halving
 	costs    bool // print what the runs cost clients and server
 }
 
 // order is the adaptive order, nil for the plain one.
-func (f *ablateFlags) order() *study.Halving {
+func (f *ablateFlags) order() *halving.Halving {
 	if !f.adaptive {
 		return nil
 	}
@@ -264,7 +266,7 @@ func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Confi
 }
 
 // cost prints what all cells together will spend, unless all are done. It checks their folders and budgets.
-func (a *app) cost(dir string, cells []grid.Cell, h *study.Halving) ([]ledger.Composed, error) {
+func (a *app) cost(dir string, cells []grid.Cell, h *halving.Halving) ([]ledger.Composed, error) {
 	if err := study.Unused(dir, cells); err != nil {
 		return nil, err
 	}
@@ -279,7 +281,7 @@ func (a *app) cost(dir string, cells []grid.Cell, h *study.Halving) ([]ledger.Co
 	if all {
 		return nil, nil
 	}
-	cost, fixed, err := study.PlannedCost(cells, h)
+	composed, fixed, err := cost.Epsilon(cells, h)
 	if err != nil {
 		return nil, fmt.Errorf("ablate: %w", err)
 	}
@@ -288,10 +290,10 @@ func (a *app) cost(dir string, cells []grid.Cell, h *study.Halving) ([]ledger.Co
 	if h != nil && !fixed {
 		a.say("(Settings spend differently, so the total depends on which of them go on. This is the bound of all to their end.)")
 	}
-	for _, c := range cost {
+	for _, c := range composed {
 		a.say("%s.", c.Words("runs"))
 	}
-	return cost, nil
+	return composed, nil
 }
 
 func (a *app) ablateOptions(dir string, track trackFlag) study.Options {

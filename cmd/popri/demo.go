@@ -208,7 +208,7 @@ func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
 	if len(with) == 0 {
 		return cmp.Or(a.summary(o.Dir, page, e, nil), ended)
 	}
-	beside, err := study.Beside(cmd.Context(), c, with, study.Options{Dir: o.Dir, Listen: a.events,
+	beside, err := study.CompareMethods(cmd.Context(), c, with, study.Options{Dir: o.Dir, Listen: a.events,
 		Trackers: o.Trackers, Warn: a.warn,
 		Begin: func(_, _ int, c grid.Cell, done bool) {
 			if !done {

@@ -15,6 +15,7 @@ import (
 	"popri/eval/benchmark"
 	"popri/run/reporting"
 	"popri/study"
+	"popri/study/cost"
 	"popri/study/reproduction"
 )
 
@@ -144,13 +145,20 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	cost, _, err := study.PlannedCost(cells, nil)
+	composed, _, err := cost.Epsilon(cells, nil)
 	if err != nil {
 		return fmt.Errorf("reproduce: %w", err)
 	}
-	plan, err := study.Estimate(flags.out, cells)
-	if err != nil {
-		return err
+	var plan []cost.Work
+	for _, c := range cells {
+		w, err := cost.Estimate(c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if w.Done, err = study.Finished(c, flags.out); err != nil {
+			return err
+		}
+		plan = append(plan, w)
 	}
 	rate, err := benchmark.ProductRate(assembly.ComputeType(base.Model.DType))
 	if err != nil {
@@ -164,7 +172,7 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 			total += seconds(p.Flops)
 		}
 	}
-	return a.emit(map[string]any{"runs": plan, "composed": cost, "flops_per_second": rate, "seconds": total}, func(w io.Writer) {
+	return a.emit(map[string]any{"runs": plan, "composed": composed, "flops_per_second": rate, "seconds": total}, func(w io.Writer) {
 		fmt.Fprintln(w, "run\tsamples\tpairs\tproduct texts\tsmall models\tPFLOP\ttime, about\tGiB\tdone")
 		for _, p := range plan {
 			done := ""
@@ -176,6 +184,6 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 		}
 		fmt.Fprintf(w, "\nIn all about %s for what is not done, on this machine (%.0f GFLOP/s in large matrix products).\n",
 			roughly(total), rate/1e9)
-		printComposed(w, cost)
+		printComposed(w, composed)
 	})
 }

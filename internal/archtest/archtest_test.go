@@ -19,7 +19,7 @@ const module = "popri"
 // text to get out; README and the comment of the package must name it.
 var (
 	private = module + "/datasets/clients"
-	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "assembly", "eval/domain", "eval/quality", "run", "run/comparators", "run/evaluator", "run/sharding", "study", "cmd/popri"}
+	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "assembly", "eval/domain", "eval/quality", "run", "run/comparators", "run/evaluator", "run/sharding", "study/cost", "cmd/popri"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
 	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "textgen", "tokenizer", "release", "query", "scoring", "shard",

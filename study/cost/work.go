@@ -1,8 +1,6 @@
-package study
+package cost
 
 import (
-	"fmt"
-
 	"popri/assembly"
 	"popri/lm"
 	"popri/models"
@@ -15,29 +13,14 @@ type Work struct {
 	Samples     int     `json:"samples"`      // of all rounds
 	Pairs       int     `json:"pairs"`        // at most
 	Product     int     `json:"product"`      // texts that the model writes at the end
-	SmallModels int     `json:"small_models"` // that an ablation trains for it
+	SmallModels int     `json:"small_models"` // that a study trains for it
 	Flops       float64 `json:"flops"`        // of the matrix products of sampling and training, at full lengths
 	Memory      int64   `json:"memory_bytes"` // of the generator, at most
-	Done        bool    `json:"done"`
+	Done        bool    `json:"done"`         // the caller's to say
 }
 
-// Estimate estimates the work of each run of an ablation in dir.
-func Estimate(dir string, cells []grid.Cell) ([]Work, error) {
-	var list []Work
-	for _, c := range cells {
-		p, err := estimate(c)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name, err)
-		}
-		if p.Done, err = Finished(c, dir); err != nil {
-			return nil, err
-		}
-		list = append(list, p)
-	}
-	return list, nil
-}
-
-func estimate(cell grid.Cell) (Work, error) {
+// Estimate estimates the work of a run.
+func Estimate(cell grid.Cell) (Work, error) {
 	c := cell.Config
 	p := Work{Name: cell.Name, Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples,
 		Product: c.Synthetic.Texts, SmallModels: 1}

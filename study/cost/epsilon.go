@@ -1,4 +1,5 @@
-package study
+// Package cost tells before a study what its runs will spend together, and the work that each will take.
+package cost
 
 import (
 	"fmt"
@@ -8,15 +9,16 @@ import (
 	"popri/assembly"
 	"popri/datasets/clients"
 	"popri/study/grid"
+	"popri/study/halving"
 )
 
-// PlannedCost composes what all cells will spend together if each makes all its releases, for each of their private data
+// Epsilon composes what all cells will spend together if each makes all its releases, for each of their private data
 // sets. It refuses a cell whose budget makes no sense or does not suffice. Finished cells count as if they were new.
 //
 // An adaptive order (h is not nil) lets few cells make all their releases. Where all cells spend alike, the number of
 // releases is fixed whichever cells go on, and the result is that of these; fixed is then true. Otherwise the total
 // depends on results, and the result is the bound of all cells to their end.
-func PlannedCost(cells []grid.Cell, h *Halving) (cost []ledger.Composed, fixed bool, err error) {
+func Epsilon(cells []grid.Cell, h *halving.Halving) (cost []ledger.Composed, fixed bool, err error) {
 	type source struct {
 		private, since, collect string
 		clients                 int
@@ -43,7 +45,7 @@ func PlannedCost(cells []grid.Cell, h *Halving) (cost []ledger.Composed, fixed b
 		records = append(records, r)
 	}
 	if h != nil {
-		if fixed, err = h.shorten(records, cells); err != nil {
+		if fixed, err = shorten(h, records, cells); err != nil {
 			return nil, false, err
 		}
 	}
@@ -52,12 +54,12 @@ func PlannedCost(cells []grid.Cell, h *Halving) (cost []ledger.Composed, fixed b
 }
 
 // shorten leaves each record the releases that an adaptive order makes, if all records are alike.
-func (h *Halving) shorten(records []ledger.Record, cells []grid.Cell) (alike bool, err error) {
+func shorten(h *halving.Halving, records []ledger.Record, cells []grid.Cell) (alike bool, err error) {
 	seeds := 0
 	for seeds < len(cells) && slices.Equal(cells[seeds].Values, cells[0].Values) {
 		seeds++
 	}
-	rungs, err := h.plan(cells, seeds)
+	rungs, err := h.Plan(cells, seeds)
 	if err != nil {
 		return false, err
 	}

@@ -11,52 +11,25 @@ import (
 	"strings"
 	"testing"
 
-	"popri/accountant/ledger"
 	"popri/internal/fault"
 	"popri/internal/testworld"
 	"popri/run"
 	"popri/rundir"
 	"popri/series"
 	"popri/study/grid"
+	"popri/study/halving"
 	"popri/trainer"
 )
-
-func TestRungs(t *testing.T) {
-	for _, c := range []struct {
-		h         Halving
-		n, rounds int
-		want      []Rung
-	}{
-		{Halving{3, 1}, 9, 9, []Rung{{1, 3}, {3, 1}}},
-		{Halving{3, 1}, 10, 9, []Rung{{1, 3}, {3, 1}}},
-		{Halving{3, 1}, 9, 8, []Rung{{2, 3}}}, // a ninth of 8 rounds is none
-		{Halving{2, 2}, 16, 8, []Rung{{2, 8}, {4, 4}}},
-		{Halving{2, 1}, 3, 8, []Rung{{4, 1}}},
-		{Halving{3, 1}, 2, 9, nil},
-		{Halving{3, 4}, 9, 9, nil},
-		{Halving{1, 1}, 9, 9, nil},
-		{Halving{3, 0}, 9, 9, nil},
-	} {
-		cells := make([]grid.Cell, c.n)
-		for i := range cells {
-			cells[i].Config.Method, cells[i].Config.Trainer.Rounds = "popri", c.rounds
-		}
-		got, err := c.h.plan(cells, 1)
-		if !slices.Equal(got, c.want) || (err == nil) != (c.want != nil) || err != nil && !fault.IsUser(err) {
-			t.Errorf("%+v of %d settings and %d rounds: %v (%v), want %v", c.h, c.n, c.rounds, got, err, c.want)
-		}
-	}
-}
 
 // An adaptive ablation goes on after an interruption at any stage as if there had been none. Dropped runs have the noise of
 // the full plan, have made the first releases of it, which count, and were not measured on test clients.
 func TestHalving(t *testing.T) {
 	for _, releases := range []int{2, 1} {
-		t.Run(fmt.Sprintf("%d releases", releases), func(t *testing.T) { halving(t, releases) })
+		t.Run(fmt.Sprintf("%d releases", releases), func(t *testing.T) { testHalving(t, releases) })
 	}
 }
 
-func halving(t *testing.T, releases int) {
+func testHalving(t *testing.T, releases int) {
 	w, axes, _ := smallGrid(t, 1, "0.05", "0.1", "0.2")
 	if releases == 1 {
 		testworld.AskOnce(&w.Config) // the product has public texts, and the model's part is a file of a round
@@ -69,7 +42,7 @@ func halving(t *testing.T, releases int) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	o := Options{Dir: "grid", Halving: &Halving{Eta: 2, MinRounds: 1}}
+	o := Options{Dir: "grid", Halving: &halving.Halving{Eta: 2, MinRounds: 1}}
 	want, err := Ablate(t.Context(), axes, cells, o)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +158,7 @@ func TestHalvingWithFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Ablate(t.Context(), axes, cells, Options{Dir: t.TempDir(), Halving: &Halving{Eta: 2, MinRounds: 1}})
+	got, err := Ablate(t.Context(), axes, cells, Options{Dir: t.TempDir(), Halving: &halving.Halving{Eta: 2, MinRounds: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,36 +170,6 @@ func TestHalvingWithFailure(t *testing.T) {
 	}
 }
 
-// Where settings spend differently, the plan is the bound of all runs to their end.
-func TestHalvingCost(t *testing.T) {
-	w, _, _ := smallGrid(t, 1, "0.1")
-	w.Config.Trainer.Rounds = 4
-	h := &Halving{Eta: 2, MinRounds: 1}
-	composed := func(axis grid.Axis, h *Halving) (ledger.Composed, bool) {
-		t.Helper()
-		cells, err := grid.All(w.Config, []grid.Axis{axis}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cost, fixed, err := PlannedCost(cells, h)
-		if err != nil || len(cost) != 1 {
-			t.Fatalf("%+v, %v", cost, err)
-		}
-		return cost[0], fixed
-	}
-	alike := grid.Axis{Key: "dpo.beta", Values: []string{"0.05", "0.1", "0.2", "0.4"}}
-	all, _ := composed(alike, nil)
-	some, fixed := composed(alike, h)
-	if !fixed || all.Charges != 16 || some.Charges != 4+2+1+1 || some.Epsilon >= all.Epsilon {
-		t.Errorf("alike: fixed %v, %d releases and ε = %g, of %d and %g", fixed, some.Charges, some.Epsilon, all.Charges, all.Epsilon)
-	}
-	differ := grid.Axis{Key: "privacy.epsilon", Values: []string{"2", "4", "6", "8"}}
-	all, _ = composed(differ, nil)
-	if some, fixed := composed(differ, h); fixed || some.Epsilon != all.Epsilon {
-		t.Errorf("differing: fixed %v, ε = %g, want %g", fixed, some.Epsilon, all.Epsilon)
-	}
-}
-
 // Settings that cannot be told apart are not dropped by chance; those that can be go on as usual.
 func TestHalvingOfEquals(t *testing.T) {
 	w, axes, _ := smallGrid(t, 1, "0.05", "0.1", "0.2")
@@ -235,7 +178,7 @@ func TestHalvingOfEquals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Ablate(t.Context(), axes, cells, Options{Dir: t.TempDir(), Halving: &Halving{Eta: 2, MinRounds: 1}})
+	_, err = Ablate(t.Context(), axes, cells, Options{Dir: t.TempDir(), Halving: &halving.Halving{Eta: 2, MinRounds: 1}})
 	if !fault.IsUser(err) || !strings.Contains(err.Error(), "equally") {
 		t.Errorf("all settings are equal: %v", err)
 	}
