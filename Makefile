@@ -17,11 +17,10 @@ FUZZTIME  ?= 1m
 TESTFLAGS ?=
 
 # What stands on libtorch; % is any name. Everything else must build without cgo, on any platform.
-NATIVE := popri/assembly popri/eval/benchmark popri/eval/quality popri/cmd/popri popri/downstream popri/dpo popri/dpo/prefer popri/embedding/torch \
-	popri/run popri/run/% popri/internal/allocator popri/internal/golden/goldentensor \
-	popri/internal/testworld popri/lm popri/lora popri/method popri/methods popri/methods/% \
-	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/study popri/study/cost popri/study/halving popri/tensor popri/textgen \
-	popri/trainer
+NATIVE := popri/assembly popri/cmd/popri popri/downstream popri/dpo popri/dpo/prefer popri/embedding/torch popri/eval/benchmark \
+	popri/eval/quality popri/internal/allocator popri/internal/golden/goldentensor popri/internal/testworld popri/lm popri/lora \
+	popri/method popri/methods popri/methods/% popri/preference popri/preference/% popri/pretrain popri/run popri/run/% \
+	popri/sampling popri/sampling/% popri/study popri/study/cost popri/study/halving popri/tensor popri/textgen popri/trainer
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
