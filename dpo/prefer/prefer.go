@@ -38,12 +38,12 @@ import (
 
 // Files of a training beside the adapter's, [preference.StepsFile] and [preference.EvalsFile].
 const (
-	SettingsFile  = "settings.yaml"         // the configuration, and where the pairs came from
-	ReferenceFile = "reference.safetensors" // log-probabilities of the pairs without adapters
+	settingsFile  = "settings.yaml"         // the configuration, and where the pairs came from
+	referenceFile = "reference.safetensors" // log-probabilities of the pairs without adapters
 	trainingFile  = "training.safetensors"  // the state after the last update, while the training is not done
 	trainingLock  = "training.lock"
-	// LastGood is the folder of the adapter as it was before a loss or gradient that was not finite ended the training.
-	LastGood = "last-good"
+	// lastGood is the folder of the adapter as it was before a loss or gradient that was not finite ended the training.
+	lastGood = "last-good"
 )
 
 // Options are the inputs and the output of a preference training.
@@ -87,7 +87,7 @@ type Result struct {
 	Out       string          `json:"out"`
 }
 
-// provenance keys of SettingsFile.
+// provenance keys of settingsFile.
 const (
 	pairsKey     = "pairs"
 	evalPairsKey = "eval_pairs"
@@ -97,11 +97,11 @@ const (
 // Train trains an adapter on preference pairs, with the model without adapter as the reference, and writes it to a
 // folder that holds none. An interrupted training is resumed and gives the same bytes.
 func Train(ctx context.Context, o Options) (*Result, error) {
-	settings := filepath.Join(o.Out, SettingsFile)
+	settings := filepath.Join(o.Out, settingsFile)
 	if o.Resume {
 		c, err := configs.Load(configs.LoadOptions{File: settings})
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fault.Userf("%s holds no training to resume: there is no %s", o.Out, SettingsFile)
+			return nil, fault.Userf("%s holds no training to resume: there is no %s", o.Out, settingsFile)
 		}
 		if err != nil {
 			return nil, err
@@ -154,7 +154,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	if err := finished(); err != nil { // by another process, between the check and the lock
 		return nil, err
 	}
-	if !o.Resume && (rundir.Has(o.Out, trainingFile) || rundir.Has(o.Out, SettingsFile)) {
+	if !o.Resume && (rundir.Has(o.Out, trainingFile) || rundir.Has(o.Out, settingsFile)) {
 		return nil, fault.Userf("%s holds a training that is not done: go on with it (--resume) or name another folder", o.Out)
 	}
 	if err := atomicfile.RemoveTemporary(o.Out); err != nil {
@@ -245,7 +245,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	begun := time.Now()
 	path := o.Reference
 	if path == "" {
-		path = filepath.Join(o.Out, ReferenceFile)
+		path = filepath.Join(o.Out, referenceFile)
 	}
 	all := slices.Concat(train, held)
 	cached, err := t.ReferenceFrom(ctx, all, path, false)
@@ -262,10 +262,10 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, fault.Userf("%w: the pairs, the model or how it computes have changed since it was begun", err)
 	case err != nil:
 		if _, ok := errors.AsType[*dpo.NonFinite](err); ok {
-			if saved := adapter.Save(filepath.Join(o.Out, LastGood)); saved != nil {
+			if saved := adapter.Save(filepath.Join(o.Out, lastGood)); saved != nil {
 				return nil, errors.Join(err, saved)
 			}
-			err = fmt.Errorf("%w; the adapter before this step is in %s", err, filepath.Join(o.Out, LastGood))
+			err = fmt.Errorf("%w; the adapter before this step is in %s", err, filepath.Join(o.Out, lastGood))
 		}
 		return nil, err
 	}

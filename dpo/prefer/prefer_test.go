@@ -54,7 +54,7 @@ func sameAdapter(t *testing.T, dir, want string) {
 	a, b := testworld.Content(t, want), testworld.Content(t, dir)
 	delete(a, trainingLock)
 	delete(b, trainingLock)
-	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", preference.StepsFile, preference.EvalsFile, SettingsFile, ReferenceFile} {
+	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", preference.StepsFile, preference.EvalsFile, settingsFile, referenceFile} {
 		if len(a[name]) == 0 {
 			t.Errorf("the uninterrupted training has no %s", name)
 		}
@@ -220,13 +220,13 @@ func TestPreferDiverges(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "diverges")
 	_, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir})
 	n, ok := errors.AsType[*dpo.NonFinite](err)
-	if !ok || len(n.Pairs) == 0 || !strings.Contains(err.Error(), filepath.Join(dir, LastGood)) || !strings.Contains(err.Error(), "prompt ") {
+	if !ok || len(n.Pairs) == 0 || !strings.Contains(err.Error(), filepath.Join(dir, lastGood)) || !strings.Contains(err.Error(), "prompt ") {
 		t.Fatalf("the error is %v", err)
 	}
 	if rundir.Has(dir, "adapter_config.json") {
 		t.Error("an adapter is there as if the training had ended well")
 	}
-	f, err := safetensors.Open(filepath.Join(dir, LastGood, "adapter_model.safetensors"))
+	f, err := safetensors.Open(filepath.Join(dir, lastGood, "adapter_model.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}

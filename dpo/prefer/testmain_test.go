@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // child does the training in dir, or goes on with it.
 func child(dir, config string) error {
-	o := Options{Pairs: os.Getenv(childPairs), Out: dir, Resume: rundir.Has(dir, SettingsFile)}
+	o := Options{Pairs: os.Getenv(childPairs), Out: dir, Resume: rundir.Has(dir, settingsFile)}
 	if !o.Resume {
 		c, err := configs.Load(configs.LoadOptions{File: config})
 		if err != nil {

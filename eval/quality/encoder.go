@@ -38,8 +38,8 @@ type PairRecovery struct {
 	Ordered [2]float64 `json:"true_order"`  // released, projected: the chosen sample has the higher true score
 }
 
-// Queries are what [MeasureEncoder] can ask.
-var Queries = []string{"cosine", "votes"}
+// queryNames are what [MeasureEncoder] can ask.
+var queryNames = []string{"cosine", "votes"}
 
 // MeasureEncoder measures the configuration's encoder, with each of the queries. Public texts stand in for samples, K·J of
 // them, in five draws; the noise is seeded.
@@ -49,8 +49,8 @@ func MeasureEncoder(c configs.Config, queries []string, sigmas []float64) (*Enco
 			"%s)", c.Data.Private)
 	}
 	for _, name := range queries {
-		if !slices.Contains(Queries, name) {
-			return nil, fault.Userf("--query is %q, want %s", name, strings.Join(Queries, " or "))
+		if !slices.Contains(queryNames, name) {
+			return nil, fault.Userf("--query is %q, want %s", name, strings.Join(queryNames, " or "))
 		}
 	}
 	data, encoder, err := dataAndEncoder(c)

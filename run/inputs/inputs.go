@@ -111,8 +111,8 @@ func (in Inputs) Write(dir string) error {
 	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Inputs), append(b, '\n'))
 }
 
-// Read reads a run's inputs.json.
-func Read(dir string) (Inputs, error) {
+// read reads a run's inputs.json.
+func read(dir string) (Inputs, error) {
 	path := filepath.Join(dir, rundir.Inputs)
 	var in Inputs
 	b, err := os.ReadFile(path)
@@ -128,7 +128,7 @@ func Read(dir string) (Inputs, error) {
 // Compare refuses to resume the run in dir if its inputs were others than these, unless the changes are accepted. They are
 // recorded then.
 func (in Inputs) Compare(dir string, accept bool) error {
-	began, err := Read(dir)
+	began, err := read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Userf("%s has no %s, so what the run began with is not known: restore the file, or begin anew in "+
 			"another folder", dir, rundir.Inputs)

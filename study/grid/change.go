@@ -15,9 +15,9 @@ type Change struct {
 	Values []string `json:"values"`
 }
 
-// ParseChange reads "dpo.loss=ipo dpo.beta=0.01": assignments with spaces between them. A value may hold spaces if no
+// parseChange reads "dpo.loss=ipo dpo.beta=0.01": assignments with spaces between them. A value may hold spaces if no
 // "key=" follows one of them.
-func ParseChange(text string) (c Change, err error) {
+func parseChange(text string) (c Change, err error) {
 	for _, word := range strings.Split(text, " ") {
 		key, value, assigned := strings.Cut(word, "=")
 		switch known := slices.ContainsFunc(configs.Keys(), func(k configs.Key) bool { return k.Name == key }); {

@@ -30,14 +30,14 @@ func Parse(over, instead []string, seeds int) (v Varied, err error) {
 	}
 	v.Seeds = seeds
 	for _, text := range over {
-		axis, err := ParseAxis(text)
+		axis, err := parseAxis(text)
 		if err != nil {
 			return v, err
 		}
 		v.Axes = append(v.Axes, axis)
 	}
 	for _, text := range instead {
-		c, err := ParseChange(text)
+		c, err := parseChange(text)
 		if err != nil {
 			return v, err
 		}

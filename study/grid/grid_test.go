@@ -19,14 +19,14 @@ func TestAxes(t *testing.T) {
 		"lora.targets=[a,b];[c]":                           {"[a,b]", "[c]"},
 		"generate.temperature+synthetic.temperature=0.5,1": {"0.5", "1"},
 	} {
-		a, err := ParseAxis(text)
+		a, err := parseAxis(text)
 		if err != nil || !slices.Equal(a.Values, want) || !strings.HasPrefix(text, a.Key+"=") {
 			t.Errorf("%s: %+v, %v; want %q", text, a, err, want)
 		}
 	}
 	for _, text := range []string{"dpo.beta", "dpo.beta=", "=1", "seed=1..3", "dpo.beta+seed=1", "dpo.beta+dpo.beta=1,2", "dpo.beta=1,1",
 		"dpo.rejected_rank=5..2", "dpo.rejected_rank=2..2", "dpo.beta=0..1:0", "dpo.beta=0..1:1e-9", "dpo.rejected_rank=2..4,3"} {
-		if a, err := ParseAxis(text); err == nil {
+		if a, err := parseAxis(text); err == nil {
 			t.Errorf("%s is no error: %+v", text, a)
 		}
 	}
