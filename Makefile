@@ -17,11 +17,10 @@ FUZZTIME  ?= 1m
 TESTFLAGS ?=
 
 # What stands on libtorch; % is any name. Everything else must build without cgo, on any platform.
-NATIVE := popri/assembly popri/benchmark popri/cmd/popri popri/downstream popri/dpo popri/embedding/torch \
-	popri/experiment popri/internal/allocator popri/internal/golden/goldentensor \
-	popri/internal/testworld popri/lm popri/lora popri/method popri/methods popri/methods/% \
-	popri/preference popri/preference/% popri/pretrain popri/sampling popri/sampling/% popri/tensor popri/textgen \
-	popri/trainer popri/training
+NATIVE := popri/assembly popri/cmd/popri popri/downstream popri/dpo popri/dpo/prefer popri/embedding/torch popri/eval/benchmark \
+	popri/eval/quality popri/internal/allocator popri/internal/golden/goldentensor popri/internal/testworld popri/lm popri/lora \
+	popri/method popri/methods popri/methods/% popri/preference popri/preference/% popri/pretrain popri/run popri/run/% \
+	popri/sampling popri/sampling/% popri/study popri/study/cost popri/study/halving popri/tensor popri/textgen popri/trainer popri/training
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -90,7 +89,7 @@ engines: engines-models engines-jobs ## all of TRL, vLLM, Ray and Slurm, and the
 
 engines-models: setup ## TRL and vLLM's CPU build, once (14 GB), and the tests that need them
 	python3 scripts/engines.py
-	go test -count=1 -v -timeout 60m -run '^(TestTrainsInTRL|TestSamplesOnVLLM)$$' ./experiment
+	go test -count=1 -v -timeout 60m -run '^(TestTrainsInTRL|TestSamplesOnVLLM)$$' ./run
 
 leak: setup ## allocate tensors for a minute: nothing may be left
 	POPRI_LEAK=1m go test -count=1 -v -run '^TestManyAllocations' ./tensor

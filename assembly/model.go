@@ -36,6 +36,12 @@ func ModelDir(path, name string) (string, error) {
 	return path, nil
 }
 
+// SetCompute sets the threads and the device of the configuration.
+func SetCompute(c configs.Config) error {
+	tensor.SetThreads(c.Model.Threads)
+	return SetDevice(c)
+}
+
 // SetDevice makes new tensors on the device that model.device names.
 func SetDevice(c configs.Config) error {
 	if err := tensor.SetDevice(c.Model.Device); err != nil {

@@ -80,6 +80,16 @@ func (l *Log) Write(event string, fields map[string]any) error {
 	return nil
 }
 
+// Fields are the names and values of v as JSON, and the round.
+func Fields(round int, v any) map[string]any {
+	f := map[string]any{}
+	if b, err := json.Marshal(v); err == nil {
+		_ = json.Unmarshal(b, &f)
+	}
+	f["round"] = round
+	return f
+}
+
 // Close flushes the log to the disk and closes it.
 func (l *Log) Close() error {
 	l.mu.Lock()

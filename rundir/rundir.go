@@ -1,18 +1,26 @@
 // Package rundir names the files of a run's folder. Whatever reads or writes such a file takes its name from here.
+// README.md has the same list.
 //
 //	RUN/
-//	  config.yaml          every key with its value; its presence makes the folder a run's
-//	  inputs.json          what the run began with, for --resume to compare
-//	  ledger.jsonl         the privacy ledger
+//	  config.yaml          every key with its value, and the versions of program and libraries; it makes the folder a run's
+//	  inputs.json          settings and hashes that the run began with; --resume compares them
+//	  ledger.jsonl         what was released, with which noise, and the running total; only grows
 //	  events.jsonl         every event, one object a line
 //	  LATEST               names the newest complete round
-//	  rounds/0001/         a round
-//	  synthetic.parquet    the product
-//	  eval.json            small models on the test clients
-//	  report.html          the page
-//	  STOP                 asks the run to stop after its round; usually not there
+//	  rounds/0001/         prompts, samples, scores, pairs, selection (Parquet), release.bin,
+//	                       adapter/ (PEFT), optimizer.safetensors, steps.jsonl, metrics.json
+//	  encoder.safetensors  embeds the clients' texts where they are (fed.collect=shards)
+//	  mixes.parquet        what the product was chosen from (synthetic.mix=validated)
+//	  synthetic.parquet    the product under the guarantee: weighted public text (finish=public) and the tuned model's text
+//	  untuned.parquet      what the untuned model wrote, to compare with
+//	  eval.json            small models on private test clients
+//	  report.html          all of it in one file that needs nothing else, with every sample to search (very many: report-texts.html)
+//	  STOP                 made by popri watch or by hand: the run ends after its round; --resume goes on
+//	  rungs.json, rung/    the run's figures in an adaptive ablation, and what is made of it while it is measured
 //	  tensorboard/         the figures for TensorBoard (--report-to tensorboard)
-//	  mlflow.json          the run's id on an MLflow server (--report-to mlflow)
+//	  mlflow.json          the run's identifier on an MLflow server (--report-to mlflow)
+//	  otel.json            the identifier of its trace (--report-to otel)
+//	  unsafe_diagnostics/  figures without noise (privacy.unsafe_diagnostics)
 package rundir
 
 import (
@@ -21,31 +29,27 @@ import (
 	"path/filepath"
 )
 
-// The files and folders at the top.
+// The files and folders at the top. The presence of Stop is the request to stop; its content informs people.
 const (
-	Config    = "config.yaml"
-	Inputs    = "inputs.json"
-	Ledger    = "ledger.jsonl"
-	Events    = "events.jsonl"
-	Latest    = "LATEST"
-	Rounds    = "rounds"
-	Synthetic = "synthetic.parquet"
-	Mixes     = "mixes.parquet"   // what the product was chosen from (synthetic.mix)
-	Untuned   = "untuned.parquet" // the untuned model's text, a comparator
-	Eval      = "eval.json"
-	Report    = "report.html"
-	Unsafe    = "unsafe_diagnostics" // figures without noise, if the user asked for them
-	// Encoder embeds the clients' texts where they are, if they are elsewhere (fed.collect=shards).
-	Encoder = "encoder.safetensors"
-	// Stop asks the run to stop after the round under way. Its presence is the request; its content informs people.
-	Stop = "STOP"
-	// Rungs has the measurements of an adaptive ablation, and the folder Rung the files of one under way.
-	Rungs = "rungs.json"
-	Rung  = "rung"
-	// TensorBoard, MLflow and OTel belong to the trackers of these names.
+	Config      = "config.yaml"
+	Inputs      = "inputs.json"
+	Ledger      = "ledger.jsonl"
+	Events      = "events.jsonl"
+	Latest      = "LATEST"
+	Rounds      = "rounds"
+	Encoder     = "encoder.safetensors"
+	Mixes       = "mixes.parquet"
+	Synthetic   = "synthetic.parquet"
+	Untuned     = "untuned.parquet"
+	Eval        = "eval.json"
+	Report      = "report.html"
+	Stop        = "STOP"
+	Rungs       = "rungs.json"
+	Rung        = "rung"
 	TensorBoard = "tensorboard"
 	MLflow      = "mlflow.json"
 	OTel        = "otel.json"
+	Unsafe      = "unsafe_diagnostics"
 )
 
 // The files of a round that more than one package opens. Not every method has all of them; other files belong to the

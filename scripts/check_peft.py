@@ -4,7 +4,7 @@
     pip install torch transformers peft
     python3 scripts/check_peft.py [FOLDER]
 
-The Go tests TestExport of package lora and TestExportTrained of package experiment, whose adapter preference training made,
+The Go tests TestExport of package lora and TestExportTrained of package dpo/prefer, whose adapter preference training made,
 write models, adapters and logits into FOLDER (default: a temporary one). Logits
 with the adapter off, on and merged, computed by transformers and peft, may differ from popri's by TOLERANCE of the
 largest logit at most. Exits with 1 if any does, or if there was nothing to compare.
@@ -53,7 +53,7 @@ def main():
     repository = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(sys.argv[1] if len(sys.argv) == 2 else temporary).resolve()
-        subprocess.run(["go", "test", "-count=1", "-run", "^TestExport", "./lora", "./experiment"], cwd=repository, check=True,
+        subprocess.run(["go", "test", "-count=1", "-run", "^TestExport", "./lora", "./dpo/prefer"], cwd=repository, check=True,
                        env={**os.environ, "POPRI_PEFT_OUT": str(root)})
         sys.exit(0 if check(root) else 1)
 

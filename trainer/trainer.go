@@ -35,7 +35,7 @@ type Method interface {
 	Close()
 }
 
-// Options are the parts of a run. Clients, Spent and Events may be set after [New], before [Trainer.Train].
+// Options are the parts of a run.
 type Options struct {
 	Dir     string // the run's folder, which exists
 	Rounds  int
@@ -53,9 +53,6 @@ type Trainer struct{ Options }
 
 // New makes a trainer.
 func New(o Options) *Trainer { return &Trainer{o} }
-
-// Close releases the method.
-func (t *Trainer) Close() { t.Method.Close() }
 
 // Round is the environment of a method in one round.
 type Round struct {

@@ -17,7 +17,13 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/experiment"
+	"popri/run/evaluator"
+	"popri/run/reporting"
+	"popri/rundir"
+	"popri/study"
+	"popri/study/cost"
+	"popri/study/grid"
+	"popri/study/halving"
 )
 
 // ablateFlags are the flags of the verb ablate.
@@ -33,12 +39,12 @@ type ablateFlags struct {
 	track   trackFlag
 
 	adaptive bool
-	halving  experiment.Halving
+	halving  halving.Halving
 	costs    bool // print what the runs cost clients and server
 }
 
 // order is the adaptive order, nil for the plain one.
-func (f *ablateFlags) order() *experiment.Halving {
+func (f *ablateFlags) order() *halving.Halving {
 	if !f.adaptive {
 		return nil
 	}
@@ -144,18 +150,18 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	}
 	options := a.ablateOptions(flags.out, flags.track)
 	options.Halving, options.Command = flags.order(), typed(cmd)
-	result, err := experiment.Ablate(cmd.Context(), axes, cells, options)
+	result, err := study.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
 		a.say("interrupted; the same command goes on")
 	}
 	if err != nil {
 		return err
 	}
-	page, err := filepath.Abs(filepath.Join(flags.out, experiment.ReportFile))
+	page, err := filepath.Abs(filepath.Join(flags.out, rundir.Report))
 	if err != nil {
 		return err
 	}
-	var costs []experiment.RunCost
+	var costs []reporting.Cost
 	if flags.costs {
 		if costs, err = result.Costs(); err != nil {
 			return err
@@ -201,12 +207,12 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func (a *app) showAblation(result *experiment.Ablation, costs []experiment.RunCost, page string) error {
+func (a *app) showAblation(result *study.Ablation, costs []reporting.Cost, page string) error {
 	if a.json {
 		return a.emit(struct {
-			*experiment.Ablation
-			Costs  []experiment.RunCost `json:"costs,omitempty"`
-			Report string               `json:"report"`
+			*study.Ablation
+			Costs  []reporting.Cost `json:"costs,omitempty"`
+			Report string           `json:"report"`
 		}{result, costs, page}, nil)
 	}
 	if err := ablationTable(a.out, result); err != nil {
@@ -227,7 +233,7 @@ func (a *app) showAblation(result *experiment.Ablation, costs []experiment.RunCo
 }
 
 // printRungs says which settings an adaptive order dropped.
-func printRungs(w io.Writer, h *experiment.Halved) {
+func printRungs(w io.Writer, h *study.Halved) {
 	for _, rung := range h.Rungs {
 		fmt.Fprintf(w, "\nrounds: %d; accuracy on the validation clients:\n", rung.Rounds)
 		for _, s := range rung.Settings {
@@ -241,7 +247,7 @@ func printRungs(w io.Writer, h *experiment.Halved) {
 }
 
 // varied reads what is varied, from the flags or from the plan that --resume goes on with.
-func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Config, v experiment.Varied, err error) {
+func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Config, v grid.Varied, err error) {
 	if flags.resume {
 		return a.resumed(flags)
 	}
@@ -255,18 +261,18 @@ func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Confi
 	if base, err = a.prepared(cmd, base); err != nil {
 		return base, v, fmt.Errorf("ablate: %w", err)
 	}
-	v, err = experiment.ParseVaried(flags.over, flags.instead, flags.seeds)
+	v, err = grid.Parse(flags.over, flags.instead, flags.seeds)
 	return base, v, err
 }
 
 // cost prints what all cells together will spend, unless all are done. It checks their folders and budgets.
-func (a *app) cost(dir string, cells []experiment.Cell, h *experiment.Halving) ([]ledger.Composed, error) {
-	if err := experiment.Unused(dir, cells); err != nil {
+func (a *app) cost(dir string, cells []grid.Cell, h *halving.Halving) ([]ledger.Composed, error) {
+	if err := study.Unused(dir, cells); err != nil {
 		return nil, err
 	}
 	all := true
 	for _, c := range cells {
-		done, err := c.Finished(dir)
+		done, err := study.Finished(c, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -275,7 +281,7 @@ func (a *app) cost(dir string, cells []experiment.Cell, h *experiment.Halving) (
 	if all {
 		return nil, nil
 	}
-	cost, fixed, err := experiment.PlannedCost(cells, h)
+	composed, fixed, err := cost.Epsilon(cells, h)
 	if err != nil {
 		return nil, fmt.Errorf("ablate: %w", err)
 	}
@@ -284,16 +290,16 @@ func (a *app) cost(dir string, cells []experiment.Cell, h *experiment.Halving) (
 	if h != nil && !fixed {
 		a.say("(Settings spend differently, so the total depends on which of them go on. This is the bound of all to their end.)")
 	}
-	for _, c := range cost {
+	for _, c := range composed {
 		a.say("%s.", c.Words("runs"))
 	}
-	return cost, nil
+	return composed, nil
 }
 
-func (a *app) ablateOptions(dir string, track trackFlag) experiment.AblateOptions {
-	return experiment.AblateOptions{Dir: dir, Listen: a.events, Trackers: track.names, Warn: a.warn,
+func (a *app) ablateOptions(dir string, track trackFlag) study.Options {
+	return study.Options{Dir: dir, Listen: a.events, Trackers: track.names, Warn: a.warn,
 		Say: func(text string) { a.say("%s", text) },
-		Begin: func(i, n int, c experiment.Cell, done bool) {
+		Begin: func(i, n int, c grid.Cell, done bool) {
 			state := ""
 			if done {
 				state = " (done before)"
@@ -301,13 +307,13 @@ func (a *app) ablateOptions(dir string, track trackFlag) experiment.AblateOption
 			a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
 		},
 		Failed: func(err error) { a.say("failed: %v", err) },
-		Progress: func(c experiment.Cell) experiment.EvalProgress {
+		Progress: func(c grid.Cell) evaluator.Progress {
 			return a.evalProgress()
 		}}
 }
 
 // ablationTable prints a row for each combination of values; the base configuration's is marked.
-func ablationTable(w io.Writer, r *experiment.Ablation) error {
+func ablationTable(w io.Writer, r *study.Ablation) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	var keys []string
 	for _, x := range r.Axes {
@@ -341,7 +347,7 @@ func ablationTable(w io.Writer, r *experiment.Ablation) error {
 	return t.Flush()
 }
 
-func spread(s experiment.Summary, scale float64, decimals int) string {
+func spread(s study.Summary, scale float64, decimals int) string {
 	if s.SD == nil {
 		return fmt.Sprintf("%.*f", decimals, scale*s.Mean)
 	}

@@ -17,10 +17,12 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/experiment"
 	"popri/internal/cachedir"
 	"popri/internal/datakey"
-	"popri/jobs"
+	"popri/study"
+	"popri/study/grid"
+	"popri/study/jobs"
+	"popri/study/plan"
 )
 
 // jobFlags say how a grid runs on a cluster.
@@ -105,14 +107,14 @@ func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
 		flags.track.names = nil
 	}
 	options := a.ablateOptions(flags.out, flags.track)
-	options.Begin = func(i, n int, c experiment.Cell, done bool) {
+	options.Begin = func(i, n int, c grid.Cell, done bool) {
 		state := ""
 		if done {
 			state = " (done before)"
 		}
 		a.say("cell %d: %s%s", i, c.Name, state)
 	}
-	return experiment.RunTask(cmd.Context(), experiment.TaskOptions{AblateOptions: options, Cell: number, Threads: a.threads, Warn: a.warn,
+	return study.RunTask(cmd.Context(), study.TaskOptions{Options: options, Cell: number, Threads: a.threads, Warn: a.warn,
 		Waiting: func(holder string) { a.say("cell %d: another task does it: %s", number, holder) }})
 }
 
@@ -134,8 +136,8 @@ func cellNumber(text, index string) (int, error) {
 }
 
 // resumed reads the planned grid and, unless --on names one, the engine of the last submission.
-func (a *app) resumed(flags *ablateFlags) (base configs.Config, v experiment.Varied, err error) {
-	plan, err := experiment.ReadPlan(flags.out)
+func (a *app) resumed(flags *ablateFlags) (base configs.Config, v grid.Varied, err error) {
+	planned, err := plan.Read(flags.out)
 	if errors.Is(err, fs.ErrNotExist) {
 		return base, v, usage(fmt.Errorf("ablate: %s has no plan of jobs to resume; an ablation without --on goes on by "+
 			"repeating its command", flags.out))
@@ -144,11 +146,11 @@ func (a *app) resumed(flags *ablateFlags) (base configs.Config, v experiment.Var
 		return base, v, err
 	}
 	if flags.jobs.on == "" {
-		if _, flags.jobs.on, err = jobs.Saved(experiment.JobsDir(flags.out)); err != nil {
+		if _, flags.jobs.on, err = jobs.Saved(plan.Dir(flags.out)); err != nil {
 			return base, v, err
 		}
 	}
-	return plan.Last()
+	return planned.Last()
 }
 
 // submitted is the output of ablate --on with --json, where it ends before the runs do.
@@ -162,26 +164,26 @@ type submitted struct {
 }
 
 // ablateOn submits the cells that are not done and follows them. finished tells that all are done.
-func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Config, varied experiment.Varied,
-	cells []experiment.Cell, cost []ledger.Composed) (finished bool, err error) {
+func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Config, varied grid.Varied,
+	cells []grid.Cell, cost []ledger.Composed) (finished bool, err error) {
 	engine, err := jobs.New(flags.jobs.on)
 	if err != nil {
 		return false, err
 	}
-	plan, numbers, err := experiment.WritePlan(flags.out, base, varied, cells)
+	planned, numbers, err := plan.Write(flags.out, base, varied, cells)
 	if err != nil {
 		return false, err
 	}
-	array, err := a.array(flags, plan)
+	array, err := a.array(flags, planned)
 	if err != nil {
 		return false, err
 	}
-	byNumber := map[int]experiment.Cell{}
+	byNumber := map[int]grid.Cell{}
 	for i, number := range numbers {
 		byNumber[number] = cells[i]
 	}
 	f := &jobs.Follower{Array: array, Engine: engine, Tasks: numbers, Attempts: flags.jobs.attempts, Every: flags.jobs.every,
-		Done: func(task int) (bool, error) { return byNumber[task].Finished(flags.out) },
+		Done: func(task int) (bool, error) { return study.Finished(byNumber[task], flags.out) },
 		Tell: func(task int, state string) { a.say("cell %d  %s: %s", task, byNumber[task].Name, state) },
 		Say:  func(text string) { a.say("%s", text) }}
 	result := submitted{Engine: engine.Name(), Cells: len(cells), Composed: cost}
@@ -241,17 +243,17 @@ func (a *app) dryRun(f *jobs.Follower, result submitted) error {
 }
 
 // array describes the tasks. With --resume, what is not given again is as it was submitted.
-func (a *app) array(flags ablateFlags, plan *experiment.Plan) (jobs.Array, error) {
+func (a *app) array(flags ablateFlags, planned *plan.Plan) (jobs.Array, error) {
 	folder, err := filepath.Abs(flags.out)
 	if err != nil {
 		return jobs.Array{}, err
 	}
-	state := experiment.JobsDir(folder)
+	state := plan.Dir(folder)
 	saved, engine, err := jobs.Saved(state)
 	if err != nil {
 		return saved, err
 	}
-	n := jobs.Array{Name: "popri-" + plan.ID, State: state, Parallel: flags.jobs.parallel, Values: map[string]string{},
+	n := jobs.Array{Name: "popri-" + planned.ID, State: state, Parallel: flags.jobs.parallel, Values: map[string]string{},
 		Arguments: []string{"ablate", "--out", folder}}
 	if len(flags.track.names) > 0 {
 		n.Arguments = append(n.Arguments, "--report-to", strings.Join(flags.track.names, ","))

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"popri/experiment"
 	"popri/internal/testworld"
-	"popri/jobs"
+	"popri/study"
+	"popri/study/jobs"
 )
 
 // asCommand is the variable that makes the test's own program the command popri, for tasks of jobs.
@@ -76,7 +76,7 @@ func TestAblateOnSlurm(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("%s\nthe tasks:\n%s", errs, log)
 	}
-	var got experiment.Ablation
+	var got study.Ablation
 	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Rows) != 2 {
 		t.Errorf("%v: %s", err, out)
 	}

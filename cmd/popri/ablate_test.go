@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"popri/configs"
-	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/run/evaluation"
 	"popri/rundir"
+	"popri/study"
 )
 
 func TestAblate(t *testing.T) {
@@ -38,13 +39,13 @@ func TestAblate(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var one experiment.Ablation
+	var one study.Ablation
 	if err := json.Unmarshal([]byte(out), &one); err != nil {
 		t.Fatal(err)
 	}
 	// A second seed adds to what is there; the interrupted run goes on.
 	name := filepath.Base(one.Rows[1].Runs[0])
-	if err := os.Remove(filepath.Join(dir, name, experiment.EvalFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, name, rundir.Eval)); err != nil {
 		t.Fatal(err)
 	}
 	ledger := filepath.Join(one.Rows[0].Runs[0], "ledger.jsonl")
@@ -62,15 +63,15 @@ func TestAblate(t *testing.T) {
 	if after, err := os.ReadFile(ledger); err != nil || string(after) != string(before) {
 		t.Errorf("%v: a run that was done was charged again", err)
 	}
-	var got experiment.Ablation
+	var got study.Ablation
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, experiment.AblationFile))
+	b, err := os.ReadFile(filepath.Join(dir, study.File))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var stored experiment.Ablation
+	var stored study.Ablation
 	if err := json.Unmarshal(b, &stored); err != nil || !reflect.DeepEqual(stored, got) {
 		t.Errorf("%v: ablation.json and the printed object differ", err)
 	}
@@ -91,7 +92,7 @@ func TestAblate(t *testing.T) {
 			t.Errorf("row %d has other reference points", i)
 		}
 		for k, run := range row.Runs {
-			e, err := experiment.ReadEvaluation(run)
+			e, err := evaluation.Read(run)
 			if err != nil || e.Result("popri").Accuracy != row.Accuracy.Values[k] {
 				t.Errorf("%s: %v", run, err)
 			}
@@ -116,7 +117,7 @@ func TestAblate(t *testing.T) {
 	if !strings.Contains(out, "4 runs on the same private data, together: ε = ") {
 		t.Errorf("the table lacks what the runs spend together:\n%s", out)
 	}
-	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
+	page, err := os.ReadFile(filepath.Join(dir, rundir.Report))
 	if err != nil || !strings.Contains(string(page), "dpo.rejected_rank") || !strings.Contains(string(page), "<svg") ||
 		!strings.Contains(string(page), "4 runs on the same private data, together") ||
 		!strings.Contains(string(page), "<code>popri ablate --config ") || !strings.Contains(string(page), "--over dpo.rejected_rank=2,3 --seeds 2 --set trainer.rounds=1</code>") {
@@ -165,7 +166,7 @@ func TestAblateFailedRun(t *testing.T) {
 	if code != exitFailed || !strings.Contains(errs, "1 of 3 runs failed") || !strings.Contains(errs, "no prompt gave a preference pair") {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	var got experiment.Ablation
+	var got study.Ablation
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestAblateFailedRun(t *testing.T) {
 			t.Errorf("%s has the event files %q (%v)", row.Runs[0], files, err)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
+	page, err := os.ReadFile(filepath.Join(dir, rundir.Report))
 	if err != nil || !strings.Contains(string(page), "1 of 3 runs failed") ||
 		!strings.Contains(string(page), "no prompt gave a preference pair") {
 		t.Errorf("the page does not name the run: %v", err)
@@ -199,7 +200,7 @@ func TestAblateOneAtATime(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var got experiment.Ablation
+	var got study.Ablation
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -208,13 +209,13 @@ func TestAblateOneAtATime(t *testing.T) {
 			t.Errorf("row %d: %+v, want %s", i, row, want)
 		}
 	}
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(got.Rows[2].Runs[1], experiment.ConfigFile)})
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(got.Rows[2].Runs[1], rundir.Config)})
 	if err != nil || c.DPO.Loss != "ipo" || c.DPO.Beta != 0.5 || c.Seed != got.Seeds[1] {
 		t.Errorf("the last run has %+v (%v)", c.DPO, err)
 	}
 	first, second := got.Rows[0].GapClosed.Values, got.Rows[1].GapClosed.Values
 	want := fmt.Sprintf("%+.1f", 100*(second[0]-first[0]+second[1]-first[1])/2)
-	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
+	page, err := os.ReadFile(filepath.Join(dir, rundir.Report))
 	if text := strings.ReplaceAll(string(page), "−", "-"); err != nil || !strings.Contains(text, ">"+html.EscapeString(want)+" ± ") {
 		t.Errorf("%v: the page lacks the difference %s", err, want)
 	}

@@ -9,8 +9,8 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/audit"
-	"popri/experiment"
 	"popri/fedsim"
+	"popri/run/auditing"
 )
 
 // audited is the output of `account audit` for a run.
@@ -32,10 +32,10 @@ type audited struct {
 	Warnings  []string          `json:"warnings"`
 	Canary    *fedsim.Outcome   `json:"canary,omitempty"`
 
-	report experiment.Audited
+	report auditing.Audited
 }
 
-func newAudited(r experiment.Audited) audited {
+func newAudited(r auditing.Audited) audited {
 	b := r.Record.Budget
 	out := audited{
 		Dir: r.Dir, Sound: r.Sound(), Epsilon: map[string]figure{}, Decides: r.Decides,
@@ -67,7 +67,7 @@ type auditedRuns struct {
 }
 
 func (a *app) accountAudit() *cobra.Command {
-	var asked experiment.AuditOptions
+	var asked auditing.Options
 	cmd := &cobra.Command{
 		Use:   "audit RUN…",
 		Short: "Check runs against their ledgers, measure their noise, play a canary game, and say what is guaranteed",
@@ -95,7 +95,7 @@ does not do what it says. --noise-factor and --skip-clip break the mechanism on 
 		"hash of a line that the ledger must have, or at least its first 12 digits; for one run")
 	f.BoolVar(&asked.SkipNoise, "skip-noise", false, "do not measure the noise, which encodes every round's samples again")
 	cmd.RunE = func(_ *cobra.Command, dirs []string) error {
-		found, err := experiment.Audit(dirs, asked)
+		found, err := auditing.Runs(dirs, asked)
 		if err != nil {
 			return err
 		}

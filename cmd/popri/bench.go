@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/assembly"
-	"popri/benchmark"
+	"popri/eval/benchmark"
 	"popri/internal/fault"
 	"popri/tensor"
 )

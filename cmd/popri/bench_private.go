@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/experiment"
+	"popri/eval/quality"
 )
 
 // The measurements of this file read clients' texts without noise, of the embedded default alone.
@@ -31,7 +31,7 @@ default only.`,
 			if err != nil {
 				return err
 			}
-			q, err := experiment.JudgeEncoder(c, queries, sigmas)
+			q, err := quality.MeasureEncoder(c, queries, sigmas)
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ embedded default only.`,
 			if err != nil {
 				return err
 			}
-			q, err := experiment.JudgeRelevance(c, sigmas)
+			q, err := quality.MeasureRelevance(c, sigmas)
 			if err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ embedded default only.`,
 
 func (a *app) benchPooling() *cobra.Command {
 	var flags configFlags
-	var o experiment.PoolingOptions
+	var o quality.PoolingOptions
 	cmd := &cobra.Command{
 		Use:   "pooling",
 		Short: "Measure how many pairs survive the noise with and without pooled releases",
@@ -114,7 +114,7 @@ default only.`,
 			if err != nil {
 				return err
 			}
-			q, err := experiment.JudgePooling(c, o)
+			q, err := quality.MeasurePooling(c, o)
 			if err != nil {
 				return err
 			}

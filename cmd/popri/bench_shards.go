@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/benchmark"
+	"popri/eval/benchmark"
 )
 
 func (a *app) benchShards() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/datasets/records"
-	"popri/experiment"
+	"popri/internal/version"
 	"popri/tokenizer"
 )
 
@@ -164,7 +164,7 @@ func parseShares(s string) (shares [3]float64, err error) {
 // importResources loads what options name: the tokenizer and the public text.
 func importResources(o *clients.ImportOptions, files []clients.ImportFile, public string) error {
 	if o.Program == "" {
-		o.Program = experiment.ProgramVersion()
+		o.Program = version.Program()
 	}
 	if (o.Tokenizer != "") != (o.SpanTokens > 0) {
 		return errors.New("--span-tokens and --tokenizer go together")

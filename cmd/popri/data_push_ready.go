@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/datacard"
-	"popri/experiment"
+	"popri/internal/version"
 )
 
 func (a *app) dataPushReady() *cobra.Command {
@@ -27,7 +27,7 @@ read it before you publish it.`,
 			if out == "" {
 				return usage(errors.New("data push-ready: --out names no folder"))
 			}
-			o.Program = experiment.ProgramVersion()
+			o.Program = version.Program()
 			r, err := datacard.Write(args[0], out, o)
 			if err != nil {
 				return fmt.Errorf("data push-ready: %w", err)

@@ -15,9 +15,15 @@ import (
 
 	"popri/configs"
 	"popri/downstream"
-	"popri/experiment"
 	"popri/internal/modelcache"
 	"popri/methods"
+	"popri/run"
+	"popri/run/evaluation"
+	"popri/run/evaluator"
+	"popri/run/reporting"
+	"popri/rundir"
+	"popri/study"
+	"popri/study/grid"
 	"popri/worlds"
 )
 
@@ -105,7 +111,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			if a.threads > 0 {
 				c.Model.Threads = a.threads
 			}
-			resume := experiment.Exists(out)
+			resume := rundir.Exists(out)
 			if resume {
 				a.say("%s holds a run already; going on with it and its configuration", out)
 			}
@@ -135,7 +141,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 				return err
 			}
 			defer stop()
-			return a.complete(cmd, experiment.Options{Config: ready, Dir: out, Resume: resume, Device: a.device,
+			return a.complete(cmd, run.Options{Config: ready, Dir: out, Resume: resume, Device: a.device,
 				Title: methods.Of(*c).Title + " on " + world.Title, Command: command, Trackers: track.names}, with)
 		},
 	}
@@ -193,23 +199,23 @@ func withModel(layer configs.World, model string) configs.World {
 }
 
 // complete trains, evaluates and writes the report, does the runs of the methods named by with, and prints the results.
-func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) error {
+func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
 	c, e, ended, err := a.whole(cmd, o, with)
 	if err != nil {
 		return err
 	}
-	page := filepath.Join(o.Dir, experiment.ReportFile)
+	page := filepath.Join(o.Dir, rundir.Report)
 	if len(with) == 0 {
 		return cmp.Or(a.summary(o.Dir, page, e, nil), ended)
 	}
-	beside, err := experiment.Beside(cmd.Context(), c, with, experiment.AblateOptions{Dir: o.Dir, Listen: a.events,
+	beside, err := study.CompareMethods(cmd.Context(), c, with, study.Options{Dir: o.Dir, Listen: a.events,
 		Trackers: o.Trackers, Warn: a.warn,
-		Begin: func(_, _ int, c experiment.Cell, done bool) {
+		Begin: func(_, _ int, c grid.Cell, done bool) {
 			if !done {
 				a.say("now with the method %s", c.Name)
 			}
 		},
-		Progress: func(c experiment.Cell) experiment.EvalProgress {
+		Progress: func(c grid.Cell) evaluator.Progress {
 			return a.evalProgress()
 		}})
 	if err != nil {
@@ -222,20 +228,20 @@ func (a *app) complete(cmd *cobra.Command, o experiment.Options, with []string) 
 }
 
 // whole does one run with evaluation and report. ended is the budget's error, where that ended the rounds.
-func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c configs.Config, e *experiment.Evaluation,
+func (a *app) whole(cmd *cobra.Command, o run.Options, with []string) (c configs.Config, e *evaluation.Outcome,
 	ended, err error) {
 	o.Warn, o.Listen = a.warn, a.events
 	begun := time.Now()
-	if err := experiment.OtherMethods(o.Config, with); err != nil {
+	if err := study.OtherMethods(o.Config, with); err != nil {
 		return c, nil, nil, fmt.Errorf("--with: %w", err)
 	}
-	s, err := experiment.Open(cmd.Context(), o)
+	s, err := run.Open(cmd.Context(), o)
 	if err != nil {
 		return c, nil, nil, err
 	}
 	defer s.Close()
 	a.say("read data and models in %s: %d train clients, noise multiplier %.4g", time.Since(begun).Round(100*time.Millisecond),
-		len(s.Population.Split("train")), s.Sigma)
+		len(s.Data.Private.Split("train")), s.Sigma)
 	ended = s.Train(cmd.Context())
 	if ended != nil && !refused(ended) {
 		return c, nil, nil, a.stopped(ended, o.Dir)
@@ -244,16 +250,16 @@ func (a *app) whole(cmd *cobra.Command, o experiment.Options, with []string) (c 
 	if err != nil {
 		return c, nil, nil, a.stopped(err, o.Dir)
 	}
-	_, err = experiment.WriteReport(o.Dir)
+	_, err = reporting.Write(o.Dir)
 	return s.Config, e, ended, err
 }
 
 // evalProgress counts the updates of all small models together.
-func (a *app) evalProgress() experiment.EvalProgress {
+func (a *app) evalProgress() evaluator.Progress {
 	p := a.progress()
 	var mutex sync.Mutex
 	p.begin("small models")
-	return experiment.EvalProgress{Done: p.end, Updated: p.update, End: func(r downstream.Result) {
+	return evaluator.Progress{Done: p.end, Updated: p.update, End: func(r downstream.Result) {
 		if len(r.Curve) == 0 {
 			return
 		}
@@ -268,16 +274,16 @@ func (a *app) evalProgress() experiment.EvalProgress {
 // unfinished, or lacks runs of other methods that were begun, is continued.
 func freeFolder(dir string, with []string) string {
 	finished := func(dir string) bool {
-		_, err := experiment.ReadEvaluation(dir)
+		_, err := evaluation.Read(dir)
 		return err == nil
 	}
 	name := dir
 	for i := 2; ; i++ {
 		begun := func(method string) bool {
-			other := experiment.OtherRun(name, method)
-			return experiment.Exists(other) && !finished(other)
+			other := study.OtherRun(name, method)
+			return rundir.Exists(other) && !finished(other)
 		}
-		if !experiment.Exists(name) || !finished(name) || slices.ContainsFunc(with, begun) {
+		if !rundir.Exists(name) || !finished(name) || slices.ContainsFunc(with, begun) {
 			return name
 		}
 		name = fmt.Sprintf("%s-%d", dir, i)

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"popri/configs"
-	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/run/evaluation"
+	"popri/rundir"
+	"popri/study"
 )
 
 // worldDemo is the demo's command with every setting of the tests' world.
@@ -45,10 +47,10 @@ func TestDemoWith(t *testing.T) {
 	accuracy, beside := v["accuracy"].(map[string]any), v["with"].(map[string]any)
 	for i, name := range others {
 		run := beside["others"].([]any)[i].(map[string]any)
-		if run["method"] != name || run["run"] != experiment.OtherRun(dir, name) || !(number(t, run, "epsilon") <= 20) {
+		if run["method"] != name || run["run"] != study.OtherRun(dir, name) || !(number(t, run, "epsilon") <= 20) {
 			t.Errorf("%s: %v", name, run)
 		}
-		e, err := experiment.ReadEvaluation(experiment.OtherRun(dir, name))
+		e, err := evaluation.Read(study.OtherRun(dir, name))
 		if err != nil || e.Result(name).Accuracy != accuracy[name] {
 			t.Errorf("%s: %v, %v", name, err, accuracy)
 		}
@@ -63,7 +65,7 @@ func TestDemoWith(t *testing.T) {
 		t.Errorf("together: %v", together)
 	}
 
-	before, err := os.ReadFile(filepath.Join(experiment.OtherRun(dir, others[0]), "ledger.jsonl"))
+	before, err := os.ReadFile(filepath.Join(study.OtherRun(dir, others[0]), "ledger.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,14 +78,14 @@ func TestDemoWith(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
 		}
 	}
-	if after, err := os.ReadFile(filepath.Join(experiment.OtherRun(dir, others[0]), "ledger.jsonl")); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(filepath.Join(study.OtherRun(dir, others[0]), "ledger.jsonl")); err != nil || string(after) != string(before) {
 		t.Errorf("%v: a run that was done was charged again", err)
 	}
 
 	for with, want := range map[string]string{"nonsense": "no method", "popri": "twice", others[0] + "," + others[0]: "twice"} {
 		free := filepath.Join(t.TempDir(), "demo")
 		code, _, errs := popri(t, worldDemo(t, w, "--out", free, "--with", with)...)
-		if code != exitUsage || !strings.Contains(errs, want) || experiment.Exists(free) {
+		if code != exitUsage || !strings.Contains(errs, want) || rundir.Exists(free) {
 			t.Errorf("--with %s: exit code %d, %s", with, code, errs)
 		}
 	}
@@ -106,7 +108,7 @@ func TestMethodsTogether(t *testing.T) {
 	for i, name := range []string{"popri", "private_evolution"} {
 		row := rows[i].(map[string]any)
 		runs = append(runs, row["runs"].([]any)[0].(string))
-		e, err := experiment.ReadEvaluation(runs[i])
+		e, err := evaluation.Read(runs[i])
 		if err != nil || e.Result(name) == nil || number(t, row["accuracy"].(map[string]any), "mean") != e.Result(name).Accuracy {
 			t.Errorf("%s: %v, %v", name, row, err)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
-	"popri/experiment"
 	"popri/pretrain"
+	"popri/run/pretraining"
 	"popri/worlds"
 )
 
@@ -86,9 +86,9 @@ func worldList() string {
 }
 
 // prepareProgress shows the training of models on public text.
-func (a *app) prepareProgress() experiment.PrepareProgress {
+func (a *app) prepareProgress() pretraining.Progress {
 	p := a.progress()
-	return experiment.PrepareProgress{
+	return pretraining.Progress{
 		Begin: func(role string, texts, tokens int, dir string) {
 			a.say("training the %s on public text alone, once: %d texts, %d tokens; it is kept in %s", role, texts,
 				tokens, dir)
@@ -109,5 +109,5 @@ func (a *app) prepareProgress() experiment.PrepareProgress {
 
 // prepared is the configuration with models that are trained on public text in the place of the word "trained".
 func (a *app) prepared(cmd *cobra.Command, c configs.Config) (configs.Config, error) {
-	return experiment.Prepare(cmd.Context(), c, a.prepareProgress())
+	return pretraining.Prepare(cmd.Context(), c, a.prepareProgress())
 }

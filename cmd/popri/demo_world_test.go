@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"popri/configs"
-	"popri/experiment"
 	"popri/internal/testworld"
 	"popri/pretrain"
+	"popri/rundir"
 )
 
 // without drops the settings of the given keys from a demo's command line.
@@ -73,7 +73,7 @@ func TestDemoOnOwnFiles(t *testing.T) {
 	if !(number(t, distance, "frechet") > 0 && number(t, distance, "frechet_test") > 0) || number(t, distance, "public_texts") != 152 {
 		t.Errorf("distance %v", distance)
 	}
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, experiment.ConfigFile)})
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestDemoOnOwnFiles(t *testing.T) {
 			t.Errorf("%s lies in %s: %+v", role, path, p)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(dir, experiment.ReportFile))
+	page, err := os.ReadFile(filepath.Join(dir, rundir.Report))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestDemoWorldMistakes(t *testing.T) {
 	} {
 		out := filepath.Join(t.TempDir(), "demo")
 		code, _, errs := popri(t, append([]string{"demo", "--quiet", "--out", out}, c.args...)...)
-		if code != exitUsage || !strings.Contains(errs, c.want) || experiment.Exists(out) {
+		if code != exitUsage || !strings.Contains(errs, c.want) || rundir.Exists(out) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, errs)
 		}
 	}

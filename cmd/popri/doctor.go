@@ -15,8 +15,8 @@ import (
 
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
-	"popri/experiment"
 	"popri/internal/modelcache"
+	"popri/internal/version"
 	"popri/lm"
 	"popri/models"
 	"popri/tensor"
@@ -95,7 +95,7 @@ configuration, and which settings would need less.`,
 
 // findLibtorch multiplies two matrices to verify that the library is loaded and works.
 func findLibtorch() finding {
-	f := finding{Name: "libtorch", Found: "version " + experiment.LibtorchVersion()}
+	f := finding{Name: "libtorch", Found: "version " + version.Libtorch()}
 	err := tensor.Run(func(s *tensor.Scope) error {
 		x := s.FromFloat32([]float32{1, 2, 3, 4}, 2, 2)
 		if got := s.Float32s(s.MatMul(x, x)); got[3] != 22 {

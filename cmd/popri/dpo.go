@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/dpo"
-	"popri/experiment"
+	"popri/dpo/prefer"
 	"popri/internal/filelock"
+	"popri/preference"
 )
 
 func (a *app) dpo() *cobra.Command {
@@ -43,7 +44,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 			"  popri dpo --pairs pairs.jsonl --out adapters/shown --report-to tensorboard",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := experiment.PreferOptions{Pairs: pairs, EvalPairs: evalPairs, Reference: reference, Out: out,
+			o := prefer.Options{Pairs: pairs, EvalPairs: evalPairs, Reference: reference, Out: out,
 				Resume: resume, Device: a.device, Trackers: track.names, Warn: a.warn}
 			switch {
 			case resume && out == "":
@@ -71,7 +72,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 				o.Config.Model.Threads = a.threads
 			}
 			p := a.progress()
-			o.Prepared = func(r experiment.Prepared) {
+			o.Prepared = func(r prefer.Prepared) {
 				begun := ""
 				if r.Resumed {
 					begun = ", some of them done"
@@ -89,7 +90,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 					e.RewardsMargins, best)
 			}
 			_, before := os.Stat(out)
-			r, err := experiment.Prefer(cmd.Context(), o)
+			r, err := prefer.Train(cmd.Context(), o)
 			if err != nil {
 				if errors.Is(before, fs.ErrNotExist) {
 					removeUnbegun(out)
@@ -123,7 +124,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 				fmt.Fprintf(w, "train_loss\t%.5g\n\nthe last of %d steps on %d pairs, and the mean loss of all; "+
 					"%s\nadapter: %s, metrics: %s\n", r.Loss, r.Steps, r.Pairs,
 					time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond), r.Out,
-					filepath.Join(r.Out, experiment.StepsFile))
+					filepath.Join(r.Out, preference.StepsFile))
 			})
 		},
 	}

@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"popri/dpo"
-	"popri/experiment"
+	"popri/dpo/prefer"
+	"popri/preference"
 )
 
 func TestDPO(t *testing.T) {
@@ -28,14 +29,14 @@ func TestDPO(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var got experiment.Preferred
+	var got prefer.Result
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Pairs != 12 || got.Steps != 30 || got.Out != out || got.Last.Step != 30 || got.Last.Accuracy != 1 || !(got.Last.Loss < 0.66) || !(got.Loss > got.Last.Loss) {
 		t.Errorf("%+v", got)
 	}
-	b, err := os.ReadFile(filepath.Join(out, experiment.StepsFile))
+	b, err := os.ReadFile(filepath.Join(out, preference.StepsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestDPO(t *testing.T) {
 	if code, stdout, errs := popri(t, command(second)...); code != 0 || !strings.Contains(stdout, "rewards/accuracies") {
 		t.Fatal(code, stdout, errs)
 	}
-	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", experiment.StepsFile} {
+	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", preference.StepsFile} {
 		x, errX := os.ReadFile(filepath.Join(out, name))
 		y, errY := os.ReadFile(filepath.Join(second, name))
 		if errX != nil || errY != nil || !bytes.Equal(x, y) {
@@ -74,7 +75,7 @@ func TestDPO(t *testing.T) {
 	// Held-out pairs are measured on, from a file or as a share.
 	for i, more := range [][]string{{"--eval-pairs", pairs, "--set", "dpo.best=pairs"}, {"--set", "dpo.eval_share=0.25", "--set", "dpo.patience=3"}} {
 		code, stdout, errs := popri(t, command(filepath.Join(dir, fmt.Sprint("held", i)), append(more, "--json", "--set", "dpo.micro_tokens=40")...)...)
-		var got experiment.Preferred
+		var got prefer.Result
 		if code != 0 || json.Unmarshal([]byte(stdout), &got) != nil || got.Eval == nil || got.Eval.Pairs != got.Held || got.Held < 3 || got.Eval.Accuracy != 1 || !strings.Contains(errs, "held-out loss") {
 			t.Errorf("%v: exit code %d, %s, %s", more, code, stdout, errs)
 		}

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/study"
+	"popri/study/plan"
 )
 
 // engineVariable names the engines that run on this machine for tests: "slurm,ray". scripts/engines_jobs.sh sets it.
@@ -41,7 +42,7 @@ func six(t *testing.T, w *testworld.World, flags ...string) []byte {
 		}
 	}
 	t.Log(strings.Join(steps, ""))
-	b, err := os.ReadFile(filepath.Join("grid", experiment.AblationFile))
+	b, err := os.ReadFile(filepath.Join("grid", study.File))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func six(t *testing.T, w *testworld.World, flags ...string) []byte {
 // killed kills the first task that has begun its run, and then calls next.
 func killed(t *testing.T, next func()) {
 	t.Helper()
-	leases := filepath.Join(experiment.JobsDir("grid"), "leases", "????")
+	leases := filepath.Join(plan.Dir("grid"), "leases", "????")
 	for t.Context().Err() == nil {
 		found, _ := filepath.Glob(leases)
 		begun, _ := filepath.Glob(filepath.Join("grid", "*", "ledger.jsonl"))

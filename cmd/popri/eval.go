@@ -8,7 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
-	"popri/experiment"
+	"popri/run"
+	"popri/run/evaluation"
+	"popri/run/evaluator"
+	"popri/run/reporting"
 )
 
 func (a *app) eval() *cobra.Command {
@@ -72,9 +75,8 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 			if c, err = a.prepared(cmd, c); err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
-			o := a.evaluating()
-			o.Out, o.Trackers, o.Warn = out, track.names, a.warn
-			e, err := experiment.Judge(cmd.Context(), c, synthetic, o)
+			e, err := evaluator.Texts(cmd.Context(), c, synthetic,
+				evaluator.TextsOptions{Options: a.evaluating(), Out: out, Trackers: track.names, Warn: a.warn})
 			if err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
@@ -93,8 +95,8 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 	return cmd
 }
 
-func (a *app) evalRun(cmd *cobra.Command, run string, track trackFlag) error {
-	s, err := experiment.Open(cmd.Context(), experiment.Options{Dir: run, Resume: true, Device: a.device,
+func (a *app) evalRun(cmd *cobra.Command, dir string, track trackFlag) error {
+	s, err := run.Open(cmd.Context(), run.Options{Dir: dir, Resume: true, Device: a.device,
 		Listen: a.events, Trackers: track.names, Warn: a.warn})
 	if err != nil {
 		return err
@@ -104,7 +106,7 @@ func (a *app) evalRun(cmd *cobra.Command, run string, track trackFlag) error {
 	if err != nil {
 		return err
 	}
-	path, err := experiment.WriteReport(run)
+	path, err := reporting.Write(dir)
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (a *app) evalRun(cmd *cobra.Command, run string, track trackFlag) error {
 	return a.showEvaluation(e)
 }
 
-func (a *app) showEvaluation(e *experiment.Evaluation) error {
+func (a *app) showEvaluation(e *evaluation.Outcome) error {
 	if a.json {
 		return a.emit(e, nil)
 	}

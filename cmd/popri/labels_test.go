@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/run/evaluation"
 )
 
 // TestLabels: popri run writes labelled text, popri eval judges classifiers in its first line and table, and popri data
@@ -40,7 +40,7 @@ func TestLabels(t *testing.T) {
 		strings.Contains(out, "perplexity") {
 		t.Errorf("the table:\n%s", out)
 	}
-	var run1, alone experiment.Evaluation
+	var run1, alone evaluation.Outcome
 	_, out, _ = popri(t, "eval", "--run", dir, "--quiet", "--json")
 	if err := json.Unmarshal([]byte(out), &run1); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestLabels(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &alone); code != 0 || err != nil {
 		t.Fatal(code, err, errs)
 	}
-	a, b := run1.Result("popri"), alone.Result(experiment.KeyText)
+	a, b := run1.Result("popri"), alone.Result(evaluation.KeyText)
 	if a == nil || b == nil || a.MacroF1 == nil || *a.MacroF1 != *b.MacroF1 || a.Accuracy != b.Accuracy || strings.Contains(out, "perplexity") {
 		t.Errorf("in the run %+v, alone %+v", a, b)
 	}

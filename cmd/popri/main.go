@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/experiment"
 	_ "popri/internal/allocator"
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
+	"popri/run/evaluator"
 	"popri/tensor"
 	"popri/trainer"
 )
@@ -46,8 +46,8 @@ type app struct {
 }
 
 // evaluating says how evaluations report and where they keep fine-tunings.
-func (a *app) evaluating() experiment.EvalOptions {
-	o := experiment.EvalOptions{Progress: a.evalProgress()}
+func (a *app) evaluating() evaluator.Options {
+	o := evaluator.Options{Progress: a.evalProgress()}
 	if a.evaluations != nil {
 		o.Cache = a.evaluations()
 	}
@@ -58,7 +58,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	a := &app{out: os.Stdout, err: os.Stderr, evaluations: experiment.EvaluationCache}
+	a := &app{out: os.Stdout, err: os.Stderr, evaluations: evaluator.CacheDir}
 	os.Exit(a.execute(ctx, os.Args[1:]))
 }
 

@@ -14,7 +14,7 @@ import (
 	"popri/assembly"
 	"popri/datasets"
 	"popri/datasets/godoc"
-	"popri/experiment"
+	"popri/internal/version"
 	"popri/pretrain"
 	"popri/tensor"
 )
@@ -78,7 +78,7 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 			a.say("corpus: %s, %d texts, %d tokens, %d texts held out", public.Name, len(c.Train), c.Tokens(),
 				len(c.Held))
 			recipe := pretrain.Recipe{Role: role, Options: o}
-			p := recipe.Provenance(tok.VocabSize(), public, experiment.ProgramVersion(), goVersion, files...)
+			p := recipe.Provenance(tok.VocabSize(), public, version.Program(), goVersion, files...)
 			p, err = pretrain.Make(cmd.Context(), out, c, tok, o, p, func(st pretrain.Stats) {
 				left := float64(o.Steps-st.Step) * float64(o.Batch*o.Context) / st.TokensPerSec
 				a.say("step %5d/%d  epoch %d  loss %.4f  held-out loss %.4f accuracy %.4f  %.0f tokens/s  %.0f s left",

@@ -8,8 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/experiment"
 	"popri/report"
+	"popri/run/reporting"
+	"popri/study"
 )
 
 func (a *app) report() *cobra.Command {
@@ -23,7 +24,7 @@ exists so far. Only report.html changes.`,
 		RunE: func(_ *cobra.Command, runs []string) error {
 			paths := make([]string, len(runs))
 			for i, run := range runs {
-				path, err := experiment.WriteReport(run)
+				path, err := reporting.Write(run)
 				if err != nil {
 					return err
 				}
@@ -55,14 +56,14 @@ func (a *app) compare() *cobra.Command {
 			list := make([]report.Report, len(runs))
 			for i, run := range runs {
 				var err error
-				if list[i], err = experiment.Report(run); err != nil {
+				if list[i], err = reporting.Of(run); err != nil {
 					return err
 				}
 			}
 			if err := report.Compare(out, list); err != nil {
 				return err
 			}
-			composed, err := experiment.Compose(runs)
+			composed, err := study.Compose(runs)
 			if err != nil {
 				return err
 			}

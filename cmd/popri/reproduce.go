@@ -12,9 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/assembly"
-	"popri/benchmark"
-	"popri/experiment"
-	"popri/reproduction"
+	"popri/eval/benchmark"
+	"popri/run/reporting"
+	"popri/study"
+	"popri/study/cost"
+	"popri/study/reproduction"
 )
 
 func (a *app) reproduce() *cobra.Command {
@@ -123,7 +125,7 @@ func (a *app) reproduceElsewhere(cmd *cobra.Command, e reproduction.Experiment) 
 }
 
 // printCosts prints what the training of each run cost a client and the server.
-func printCosts(w io.Writer, costs []experiment.RunCost) error {
+func printCosts(w io.Writer, costs []reporting.Cost) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "\nin all rounds\trounds\ta client receives\tsends\tcomputes\tthe server computes")
 	for _, c := range costs {
@@ -143,13 +145,20 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	cost, _, err := experiment.PlannedCost(cells, nil)
+	composed, _, err := cost.Epsilon(cells, nil)
 	if err != nil {
 		return fmt.Errorf("reproduce: %w", err)
 	}
-	plan, err := experiment.PlanCells(flags.out, cells)
-	if err != nil {
-		return err
+	var plan []cost.Work
+	for _, c := range cells {
+		w, err := cost.Estimate(c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if w.Done, err = study.Finished(c, flags.out); err != nil {
+			return err
+		}
+		plan = append(plan, w)
 	}
 	rate, err := benchmark.ProductRate(assembly.ComputeType(base.Model.DType))
 	if err != nil {
@@ -163,7 +172,7 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 			total += seconds(p.Flops)
 		}
 	}
-	return a.emit(map[string]any{"runs": plan, "composed": cost, "flops_per_second": rate, "seconds": total}, func(w io.Writer) {
+	return a.emit(map[string]any{"runs": plan, "composed": composed, "flops_per_second": rate, "seconds": total}, func(w io.Writer) {
 		fmt.Fprintln(w, "run\tsamples\tpairs\tproduct texts\tsmall models\tPFLOP\ttime, about\tGiB\tdone")
 		for _, p := range plan {
 			done := ""
@@ -175,6 +184,6 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 		}
 		fmt.Fprintf(w, "\nIn all about %s for what is not done, on this machine (%.0f GFLOP/s in large matrix products).\n",
 			roughly(total), rate/1e9)
-		printComposed(w, cost)
+		printComposed(w, composed)
 	})
 }

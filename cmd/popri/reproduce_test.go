@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"popri/configs"
-	"popri/experiment"
-	"popri/reproduction"
+	"popri/study/grid"
+	"popri/study/reproduction"
 )
 
 // Every grid is possible at both scales, and the page says what was found of each.
@@ -50,7 +50,7 @@ func TestReproductions(t *testing.T) {
 				t.Errorf("%s, %s: %v", e.Name, scale, err)
 				continue
 			}
-			varied, err := experiment.ParseVaried(g.Over, g.Instead, 1)
+			varied, err := grid.Parse(g.Over, g.Instead, 1)
 			if err != nil {
 				t.Errorf("%s, %s: %v", e.Name, scale, err)
 				continue

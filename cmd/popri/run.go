@@ -14,10 +14,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
-	"popri/experiment"
+	"popri/eval/domain"
 	"popri/guarantee"
 	"popri/report"
+	"popri/run"
+	"popri/run/evaluation"
+	"popri/run/reporting"
+	"popri/rundir"
 	"popri/series"
+	"popri/study"
 	"popri/trainer"
 )
 
@@ -107,11 +112,11 @@ With fed.collect=shards the run reads no train client. It writes the question of
 				return err
 			}
 			defer stop()
-			o := experiment.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept, Device: a.device}
+			o := run.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept, Device: a.device}
 			o.Warn = a.warn
 			o.Listen = a.events
 			o.Trackers = track.names
-			s, err := experiment.Open(cmd.Context(), o)
+			s, err := run.Open(cmd.Context(), o)
 			if err != nil {
 				return a.stopped(err, out)
 			}
@@ -120,7 +125,7 @@ With fed.collect=shards the run reads no train client. It writes the question of
 			if ended != nil && !refused(ended) {
 				return a.stopped(ended, out)
 			}
-			path, err := experiment.WriteReport(out)
+			path, err := reporting.Write(out)
 			if err != nil {
 				return a.stopped(err, out)
 			}
@@ -177,21 +182,21 @@ type result struct {
 	GapClosed   *float64           `json:"gap_closed,omitempty"`
 	GapClosedCI *[2]float64        `json:"gap_closed_ci,omitempty"`
 	// PublicDistance says how far public text is from the clients.
-	PublicDistance *experiment.PublicDistance `json:"public_distance,omitempty"`
-	Seconds        map[string]float64         `json:"seconds"`
-	Report         string                     `json:"report"`
-	Run            string                     `json:"run"`
+	PublicDistance *domain.Distance   `json:"public_distance,omitempty"`
+	Seconds        map[string]float64 `json:"seconds"`
+	Report         string             `json:"report"`
+	Run            string             `json:"run"`
 	// Guarantee states the guarantee in one sentence; Warnings say who or what is outside of it.
 	Guarantee string   `json:"guarantee"`
 	Warnings  []string `json:"warnings"`
 	// With has the results of other methods, for demo --with.
-	With *experiment.Comparison `json:"with,omitempty"`
+	With *study.Comparison `json:"with,omitempty"`
 }
 
 // summary prints the results of a run, and of other methods' runs beside it: the table for people, or one object. e and
 // beside may be nil.
-func (a *app) summary(dir, path string, e *experiment.Evaluation, beside *experiment.Comparison) error {
-	r, err := experiment.Report(dir)
+func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Comparison) error {
+	r, err := reporting.Of(dir)
 	if err != nil {
 		return err
 	}
@@ -270,7 +275,7 @@ func (a *app) warn(text string) { fmt.Fprintln(a.err, "warning: "+text) }
 
 // stopped says how to continue after Ctrl-C, a request to stop or a full disk.
 func (a *app) stopped(err error, dir string) error {
-	if !experiment.Exists(dir) {
+	if !rundir.Exists(dir) {
 		return err
 	}
 	w := waiting(err)

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/run/evaluation"
+	"popri/rundir"
 )
 
 // TestAuditVerbs audits a small run and one that continues its ledger, with cohorts drawn by Poisson sampling.
@@ -131,7 +132,7 @@ func TestRunVerbs(t *testing.T) {
 	if v := decode(t, out); v["rounds"] != 2.0 || v["clients"] != 30.0 || v["run"] != dir {
 		t.Errorf("run gives %v", v)
 	}
-	events, err := os.ReadFile(filepath.Join(dir, experiment.EventsFile))
+	events, err := os.ReadFile(filepath.Join(dir, rundir.Events))
 	if err != nil || !strings.Contains(errs, "public texts: ") || strings.Count(string(events), `"event":"public_texts"`) != 1 {
 		t.Errorf("the run does not say how many public texts it uses: %v, %s", err, errs)
 	}
@@ -151,11 +152,11 @@ func TestRunVerbs(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var got experiment.Evaluation
+	var got evaluation.Outcome
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := experiment.ReadEvaluation(dir)
+	stored, err := evaluation.Read(dir)
 	if err != nil || !reflect.DeepEqual(stored, &got) {
 		t.Errorf("%v: eval.json holds %+v, printed is %+v", err, stored, got)
 	}
@@ -177,11 +178,11 @@ func TestRunVerbs(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var judged experiment.Evaluation
+	var judged evaluation.Outcome
 	if err := json.Unmarshal([]byte(out), &judged); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := judged.Result(experiment.KeyText), got.Result("popri"); a == nil || a.Accuracy != b.Accuracy || !reflect.DeepEqual(a.GapClosedCI, b.GapClosedCI) || len(judged.Results) != 3 {
+	if a, b := judged.Result(evaluation.KeyText), got.Result("popri"); a == nil || a.Accuracy != b.Accuracy || !reflect.DeepEqual(a.GapClosedCI, b.GapClosedCI) || len(judged.Results) != 3 {
 		t.Errorf("judged by itself the set has %+v, in the run %+v", a, b)
 	}
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/experiment"
+	"popri/run/sharding"
 	"popri/rundir"
 	"popri/shard"
 )
@@ -122,11 +122,11 @@ func (s *scoreFlags) check(args []string) error {
 
 // waitingRound settles the round of the run.
 func (s *scoreFlags) waitingRound() error {
-	if !experiment.Exists(s.run) {
+	if !rundir.Exists(s.run) {
 		return usage(fmt.Errorf("%s holds no run", s.run))
 	}
 	if s.round == 0 {
-		s.round = experiment.WaitingRound(s.run)
+		s.round = sharding.WaitingRound(s.run)
 	}
 	if s.round < 1 {
 		return usage(fmt.Errorf("%s is not waiting for shards in any round; give --round", s.run))
@@ -177,7 +177,7 @@ func (a *app) scoreShard(cmd *cobra.Command, flags scoreFlags) error {
 	if flags.out == "" {
 		flags.out = fmt.Sprintf("shard-%d-of-%d.part", place.Shard, place.Of)
 	}
-	done, err := experiment.ScoreShard(cmd.Context(), experiment.ShardOptions{Question: flags.question, Encoder: flags.encoder,
+	done, err := sharding.Score(cmd.Context(), sharding.ScoreOptions{Question: flags.question, Encoder: flags.encoder,
 		DType: flags.dtype, Private: flags.private, Place: place, To: flags.to, Out: flags.out})
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (a *app) mergeShards(flags scoreFlags, parts []string) error {
 	if err := flags.waitingRound(); err != nil {
 		return err
 	}
-	r, err := experiment.MergeShards(experiment.MergeOptions{Dir: flags.run, Round: flags.round, Key: flags.key, Parts: parts})
+	r, err := sharding.Merge(sharding.MergeOptions{Dir: flags.run, Round: flags.round, Key: flags.key, Parts: parts})
 	if err != nil {
 		return err
 	}
@@ -216,8 +216,8 @@ func (a *app) mergeShards(flags scoreFlags, parts []string) error {
 }
 
 // waiting is the error of a run that waits for shards, or nil.
-func waiting(err error) *experiment.WaitingError {
-	var w *experiment.WaitingError
+func waiting(err error) *sharding.WaitingError {
+	var w *sharding.WaitingError
 	if errors.As(err, &w) {
 		return w
 	}

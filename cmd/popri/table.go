@@ -7,13 +7,13 @@ import (
 	"text/tabwriter"
 
 	"popri/downstream"
-	"popri/experiment"
+	"popri/run/evaluation"
 )
 
 func joined(list []string) string { return strings.Join(list, ", ") }
 
 // evaluationTable prints accuracies, perplexities or macro F1, and the gap closed with their intervals.
-func evaluationTable(w io.Writer, e *experiment.Evaluation) error {
+func evaluationTable(w io.Writer, e *evaluation.Outcome) error {
 	if verdict := e.Verdict(); verdict != "" {
 		if _, err := fmt.Fprintf(w, "%s\n\n", verdict); err != nil {
 			return err

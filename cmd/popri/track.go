@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"popri/experiment"
+	"popri/run/tracking"
 	"popri/trackers"
 )
 
@@ -14,7 +14,7 @@ func (f *trackFlag) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.names, "report-to", nil, "programs that show the figures as they come: "+joined(trackers.Names()))
 }
 
-func (f *trackFlag) check() error { return experiment.CheckTrackers(f.names) }
+func (f *trackFlag) check() error { return tracking.Check(f.names) }
 
 // trackHelp points to trackersHelp.
 const trackHelp = `--report-to shows the figures in other programs while they come; "popri run --help" says which, and how they are found.`

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/experiment"
 	"popri/internal/testworld"
+	"popri/run/evaluation"
 	"popri/rundir"
 )
 
@@ -63,7 +63,7 @@ func TestReportToEval(t *testing.T) {
 		if strings.Contains(string(b), "downstream/accuracy/private") {
 			t.Errorf("%s has what is outside of ε", files[0])
 		}
-		if e, err := experiment.ReadEvaluation(folder); err != nil || !e.HasReference() {
+		if e, err := evaluation.Read(folder); err != nil || !e.HasReference() {
 			t.Errorf("%s: %v: no figures, or none of the clients' own text", folder, err)
 		}
 	}

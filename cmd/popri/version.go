@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/experiment"
+	"popri/internal/version"
 )
 
 type versions struct {
@@ -28,8 +28,8 @@ func (a *app) version() *cobra.Command {
 		Example: "  popri version --json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := versions{Version: experiment.ProgramVersion(), Go: runtime.Version(),
-				Libtorch: experiment.LibtorchVersion(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			v := versions{Version: version.Program(), Go: runtime.Version(),
+				Libtorch: version.Libtorch(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, s := range info.Settings {
 					switch s.Key {

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/experiment"
+	"popri/run/reporting"
+	"popri/rundir"
 	"popri/watch"
 )
 
@@ -45,8 +46,8 @@ an interruption does; popri run --resume goes on. Until that round has ended, th
 		Example: "  popri watch runs/eps1\n  popri watch runs/eps1 --addr 127.0.0.1:8700 --allow-stop",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !experiment.Exists(args[0]) {
-				return usage(fmt.Errorf("watch: %s holds no run: there is no %s", args[0], experiment.ConfigFile))
+			if !rundir.Exists(args[0]) {
+				return usage(fmt.Errorf("watch: %s holds no run: there is no %s", args[0], rundir.Config))
 			}
 			w, l, token, err := f.open(args[0])
 			if err != nil {
@@ -76,7 +77,7 @@ func (f watchFlags) open(dir string) (w *watch.Watcher, l net.Listener, token st
 	if l, err = net.Listen("tcp", f.addr); err != nil {
 		return nil, nil, "", usage(fmt.Errorf("watch: cannot serve at %q: %w", f.addr, err))
 	}
-	return watch.New(watch.Options{Dir: dir, Describe: experiment.About, Token: token}), l, token, nil
+	return watch.New(watch.Options{Dir: dir, Describe: reporting.About, Token: token}), l, token, nil
 }
 
 // address is what a browser opens. The token stands behind a #, which browsers keep to themselves.

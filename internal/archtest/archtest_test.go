@@ -15,18 +15,20 @@ import (
 const module = "popri"
 
 // private is the private half of the data. Only these packages may import it, directly: the door for training, the
-// measurements, the builder of the embedded default, the assembly of a run, and the commands. Every addition is another way for private
-// text to get out; README and the comment of the package must name it.
+// measurements, the builder of the embedded default, what opens runs and hands clients on, and the commands. Every addition is
+// another way for private text to get out; the comment of the package must name it.
 var (
 	private = module + "/datasets/clients"
-	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "assembly", "experiment", "cmd/popri"}
+	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "assembly", "run", "run/comparators", "run/evaluator",
+		"run/sharding", "study/cost", "eval/domain", "eval/quality", "cmd/popri"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
 	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "textgen", "tokenizer", "release", "query", "scoring", "shard",
-		"preference/trl", "sampling/vllm", "eventlog", "texts", "trackers", "watch", "training", "method", "methods"}
+		"preference/trl", "sampling/vllm", "eventlog", "texts", "trackers", "watch", "training", "method", "methods",
+		"study/grid", "study/plan", "study/jobs"}
 	// The ceiling carries private text to a method, for a key that says so by name (privacy.unsafe_ceiling).
 	ceiling  = module + "/datasets/ceiling"
-	ceilings = []string{"method", "methods/policy", "experiment"}
+	ceilings = []string{"method", "methods/policy", "run"}
 )
 
 // imports maps each package folder, "" for the root, to what its files (without tests) import.
@@ -125,6 +127,22 @@ func TestCommandsAloneChooseTheAllocator(t *testing.T) {
 		chooses := slices.Contains(list, module+"/internal/allocator")
 		if want := dir == "cmd/popri"; chooses != want {
 			t.Errorf("%s imports the allocator: %v, want %v", dir, chooses, want)
+		}
+	}
+}
+
+// A study opens runs and a run knows no study; the packages below run are its parts and know no session.
+func TestRunsKnowNoStudyAndPartsNoSession(t *testing.T) {
+	for dir, list := range imports(t) {
+		for _, name := range list {
+			name := strings.TrimPrefix(name, module+"/")
+			study := name == "study" || strings.HasPrefix(name, "study/")
+			if inRun := dir == "run" || strings.HasPrefix(dir, "run/"); inRun && study {
+				t.Errorf("%s imports %s", dir, name)
+			}
+			if strings.HasPrefix(dir, "run/") && name == "run" {
+				t.Errorf("%s imports run", dir)
+			}
 		}
 	}
 }

@@ -1,8 +1,10 @@
 // Package fault distinguishes errors that the user can correct from failures of the program. A command exits with
 // another code for the first kind. An error type of another package joins them by a method UserFault() bool.
+// It also tells errors after which the work can go on; a type joins those by a method Resumable() bool.
 package fault
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -37,4 +39,14 @@ func IsUser(err error) bool {
 		UserFault() bool
 	}
 	return errors.As(err, &e) && e.UserFault()
+}
+
+// IsResumable reports whether the work that ended with err can go on later: whether err is an interruption or a request to
+// stop (context.Canceled), or it, or an error that it wraps, has a method Resumable.
+func IsResumable(err error) bool {
+	var e interface {
+		error
+		Resumable() bool
+	}
+	return errors.Is(err, context.Canceled) || errors.As(err, &e) && e.Resumable()
 }

@@ -37,6 +37,11 @@ func Main(m *testing.M) int {
 		panic(err)
 	}
 	defer remove()
+	defer func() {
+		if shared.world != nil {
+			os.RemoveAll(shared.world.Dir)
+		}
+	}()
 	return m.Run()
 }
 

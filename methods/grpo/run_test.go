@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"popri/configs"
-	"popri/experiment"
 	"popri/internal/testworld"
 	"popri/methods/grpo"
 	"popri/preference"
+	"popri/run"
 	"popri/rundir"
 	"popri/series"
 	"popri/trainer"
@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
 
-// run trains with a changed configuration and returns the rounds' figures and all updates.
-func run(t *testing.T, change func(c *configs.Config)) (rounds []series.Round, steps []grpo.Metrics) {
+// train trains with a changed configuration and returns the rounds' figures and all updates.
+func train(t *testing.T, change func(c *configs.Config)) (rounds []series.Round, steps []grpo.Metrics) {
 	t.Helper()
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
@@ -29,7 +29,7 @@ func run(t *testing.T, change func(c *configs.Config)) (rounds []series.Round, s
 	c, dir := w.Config, t.TempDir()
 	c.Method, c.GRPO.BatchPrompts, c.GRPO.LearningRate = grpo.Description.Name, 4, 2e-2
 	change(&c)
-	s, err := experiment.Open(t.Context(), experiment.Options{Config: c, Dir: dir})
+	s, err := run.Open(t.Context(), run.Options{Config: c, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func run(t *testing.T, change func(c *configs.Config)) (rounds []series.Round, s
 
 // TestLearns: with the clients asked once, the samples' distance from them falls.
 func TestLearns(t *testing.T) {
-	rounds, steps := run(t, func(c *configs.Config) {
+	rounds, steps := train(t, func(c *configs.Config) {
 		c.Scoring.Release, c.Trainer.Rounds, c.GRPO.LearningRate = "once", 6, 1e-2
 		c.Generate.Samples, c.Generate.Prompts, c.GRPO.BatchPrompts = 8, 16, 8
 	})
@@ -75,7 +75,7 @@ func TestLearns(t *testing.T) {
 // TestReleases: the method works with every way to ask.
 func TestReleases(t *testing.T) {
 	for _, release := range configs.Choices("scoring.release") {
-		rounds, _ := run(t, func(c *configs.Config) { c.Scoring.Release = release })
+		rounds, _ := train(t, func(c *configs.Config) { c.Scoring.Release = release })
 		for _, r := range rounds {
 			if v := r.Values; v["trained_on"] != 48 || !(v["reward_std"] > 0) || v["steps"] != 3 {
 				t.Errorf("%s: round %d: %v", release, r.Number, v)
@@ -86,7 +86,7 @@ func TestReleases(t *testing.T) {
 
 // TestOptions: each option does what it says.
 func TestOptions(t *testing.T) {
-	rounds, steps := run(t, func(c *configs.Config) {
+	rounds, steps := train(t, func(c *configs.Config) {
 		c.GRPO.NumIterations, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 4, 0.1, 1, 1
 		c.GRPO.Epsilon, c.GRPO.MicroSamples, c.GRPO.LossType = 0.05, 3, "grpo"
 	})
@@ -102,7 +102,7 @@ func TestOptions(t *testing.T) {
 		t.Errorf("the first update, of equal policies: %+v; the last one: %+v", first, last)
 	}
 	// A single update a round needs no log-probabilities of the old policy.
-	_, steps = run(t, func(c *configs.Config) { c.GRPO.BatchPrompts = 100 })
+	_, steps = train(t, func(c *configs.Config) { c.GRPO.BatchPrompts = 100 })
 	for _, m := range steps {
 		if len(steps) != 2 || m.Clip != 0 || m.Epoch != 1 {
 			t.Errorf("%d updates: %+v", len(steps), m)

@@ -8,10 +8,12 @@ import (
 
 	"popri/audit"
 	"popri/configs"
-	"popri/experiment"
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods/selection"
+	"popri/run"
+	"popri/run/auditing"
+	"popri/run/reporting"
 	"popri/rundir"
 	"popri/sampling"
 	"popri/trainer"
@@ -19,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
 
-func run(t *testing.T, c configs.Config) (dir string, texts []string) {
+func train(t *testing.T, c configs.Config) (dir string, texts []string) {
 	t.Helper()
 	c.Method, dir = selection.Description.Name, t.TempDir()
-	s, err := experiment.Open(t.Context(), experiment.Options{Config: c, Dir: dir})
+	s, err := run.Open(t.Context(), run.Options{Config: c, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 	c := w.Config
 	c.Trainer.Rounds, c.Scoring.Dim = 5, 32
 	c.PublicSelection.Texts, c.PublicSelection.Rows, c.PublicSelection.Weights = 20, 20, "prior"
-	dir, texts := run(t, c)
+	dir, texts := train(t, c)
 	shared := 0
 	for _, text := range texts {
 		if strings.Contains(text, "before the storm") {
@@ -61,11 +63,11 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 	if err != nil || len(rounds) != 1 || rounds[0].Values["pool"] != 150 || rounds[0].Values["selected"] != 20 {
 		t.Errorf("rounds %+v (%v)", rounds, err)
 	}
-	page, err := experiment.Report(dir)
+	page, err := reporting.Of(dir)
 	if err != nil || page.Interrupted != "" || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 {
 		t.Errorf("the report: %q, %d of %d (%v)", page.Interrupted, page.Privacy.Rounds, page.Privacy.Planned, err)
 	}
-	r, err := audit.Run(dir, audit.Options{Expect: experiment.Expected})
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 	if err != nil || !r.Sound() || r.Releases != 1 || len(r.Record.Entries) != 1 {
 		t.Errorf("the audit: %q (%v)", r.Problems, err)
 	}
@@ -79,7 +81,7 @@ func TestSelectsAllThereIs(t *testing.T) {
 	}
 	c := w.Config
 	c.PublicSelection.Rows, c.PublicSelection.Weights, c.PublicSelection.HeadWeight = 150, "prior", 1
-	if _, texts := run(t, c); len(texts) != 150 {
+	if _, texts := train(t, c); len(texts) != 150 {
 		t.Errorf("%d texts of a pool of 150", len(texts))
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"os"
 	"testing"
 
-	"popri/experiment"
 	"popri/internal/testworld"
 	"popri/methods/sft"
+	"popri/run"
 	"popri/series"
 	"popri/trainer"
 )
@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 		c := w.Config
 		c.Method, c.PrivateEvolutionSFT.Epochs, c.PrivateEvolutionSFT.LearningRate = sft.Description.Name, epochs, 1e-2
 		dir := t.TempDir()
-		s, err := experiment.Open(t.Context(), experiment.Options{Config: c, Dir: dir})
+		s, err := run.Open(t.Context(), run.Options{Config: c, Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}

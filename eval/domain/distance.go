@@ -1,0 +1,121 @@
+// Package domain measures how far public text is from the clients' domain: by the Fréchet distance of embeddings, and by
+// how well a linear classifier tells one from the other.
+package domain
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/embedding"
+	"popri/internal/rng"
+	"popri/metrics"
+)
+
+// Distance says how far public text is from the clients' domain. It is measured on validation clients, who are not
+// protected, and on nothing of the train clients.
+type Distance struct {
+	Encoder         string `json:"encoder"`
+	PublicTexts     int    `json:"public_texts"` // drawn of all public text
+	ValidationTexts int    `json:"validation_texts"`
+	// Frechet is the Fréchet distance between public texts and those of validation clients; FrechetTest, for scale,
+	// between those of test and validation clients.
+	Frechet     float64 `json:"frechet"`
+	FrechetTest float64 `json:"frechet_test"`
+	// DomainAUC is the AUC of a linear classifier that tells validation clients' texts from public ones, see
+	// metrics.DomainAUC: 0.5 where it cannot, 1 where it always can. It counts differences of length and format too.
+	DomainAUC float64 `json:"domain_auc"`
+}
+
+// String says it in a sentence.
+func (d *Distance) String() string {
+	return fmt.Sprintf("Distance of public text from the clients: the Fréchet distance of %d public texts to the "+
+		"validation clients' texts is %.3f, that of the test clients' texts %.3f (encoder %s). A linear classifier of "+
+		"the vectors tells public text from validation clients' with AUC %.3f (0.5: not at all; 1: always).",
+		d.PublicTexts, d.Frechet, d.FrechetTest, d.Encoder, d.DomainAUC)
+}
+
+// distanceTexts is how many public texts are measured: enough for the figures' second digit, and an encoder such as BERT
+// takes seconds for them.
+const distanceTexts = 5000
+
+// Measure measures the distance of a pool of public texts, of which it draws some by the seed. It is nil where there are too
+// few texts.
+func Measure(pool []datasets.Text, population *clients.Population, encoder embedding.Encoder, seed uint64) (*Distance, error) {
+	drawn := make([]datasets.Text, min(distanceTexts, len(pool)))
+	for i, from := range rng.New(seed, "experiment", "distance").Perm(len(pool))[:len(drawn)] {
+		drawn[i] = pool[from]
+	}
+	public, err := encoder.Encode(datasets.Strings(drawn))
+	if err != nil {
+		return nil, err
+	}
+	held := population.Split(clients.Validation)
+	validation, err := encoder.Encode(clients.Texts(held))
+	if err != nil {
+		return nil, err
+	}
+	if public.Rows < 4 || validation.Rows < 4 || len(held) < 2 {
+		return nil, nil
+	}
+	d := &Distance{Encoder: encoder.Name(), PublicTexts: public.Rows, ValidationTexts: validation.Rows}
+	reference, err := metrics.NewGaussian(validation.Data, validation.Dim)
+	if err != nil {
+		return nil, err
+	}
+	if d.Frechet, err = frechet(public, reference); err != nil {
+		return nil, err
+	}
+	test, err := encoder.Encode(clients.Texts(population.Split(clients.Test)))
+	if err != nil {
+		return nil, err
+	}
+	if test.Rows < 2 {
+		return nil, nil
+	}
+	if d.FrechetTest, err = frechet(test, reference); err != nil {
+		return nil, err
+	}
+	d.DomainAUC, err = metrics.DomainAUC(metrics.Halves{Points: validation.Data, Second: halves(held)},
+		metrics.Halves{Points: public.Data, Second: publicHalves(drawn)}, public.Dim)
+	return d, err
+}
+
+func frechet(m embedding.Matrix, reference *metrics.Gaussian) (float64, error) {
+	g, err := metrics.NewGaussian(m.Data, m.Dim)
+	if err != nil {
+		return 0, err
+	}
+	return g.Distance(reference)
+}
+
+// halves puts every other client's texts into the second half, so that no client is in both.
+func halves(held []clients.Client) []bool {
+	var second []bool
+	for i, c := range held {
+		for range c.Texts {
+			second = append(second, i%2 == 1)
+		}
+	}
+	return second
+}
+
+// publicHalves puts about half of the sources into the second half, by a hash of their name, or every other text where
+// that leaves a half with less than a quarter of the texts.
+func publicHalves(texts []datasets.Text) []bool {
+	second, n := make([]bool, len(texts)), 0
+	for i, t := range texts {
+		h := fnv.New32a()
+		h.Write([]byte(t.Source))
+		if second[i] = h.Sum32()>>16&1 == 1; second[i] {
+			n++
+		}
+	}
+	if 4*min(n, len(texts)-n) < len(texts) {
+		for i := range second {
+			second[i] = i%2 == 1
+		}
+	}
+	return second
+}

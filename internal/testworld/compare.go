@@ -1,0 +1,106 @@
+package testworld
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/rundir"
+)
+
+// Content reads every file of a run but those that hold times: the ledger, whose charges are compared by themselves, and
+// the events.
+func Content(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil || strings.HasPrefix(name, "ledger.jsonl") || name == rundir.Events {
+			return err
+		}
+		out[name], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// needed are files that a run of a method cannot be without.
+var needed = map[string][]string{
+	"popri": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors",
+		"rounds/0001/optimizer.safetensors", "rounds/0001/pairs.parquet"},
+	"private_evolution": {"rounds/0001/samples.parquet", "rounds/0001/look_ahead.parquet",
+		"rounds/0001/selection.parquet", "rounds/0002/variations.parquet"},
+	"private_evolution_sft": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors"},
+	"grpo": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors",
+		"rounds/0001/optimizer.safetensors", "rounds/0001/steps.jsonl"},
+	"public_selection": {"rounds/0001/selection.parquet"},
+}
+
+// Knows reports whether [SameRun] knows what a run of the method holds.
+func Knows(method string) bool { return len(needed[method]) > 0 }
+
+// SameRun fails the test unless the run in dir has the files, charges and ε of the one in want.
+func SameRun(t *testing.T, dir, want string) {
+	t.Helper()
+	a, b := Content(t, want), Content(t, dir)
+	for name := range a {
+		if x, ok := b[name]; !ok {
+			t.Errorf("%s lacks %s", dir, name)
+		} else if !bytes.Equal(a[name], x) {
+			t.Errorf("%s is not what an uninterrupted run has", filepath.Join(dir, name))
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			t.Errorf("%s is left over", filepath.Join(dir, name))
+		}
+	}
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(want, rundir.Config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append([]string{rundir.Synthetic}, needed[c.Method]...) {
+		if len(a[filepath.FromSlash(name)]) == 0 {
+			t.Errorf("the uninterrupted run has no %s", name)
+		}
+	}
+	budgetA, entriesA := Charges(t, want)
+	budgetB, entriesB := Charges(t, dir)
+	if budgetA != budgetB {
+		t.Errorf("budget %+v, want %+v", budgetB, budgetA)
+	}
+	if len(entriesA) != len(entriesB) {
+		t.Fatalf("%d charges, want %d", len(entriesB), len(entriesA))
+	}
+	for i := range entriesA {
+		if entriesA[i] != entriesB[i] {
+			t.Errorf("charge %d is %+v, want %+v", i+1, entriesB[i], entriesA[i])
+		}
+	}
+	spentA, errA := ledger.Spent(budgetA, entriesA)
+	spentB, errB := ledger.Spent(budgetB, entriesB)
+	if errA != nil || errB != nil || spentA != spentB || spentA > budgetA.Epsilon {
+		t.Errorf("ε is %v (%v), want %v (%v), at most %v", spentB, errB, spentA, errA, budgetA.Epsilon)
+	}
+}
+
+// Charges reads the ledger of the run in dir.
+func Charges(t *testing.T, dir string) (ledger.Budget, []ledger.Entry) {
+	t.Helper()
+	b, e, err := ledger.Read(filepath.Join(dir, rundir.Ledger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, e
+}

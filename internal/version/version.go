@@ -1,0 +1,53 @@
+// Package version tells which versions of the program and of libtorch run.
+package version
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strings"
+)
+
+// Libtorch is the version of the loaded libtorch, as the name of its folder states it.
+func Libtorch() string {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return "unknown"
+	}
+	m := regexp.MustCompile(`(/\S+)/libtorch_cpu\.so`).FindSubmatch(maps)
+	if m == nil {
+		return "unknown"
+	}
+	dir := filepath.Dir(string(m[1]))
+	if b, err := os.ReadFile(filepath.Join(dir, "build-version")); err == nil {
+		return strings.TrimSpace(string(b))
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "version.py")); err == nil { // Python's
+		if v := regexp.MustCompile(`__version__ = '([^']+)'`).FindSubmatch(b); v != nil {
+			return string(v[1])
+		}
+	}
+	if v := regexp.MustCompile(`libtorch-([0-9.]+)`).FindStringSubmatch(dir); v != nil {
+		return v[1]
+	}
+	return "unknown"
+}
+
+// Program is the program's version as the build knows it.
+func Program() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version, dirty := info.Main.Version, ""
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			version = s.Value[:min(12, len(s.Value))]
+		}
+		if s.Key == "vcs.modified" && s.Value == "true" {
+			dirty = " (modified)"
+		}
+	}
+	return version + dirty
+}

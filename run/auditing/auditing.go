@@ -1,0 +1,157 @@
+// Package auditing audits the runs of some folders: it opens their encoders, says what they should have asked, lets package audit
+// compare that with their releases and ledgers, and plays the canary game with their queries.
+package auditing
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/audit"
+	"popri/configs"
+	"popri/embedding"
+	"popri/fedsim"
+	"popri/internal/fault"
+	"popri/methods"
+	"popri/query"
+	"popri/rundir"
+	"popri/scoring"
+)
+
+// Options say what an audit of runs includes.
+type Options struct {
+	// Head is the hash of a line that the ledger must have, or at least its first [audit.LeastHead] digits, in upper or
+	// lower case; "" for none. It fits one run only.
+	Head string
+	// SkipNoise leaves out the measurement of the noise, for which the samples of every round are encoded again.
+	SkipNoise bool
+	// Game is the canary game: Trials (0 for no game), Confidence, NoiseFactor and SkipClip are used. Sigma, Rounds, Delta
+	// and the query come from the run.
+	Game fedsim.Game
+}
+
+// Audited is the audit of one run, canary game included.
+type Audited struct {
+	*audit.Report
+	Canary *fedsim.Outcome // nil where no game was played
+}
+
+// Verdict returns an error if the audit found problems.
+func (a Audited) Verdict() error {
+	if a.Sound() {
+		return nil
+	}
+	return fmt.Errorf("account audit: %s does not pass the audit: %d problems", a.Dir, len(a.Problems))
+}
+
+// Result is the audit of several runs.
+type Result struct {
+	Runs     []Audited
+	Composed []ledger.Composed // what runs on the same private data spend together; nil for a single run
+}
+
+// Verdict joins the verdicts of all runs.
+func (a Result) Verdict() error {
+	var faults []error
+	for _, run := range a.Runs {
+		faults = append(faults, run.Verdict())
+	}
+	return errors.Join(faults...)
+}
+
+// Runs audits the runs in dirs and computes the ε that they spend together. It returns an error if a run cannot be
+// read; problems of a run are in its Problems.
+func Runs(dirs []string, o Options) (Result, error) {
+	var result Result
+	if o.Head != "" && len(dirs) > 1 {
+		return result, fault.Userf("account audit: --head is the hash of one run's ledger, and there are %d runs", len(dirs))
+	}
+	records := make([]ledger.Record, len(dirs))
+	for i, dir := range dirs {
+		one, err := auditRun(dir, o)
+		if err != nil {
+			return result, err
+		}
+		result.Runs, records[i] = append(result.Runs, one), one.Record
+	}
+	if len(dirs) == 1 {
+		return result, nil
+	}
+	var err error
+	result.Composed, err = ledger.Compose(records)
+	return result, err
+}
+
+func auditRun(dir string, o Options) (Audited, error) {
+	if !rundir.Exists(dir) {
+		return Audited{}, fault.Userf("account audit: %s holds no run: there is no %s", dir, rundir.Config)
+	}
+	options := audit.Options{Head: strings.ToLower(o.Head), Expect: Expected}
+	if err := options.Validate(); err != nil {
+		return Audited{}, fault.Userf("account audit: --head: %w", err)
+	}
+	untested := func(format string, args ...any) {
+		options.Rounds = func(int) (audit.Round, error) { return audit.Round{}, fmt.Errorf(format, args...) }
+	}
+	if o.SkipNoise {
+		untested("--skip-noise leaves it out")
+	} else if rounds, free, err := RoundVectors(dir); err != nil {
+		untested("the encoder cannot be opened: %w", err)
+	} else {
+		defer free()
+		options.Rounds = rounds
+	}
+	report, err := audit.Run(dir, options)
+	if errors.Is(err, os.ErrNotExist) {
+		return Audited{}, fault.Userf("account audit: %w", err)
+	}
+	if err != nil {
+		return Audited{}, err
+	}
+	a := Audited{Report: report}
+	return a, a.play(o.Game)
+}
+
+// maxGameRounds keeps the game of a long run short. The claimed ε is then that of this many rounds.
+const maxGameRounds = 50
+
+// play plays the canary game with the run's query, clipping and noise, over as many rounds as the run was charged for.
+// Every client takes part in every round, so the claimed ε is the one without amplification by sampling. A run without
+// charges or without noise plays no game.
+func (a *Audited) play(g fedsim.Game) error {
+	for _, e := range a.Record.Entries {
+		if !e.Inherited {
+			g.Rounds, g.Sigma = min(g.Rounds+1, maxGameRounds), e.Sigma
+		}
+	}
+	if g.Trials == 0 || g.Rounds == 0 || g.Sigma == 0 || a.Query == "" {
+		return nil
+	}
+	g.Ask = func(samples embedding.Matrix, loose float64) (query.Query, error) {
+		return scoring.Ask(a.Query, loose*a.Bound, samples, "canary")
+	}
+	g.Delta = a.Record.Budget.Delta
+	outcome, err := g.Play()
+	if err != nil {
+		return fault.Userf("account audit: %w", err)
+	}
+	a.Canary = &outcome
+	if !outcome.Holds() {
+		a.Problems = append(a.Problems,
+			fmt.Sprintf("The canary game shows ε of at least %s, more than the %s that is claimed: "+
+				"the mechanism does not do what it says.", accountant.RoundDown(outcome.LowerBound(), 4),
+				accountant.RoundUp(outcome.Claimed, 6)))
+	}
+	return nil
+}
+
+// Expected returns what a run with this configuration asks its clients.
+func Expected(c configs.Config) (e audit.Expected) {
+	d := methods.Of(c)
+	e.Query, e.Bound = d.Query(c)
+	e.Once = d.Releases != nil && d.Releases(c) == 1
+	return e
+}

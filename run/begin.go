@@ -1,0 +1,41 @@
+package run
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"popri/datasets/clients"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/run/inputs"
+	"popri/run/provenance"
+	"popri/rundir"
+)
+
+// begin makes the folder of a new run with its inputs and its configuration. The configuration is written last and
+// makes the folder a run's: of two processes that begin a run in one folder, one succeeds.
+func (s *Session) begin(began inputs.Inputs, o Options) error {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return fault.Userf("the run's folder cannot be made: %w", err)
+	}
+	var err error
+	s.Config.Provenance, err = provenance.Of(s.Config, provenance.Run{Inputs: began, Public: s.Data.Public.Name, Private: s.Data.Private.Name,
+		Clients: s.budget.Clients, Unit: s.Data.Private.Unit, Validation: len(s.Data.Private.Split(clients.Validation)),
+		Sigma: s.Sigma, Title: o.Title, Command: o.Command})
+	if err != nil {
+		return err
+	}
+	if err = began.Write(s.Dir); err == nil {
+		err = atomicfile.CreateBytes(filepath.Join(s.Dir, rundir.Config), s.Config.YAML(), 0o644)
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fault.Userf("%s holds a run already: resume it (--resume) or name another folder", s.Dir)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fault.Userf("the run's folder cannot be written to: %w", err)
+	}
+	return err
+}

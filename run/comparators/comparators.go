@@ -1,0 +1,174 @@
+// Package comparators makes the texts that an evaluation of a run compares: the product and its parts, what the untuned model
+// wrote, and public texts.
+package comparators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"popri/assembly"
+	"popri/configs"
+	"popri/datasets"
+	"popri/downstream"
+	"popri/embedding"
+	"popri/internal/fault"
+	"popri/internal/rows"
+	"popri/method"
+	"popri/methods"
+	"popri/methods/target"
+	"popri/models"
+	"popri/pretrain"
+	"popri/run/evaluation"
+	"popri/run/evaluator"
+	"popri/rundir"
+	"popri/sampling"
+)
+
+// Run is what the texts are made of.
+type Run struct {
+	Dir     string
+	Config  configs.Config
+	Public  datasets.Public
+	Encoder embedding.Encoder
+	// Untuned writes the text of the untuned model, or reads it if it is there.
+	Untuned func(ctx context.Context) ([]sampling.Row, error)
+
+	product []sampling.Row
+	mixes   []sampling.Row // the public and written texts that the product was chosen from
+}
+
+// Read reads the run's product. A run without one is the user's mistake.
+func (r *Run) Read() (err error) {
+	r.product, err = rows.Read[sampling.Row](filepath.Join(r.Dir, rundir.Synthetic))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Userf("%s holds no synthetic set yet: let the run end first (--resume)", r.Dir)
+	}
+	if err != nil {
+		return fmt.Errorf("the synthetic set: %w", err)
+	}
+	r.mixes, err = rows.Read[sampling.Row](filepath.Join(r.Dir, rundir.Mixes)) // which has both parts, whatever was chosen
+	if errors.Is(err, fs.ErrNotExist) {
+		r.mixes, err = r.product, nil
+	}
+	return err
+}
+
+// Keys are those of the table's rows between ε = 0 and ε = ∞.
+func (r *Run) Keys() []string {
+	d := methods.Of(r.Config)
+	keys := []string{evaluation.KeyUntuned}
+	asked, _ := d.Query(r.Config)
+	if mean, _ := target.Query(r.Config); asked == mean {
+		keys = append(keys, evaluation.KeyUntunedWeighted)
+	}
+	keys = append(keys, d.Name)
+	if public, written := parts(r.mixes); len(public) > 0 && len(written) > 0 {
+		keys = append(keys, evaluation.KeyWritten, evaluation.KeySelected)
+	}
+	if evaluator.Classifies(r.Config) {
+		return keys // ε = 0 learns from all public text
+	}
+	keys = append(keys, evaluation.KeyPublicAll)
+	if len(r.Public.InDomain) > 0 {
+		keys = append(keys, evaluation.KeyInDomain)
+	}
+	return keys
+}
+
+// Sources are the training texts of rows.
+func (r *Run) Sources(ctx context.Context, keys []string) (list []downstream.Source, err error) {
+	for _, key := range keys {
+		src, err := r.source(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, src)
+	}
+	return list, nil
+}
+
+func (r *Run) source(ctx context.Context, key string) (downstream.Source, error) {
+	d := methods.Of(r.Config)
+	public, own := parts(r.mixes)
+	written := func(name string, texts []sampling.Row) downstream.Source {
+		return evaluator.Source(r.Config, key, name, texts)
+	}
+	switch key {
+	case evaluation.KeyUntuned:
+		untuned, err := r.Untuned(ctx)
+		return written("untuned model's text", untuned), err
+	case evaluation.KeyUntunedWeighted:
+		untuned, err := r.Untuned(ctx)
+		if err != nil {
+			return downstream.Source{}, err
+		}
+		weighted, err := r.weighted(untuned)
+		if err != nil {
+			err = fmt.Errorf("weights on the untuned model's text: %w", err)
+		}
+		return written("untuned model's text, weighted", weighted), err
+	case d.Name:
+		return written(fmt.Sprintf("%s's text (ε = %g)", d.Title, r.Config.Privacy.Epsilon), r.product), nil
+	case evaluation.KeyWritten:
+		return written("what the tuned model wrote", own), nil
+	case evaluation.KeySelected:
+		return written("its weighted public text", public), nil
+	case evaluation.KeyPublicAll:
+		name, err := r.allPublic()
+		return downstream.Source{Key: key, Name: name, Texts: datasets.Strings(r.Public.Generator)}, err
+	case evaluation.KeyInDomain:
+		return downstream.Source{Key: key, Name: "real public text of the clients' domain", Texts: datasets.Strings(r.Public.InDomain)}, nil
+	}
+	panic("comparators: no text has the key " + key)
+}
+
+// allPublic names the texts of the comparator "all public text": what the generator was trained on, where its folder says
+// so, and what data.public holds otherwise.
+func (r *Run) allPublic() (string, error) {
+	name := "all public text"
+	dir, err := assembly.ModelDir(r.Config.Model.Path, models.Generator)
+	if err != nil {
+		return "", err
+	}
+	if p, ok := pretrain.ReadProvenance(dir); ok && p.CorpusHash == r.Public.Hash() {
+		name += evaluation.SeenSuffix
+	}
+	return name, nil
+}
+
+// usualShare is the effective share of the untuned texts that weights leave where synthetic.kept names none.
+const usualShare = 0.5
+
+// weighted draws as many rows as there are from texts, by weights that bring their mean to the released one.
+func (r *Run) weighted(texts []sampling.Row) ([]sampling.Row, error) {
+	e := method.Env{Dir: r.Dir, Config: r.Config, Public: r.Public, Encoder: r.Encoder}
+	pool, err := target.Embed(e)
+	if err != nil {
+		return nil, err
+	}
+	t, err := target.Again(e, pool)
+	if err != nil {
+		return nil, err
+	}
+	share := r.Config.Synthetic.Kept
+	if share == 1 {
+		share = usualShare
+	}
+	out, _, err := t.Keep(r.Encoder, texts, len(texts), share, r.Config.Seed)
+	return out, err
+}
+
+// parts returns the public texts of a product and those that a model wrote.
+func parts(product []sampling.Row) (public, written []sampling.Row) {
+	for _, row := range product {
+		if row.Finish == sampling.Public {
+			public = append(public, row)
+		} else {
+			written = append(written, row)
+		}
+	}
+	return public, written
+}

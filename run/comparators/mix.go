@@ -1,0 +1,75 @@
+package comparators
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"popri/datasets/clients"
+	"popri/downstream"
+	"popri/methods/target"
+	"popri/run/evaluator"
+	"popri/sampling"
+)
+
+// Mix is one of the sets that the product was chosen from, in the event "mix".
+type Mix struct {
+	Name     string  `json:"name"` // "both", "written" or "public"
+	Rows     int     `json:"rows"`
+	Accuracy float64 `json:"accuracy"` // of the small model on the validation clients, at the step of least loss
+	Loss     float64 `json:"loss"`     // nats a token
+}
+
+// Mixed says which set is the product, in the event "mixed".
+type Mixed struct {
+	Chosen string `json:"chosen"`
+	Mixes  []Mix  `json:"mixes"`
+}
+
+// String says what was chosen, and from what.
+func (m Mixed) String() string {
+	var list []string
+	for _, x := range m.Mixes {
+		list = append(list, fmt.Sprintf("%s %.2f %% (%d rows)", x.Name, 100*x.Accuracy, x.Rows))
+	}
+	return fmt.Sprintf("the product is %q; accuracy on the validation clients: %s", m.Chosen, strings.Join(list, ", "))
+}
+
+// ChooseMix returns the rows that teach the small model most about the validation clients: the product, the part of it that
+// the model wrote, or public texts alone. mixed is nil if the product is of one kind, so that there is nothing to choose.
+func ChooseMix(ctx context.Context, r Run, population *clients.Population, product []sampling.Row) (chosen []sampling.Row,
+	mixed *Mixed, err error) {
+	public, written := parts(product)
+	if len(public) == 0 || len(written) == 0 {
+		return product, nil, nil
+	}
+	selected, err := target.Read(r.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := r.Config
+	sets := [][]sampling.Row{product, written, target.Rows(selected, c.PublicSelection.Rows, c.Seed)}
+	names := []string{"both", "written", "public"}
+	var sources []downstream.Source
+	for i, set := range sets {
+		sources = append(sources, evaluator.Source(c, names[i], names[i], set))
+	}
+	suite, err := evaluator.NewSuite(c, population, r.Public.Generator)
+	if err != nil {
+		return nil, nil, err
+	}
+	points, err := suite.Validate(ctx, sources)
+	if err != nil {
+		return nil, nil, err
+	}
+	best := 0
+	mixed = &Mixed{}
+	for i, p := range points {
+		mixed.Mixes = append(mixed.Mixes, Mix{names[i], len(sets[i]), p.Accuracy, p.Loss})
+		if p.Accuracy > points[best].Accuracy {
+			best = i
+		}
+	}
+	mixed.Chosen = names[best]
+	return sets[best], mixed, nil
+}

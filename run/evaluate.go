@@ -1,0 +1,106 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"popri/eval/domain"
+	"popri/internal/rows"
+	"popri/method"
+	"popri/methods"
+	"popri/run/comparators"
+	"popri/run/evaluation"
+	"popri/run/evaluator"
+	"popri/rundir"
+	"popri/sampling"
+	"popri/trainer"
+)
+
+// untuned writes the text of the untuned model, from the prompts and seeds of the synthetic set, and returns it.
+func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) {
+	file := filepath.Join(s.Dir, rundir.Untuned)
+	if rundir.Has(s.Dir, rundir.Untuned) {
+		if err := os.RemoveAll(sampling.PartsOf(file)); err != nil { // a kill after the last part may have left them
+			return nil, err
+		}
+		return rows.Read[sampling.Row](file)
+	}
+	err = s.trainer.Stage("synthesize untuned", 0, func(stage trainer.Stage) error {
+		writer := sampling.Writer{Config: s.Config.Generate}
+		env := method.Env{Dir: s.Dir, Config: s.Config, Model: s.generator.Model, Engine: s.engine}
+		return env.WithSampler(nil, func(model sampling.Sampler) (err error) {
+			text, err = writer.Set(ctx, model, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file, stage.Progress)
+			return err
+		})
+	})
+	return text, err
+}
+
+// Evaluate trains the small model on the synthetic set and on its comparators, and writes eval.json. An existing
+// eval.json with all wanted rows is read instead. only are the keys of the training texts besides ε = 0 and, if allowed,
+// ε = ∞; none is all.
+func (s *Session) Evaluate(ctx context.Context, o evaluator.Options, only ...string) (*evaluation.Outcome, error) {
+	e, err := s.evaluate(ctx, o, only)
+	if s.tracking.Fail(err) == nil {
+		s.tracking.Evaluated(e)
+	}
+	return e, err
+}
+
+func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []string) (*evaluation.Outcome, error) {
+	texts := s.comparators()
+	if err := texts.Read(); err != nil {
+		return nil, err
+	}
+	keys := slices.DeleteFunc(texts.Keys(), func(key string) bool { return len(only) > 0 && !slices.Contains(only, key) })
+	e, err := evaluation.Read(s.Dir)
+	complete := func(key string) bool { return e.Result(key) != nil }
+	if err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
+		e.HasReference() == s.Config.Eval.ReferencePrivate {
+		return e, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	sources, err := texts.Sources(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	listener := o.Progress.Updated
+	o.Progress.Updated = func(done, planned int) { // the models' updates are the parts of the stage
+		s.log.Progress(done, planned)
+		if listener != nil {
+			listener(done, planned)
+		}
+	}
+	err = s.timed(evaluator.Stage, func() error {
+		e, err = evaluator.Compare(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, methods.Of(s.Config).Name, sources, o)
+		if err == nil && len(only) == 0 {
+			e.PublicDistance, err = domain.Measure(s.Data.Public.Generator, s.Data.Private, s.encoder, s.Config.Seed)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e, e.Write(s.Dir)
+}
+
+// comparators are the texts that the run is compared with.
+func (s *Session) comparators() *comparators.Run {
+	return &comparators.Run{Dir: s.Dir, Config: s.Config, Public: s.Data.Public, Encoder: s.encoder, Untuned: s.untuned}
+}
+
+// timed does a stage outside of the trainer's.
+func (s *Session) timed(name string, f func() error) error {
+	s.tracking.Begin(name, 0)
+	err := s.log.Stage(name, f)
+	if err == nil {
+		s.tracking.End()
+	}
+	return err
+}

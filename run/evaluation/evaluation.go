@@ -1,0 +1,96 @@
+// Package evaluation is the outcome of an evaluation, eval.json: what small models that were trained on a run's text, and on
+// the texts that it is compared with, reach on the test clients. Package evaluator makes it; reports, trackers and studies
+// read it.
+package evaluation
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"popri/configs"
+	"popri/downstream"
+	"popri/eval/domain"
+	"popri/internal/atomicfile"
+	"popri/rundir"
+)
+
+// The keys of the results besides ε = 0 and ε = ∞, which are those of package downstream, and the method's name, which is the
+// key of the product's.
+const (
+	KeyUntuned   = "untuned"
+	KeyPublicAll = "public_all"
+	KeyInDomain  = "public_domain"
+	// KeyUntunedWeighted is the untuned model's text, drawn by the weights that bring its mean to the clients': what the
+	// release gives without any training.
+	KeyUntunedWeighted = "untuned_weighted"
+	// Of a product that holds public texts and texts that the model wrote, each part by itself.
+	KeySelected = "selected"
+	KeyWritten  = "written"
+	// KeyText is the key of text that comes from no run.
+	KeyText = "text"
+)
+
+// SeenSuffix follows the name of texts that the generator was trained on.
+const SeenSuffix = " that the generator saw"
+
+// Outcome is the content of eval.json.
+type Outcome struct {
+	Results []downstream.Result `json:"results"`
+	Clients int                 `json:"test_clients"`
+	Seed    uint64              `json:"seed"`
+	// Task is that of the configuration, and Labels the number of labels of a classification; "" and 0 for next tokens.
+	Task   string `json:"task,omitempty"`
+	Labels int    `json:"labels,omitempty"`
+	// Notes are sentences about what limits the figures.
+	Notes []string `json:"notes,omitempty"`
+	// Protocol says, in a clause, how every model was trained.
+	Protocol string `json:"protocol"`
+	// PublicDistance says how far public text is from the clients; nil if only part of the table was asked for.
+	PublicDistance *domain.Distance `json:"public_distance,omitempty"`
+	// OutsideEpsilon says which figures the guarantee does not cover; "" if none depends on the train clients.
+	OutsideEpsilon string `json:"outside_epsilon,omitempty"`
+}
+
+// HasReference reports whether a model was trained on the train clients' own text.
+func (e *Outcome) HasReference() bool { return e.Result(downstream.Private) != nil }
+
+// Result returns the result with the given key, or nil.
+func (e *Outcome) Result(key string) *downstream.Result {
+	for i := range e.Results {
+		if e.Results[i].Key == key {
+			return &e.Results[i]
+		}
+	}
+	return nil
+}
+
+// Classifies reports whether the small models gave texts labels.
+func (e *Outcome) Classifies() bool { return e.Task == configs.Classification }
+
+// Write writes eval.json into a folder.
+func (e *Outcome) Write(dir string) error {
+	b, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Eval), append(b, '\n'))
+}
+
+// Read reads a run's eval.json.
+func Read(dir string) (*Outcome, error) {
+	path := filepath.Join(dir, rundir.Eval)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var e Outcome
+	if err := json.Unmarshal(b, &e); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if e.Protocol == "" { // of an earlier version
+		e.Protocol = "takes the same number of steps; the one with the least loss on the validation clients is used"
+	}
+	return &e, nil
+}

@@ -1,0 +1,42 @@
+package evaluation
+
+import (
+	"fmt"
+
+	"popri/downstream"
+)
+
+// Verdict says in a sentence or two how the product compares with the best of the other texts, and whether other test
+// clients could have given another answer. It is "" where nothing was compared.
+func (e *Outcome) Verdict() string {
+	var best *downstream.Result
+	for i := range e.Results {
+		r := &e.Results[i]
+		untrained := r.Key == downstream.Public && r.Texts == 0
+		if r.Behind == nil || r.Key == downstream.Private || untrained {
+			continue
+		}
+		if best == nil || *r.Behind < *best.Behind {
+			best = r
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	difference := fmt.Sprintf("%+.2f points of accuracy", 100**best.Behind)
+	if best.BehindCI == nil {
+		return fmt.Sprintf("The product has %s against the next best text, %s; without a bootstrap (downstream.bootstrap), nothing "+
+			"says whether that is chance.", difference, best.Name)
+	}
+	low, high := 100*best.BehindCI[0], 100*best.BehindCI[1]
+	words, chance := "The product wins against the next best text, "+best.Name, "so the choice of test clients does not explain it"
+	switch {
+	case high < 0:
+		words = "The product loses against the best text, " + best.Name
+	case low <= 0:
+		words = "The product and the next best text, " + best.Name + ", are not told apart"
+		chance = "so it could be the choice of test clients"
+	}
+	return fmt.Sprintf("%s: %s (95 %% interval over %d test clients %+.2f to %+.2f), %s. Another run's noise and samples are not "+
+		"in this interval; other seeds show them.", words, difference, e.Clients, low, high, chance)
+}

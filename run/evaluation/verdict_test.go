@@ -1,0 +1,38 @@
+package evaluation
+
+import (
+	"strings"
+	"testing"
+
+	"popri/downstream"
+)
+
+// TestVerdict: the product is compared with the best other text, and reference points do not count.
+func TestVerdict(t *testing.T) {
+	row := func(key string, behind float64, ci ...float64) downstream.Result {
+		r := downstream.Result{Key: key, Name: "text " + key, Behind: &behind}
+		if ci != nil {
+			r.BehindCI = &downstream.Interval{ci[0], ci[1]}
+		}
+		return r
+	}
+	for _, c := range []struct {
+		rows []downstream.Result
+		want string
+	}{
+		{nil, ""},
+		{[]downstream.Result{row(downstream.Public, .05), row(downstream.Private, -.05)}, ""},
+		{[]downstream.Result{row("a", .03, .02, .04), row("b", .011, .0052, .0171), row(downstream.Private, -.05, -.06, -.04)},
+			"The product wins against the next best text, text b: +1.10 points of accuracy (95 % interval over 40 test clients " +
+				"+0.52 to +1.71), so the choice of test clients does not explain it."},
+		{[]downstream.Result{row("a", .001, -.002, .004)}, "The product and the next best text, text a, are not told apart: +0.10 points"},
+		{[]downstream.Result{row("a", -.01, -.02, -.004), row("b", .1, .09, .11)}, "The product loses against the best text, " +
+			"text a: -1.00 points of accuracy"},
+		{[]downstream.Result{row("a", .01)}, "without a bootstrap"},
+	} {
+		e := Outcome{Results: c.rows, Clients: 40}
+		if got := e.Verdict(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

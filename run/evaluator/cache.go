@@ -1,0 +1,47 @@
+package evaluator
+
+import (
+	"os"
+	"path/filepath"
+
+	"popri/internal/cachedir"
+	"popri/internal/datakey"
+	"popri/internal/filehash"
+)
+
+// CacheFolder is the name of a folder of fine-tunings that several evaluations share.
+const CacheFolder = "evaluations"
+
+// cacheBytes bounds the folder. A result takes some kilobytes; the state of a fine-tuning of DistilGPT2 that was ended
+// takes 1.3 GB.
+const cacheBytes = 8 << 30
+
+// CacheDir is the user's folder of fine-tunings, for [Options]: reference points are trained once, and an
+// evaluation that was ended goes on. Another build of the program has another folder, because its models may differ.
+// It is "" where there can be none.
+func CacheDir() string {
+	if _, err := datakey.Load(); err != nil {
+		return ""
+	}
+	base, err := cachedir.Dir()
+	if err != nil {
+		return ""
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	hash, err := filehash.SHA256(program)
+	if err != nil {
+		return ""
+	}
+	dir := filepath.Join(base, CacheFolder, hash[:16])
+	// What clients' texts say of models is for the user alone.
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	if cachedir.Forget(filepath.Dir(dir), "", cacheBytes) != nil {
+		return ""
+	}
+	return dir
+}

@@ -1,0 +1,89 @@
+// Package evaluator trains the small model of a configuration on texts, and measures on the test clients what it learnt: for
+// a run's product beside its comparators, and for any file of texts.
+package evaluator
+
+import (
+	"context"
+	"fmt"
+
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/downstream"
+	"popri/guarantee"
+	"popri/internal/datakey"
+	"popri/internal/fault"
+	"popri/run/evaluation"
+)
+
+// Stage is the name of the stage in which small models are trained and tested.
+const Stage = "evaluate"
+
+// Progress receives the progress of an evaluation, from several goroutines; nil functions are not called.
+type Progress struct {
+	Updated func(done, planned int) // updates of all models, one call at a time; the plan shrinks where models end early
+	End     func(r downstream.Result)
+	Done    func() // all models are measured, or the evaluation failed
+}
+
+// Options say how an evaluation is done.
+type Options struct {
+	Progress Progress
+	// Cache is a folder of fine-tunings that several evaluations share; "" does each again.
+	Cache string
+}
+
+// Compare compares texts by what the configuration's small model learns from them; main is the key of the source that
+// the others are compared with, "" for none. A classification's ε = 0 point learns from the public text.
+func Compare(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text, main string,
+	sources []downstream.Source, o Options) (*evaluation.Outcome, error) {
+	suite, err := NewSuite(c, population, public)
+	if err != nil {
+		return nil, err
+	}
+	var key []byte
+	if o.Cache != "" {
+		if key, err = datakey.Load(); err != nil {
+			return nil, fault.Userf("%w", err)
+		}
+	}
+	suite.Draws, suite.Cache, suite.CacheKey = c.Downstream.Bootstrap, o.Cache, key
+	suite.Main, suite.ReferencePrivate = main, c.Eval.ReferencePrivate
+	suite.End, suite.Progress = o.Progress.End, o.Progress.Updated
+	results, err := suite.Run(ctx, sources)
+	if o.Progress.Done != nil {
+		o.Progress.Done()
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := &evaluation.Outcome{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Protocol: protocol(c.Downstream)}
+	if Classifies(c) {
+		e.Task, e.Labels = c.Downstream.Task, len(suite.Labels)
+		if suite.Zero != nil {
+			sources = append([]downstream.Source{*suite.Zero}, sources...)
+		}
+		e.Notes = labelNotes(population, suite.Labels, sources)
+		if note := noGap(e); note != "" {
+			e.Notes = append(e.Notes, note)
+		}
+	}
+	if e.HasReference() {
+		e.OutsideEpsilon = guarantee.Reference
+	}
+	return e, nil
+}
+
+// protocol says how a small model is trained, after "every model".
+func protocol(d configs.Downstream) string {
+	length := fmt.Sprintf("takes the same %d steps", d.Steps)
+	if d.Epochs > 0 {
+		length = fmt.Sprintf("takes %d passes over its texts", d.Epochs)
+	}
+	figure := map[string]string{"loss": "least loss", "accuracy": "highest accuracy"}[d.Best]
+	rate := ""
+	if len(d.LearningRates) > 0 {
+		rate = fmt.Sprintf(", with each of %d learning rates", len(d.LearningRates)+1)
+	}
+	return fmt.Sprintf("%s%s; the one with the %s on the validation clients is used", length, rate, figure)
+}

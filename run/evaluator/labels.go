@@ -1,0 +1,125 @@
+package evaluator
+
+import (
+	"fmt"
+	"slices"
+
+	"popri/assembly"
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/downstream"
+	"popri/internal/fault"
+	"popri/internal/quote"
+	"popri/lm"
+	"popri/models"
+	"popri/run/evaluation"
+	"popri/sampling"
+)
+
+// Classifies reports whether the small model gives texts labels.
+func Classifies(c configs.Config) bool { return c.Downstream.Task == configs.Classification }
+
+// CheckTask returns the user's mistake if the product of a run would lack the labels that its evaluation needs.
+func CheckTask(c configs.Config) error {
+	if Classifies(c) && !c.Generate.ByLabel {
+		return fault.Userf("downstream.task is \"classification\", and generate.by_label is false: the product's texts would have no " +
+			"labels to learn; set generate.by_label=true")
+	}
+	return nil
+}
+
+// classes are the labels of a classification: those of public text, and of validation and test clients, who are not
+// protected. The labels of train clients stay private: a text of theirs with another label is left out of the ε = ∞ row. A
+// folder whose classifier is trained has its own labels, which must include all of these.
+func classes(c configs.Config, population *clients.Population, public []datasets.Text) ([]string, error) {
+	if !Classifies(c) {
+		return nil, nil
+	}
+	held := append(population.Split(clients.Validation), population.Split(clients.Test)...)
+	all := datasets.Classes(append(datasets.Labels(public), clients.Labels(held)...)...)
+	dir, err := assembly.ModelDir(c.Downstream.Model, models.Device)
+	if err != nil {
+		return nil, err
+	}
+	trained, err := lm.ClassifierLabels(dir)
+	if err != nil {
+		return nil, fault.Userf("downstream.model: %w", err)
+	}
+	if trained == nil {
+		if len(all) < 2 {
+			return nil, fault.Userf("downstream.task is \"classification\", and all validation and test texts have one label: two are needed")
+		}
+		return all, nil
+	}
+	for _, l := range all {
+		if slices.Contains(trained, l) {
+			continue
+		}
+		which := "a label of validation or test clients"
+		if slices.Contains(datasets.Labels(public), l) {
+			which = fmt.Sprintf("%s, which data.public has", quote.Text(l))
+		}
+		return nil, fault.Userf("downstream.model: the classifier in %s has the labels %q and not %s", dir, trained, which)
+	}
+	return trained, nil
+}
+
+// publicSource is the text of a classification's ε = 0 point; nil for next tokens, whose point is the untrained model, and
+// without public text.
+func publicSource(c configs.Config, public []datasets.Text) *downstream.Source {
+	if !Classifies(c) || len(public) == 0 {
+		return nil
+	}
+	return &downstream.Source{Key: downstream.Public, Name: "public text (ε = 0)", Texts: datasets.Strings(public),
+		Labels: datasets.Labels(public)}
+}
+
+// Source is the training text of a result: written texts, for a classification with their labels.
+func Source(c configs.Config, key, name string, written []sampling.Row) downstream.Source {
+	src := downstream.Source{Key: key, Name: name}
+	texts, labels := sampling.Labelled(written)
+	if src.Texts = texts; Classifies(c) {
+		src.Labels = labels
+	}
+	return src
+}
+
+// labelNotes says how many test texts no model of a source can be right on. It names no label: a client's may be anything.
+func labelNotes(population *clients.Population, all []string, sources []downstream.Source) (notes []string) {
+	test := clients.Labels(population.Split(clients.Test))
+	missing := func(of downstream.Source) (labels, texts int) {
+		for _, l := range all {
+			if slices.Contains(of.Labels, l) {
+				continue
+			}
+			n := 0
+			for _, own := range test {
+				if own == l {
+					n++
+				}
+			}
+			if n > 0 {
+				labels, texts = labels+1, texts+n
+			}
+		}
+		return labels, texts
+	}
+	for _, src := range sources {
+		if labels, texts := missing(src); labels > 0 {
+			notes = append(notes, fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d labels): what is "+
+				"trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
+		}
+	}
+	return notes
+}
+
+// noGap says that there is no share of a gap, "" where there is one to close.
+func noGap(e *evaluation.Outcome) string {
+	zero, infinite := e.Result(downstream.Public), e.Result(downstream.Private)
+	if zero == nil || infinite == nil || infinite.Accuracy > zero.Accuracy {
+		return ""
+	}
+	return fmt.Sprintf("The clients' own texts teach the small model no more than public text does (%.2f %% and %.2f %%): there is no gap "+
+		"to close.", 100*infinite.Accuracy, 100*zero.Accuracy)
+}

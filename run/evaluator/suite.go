@@ -1,0 +1,30 @@
+package evaluator
+
+import (
+	"popri/assembly"
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/downstream"
+	"popri/internal/rng"
+	"popri/models"
+)
+
+// NewSuite prepares the training of the configuration's small model. The public text gives a classification labels and its
+// ε = 0 point.
+func NewSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
+	d := c.Downstream
+	dir, err := assembly.ModelDir(d.Model, models.Device)
+	if err != nil {
+		return downstream.Suite{}, err
+	}
+	labels, err := classes(c, population, public)
+	rates := append([]float64{d.LearningRate}, d.LearningRates...)
+	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts,
+		Recompute: d.GradientCheckpointing, Length: d.Length,
+		Rows: d.Rows, LearningRates: rates, Schedule: d.Schedule, Warmup: d.WarmupSteps, WeightDecay: d.WeightDecay,
+		MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best, Patience: d.Patience,
+		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
+	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
+		Options: options}, err
+}

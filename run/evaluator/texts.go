@@ -1,0 +1,129 @@
+package evaluator
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/assembly"
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/downstream"
+	"popri/internal/fault"
+	"popri/internal/parquetio"
+	"popri/internal/rows"
+	"popri/models"
+	"popri/run/evaluation"
+	"popri/run/tracking"
+	"popri/rundir"
+	"popri/sampling"
+)
+
+// TextsOptions say how any texts are evaluated.
+type TextsOptions struct {
+	Options
+	// Out is the folder for eval.json, "" for none. Trackers (trackers.Names) show its figures; they need Out.
+	Out      string
+	Trackers []string
+	Warn     func(text string) // called with one sentence for each tracker that fails; may be nil
+}
+
+// Texts trains the small model of the configuration on any texts, and tests it on the test clients of data.private
+// beside ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet, JSON
+// lines or plain lines. A folder for the figures must not be that of a run.
+func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (*evaluation.Outcome, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := assembly.SetDevice(c); err != nil {
+		return nil, err
+	}
+	src, err := readSource(c, file)
+	if err != nil {
+		return nil, fault.Userf("%w", err)
+	}
+	if _, err := assembly.ModelDir(c.Downstream.Model, models.Device); err != nil {
+		return nil, err
+	}
+	population, err := assembly.LoadPrivate(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, split := range clients.Splits {
+		if len(population.Split(split)) == 0 {
+			return nil, fault.Userf("%s has no %s clients", c.Data.Private, split)
+		}
+	}
+	if err := assembly.CheckLabels(c, population); err != nil {
+		return nil, err
+	}
+	var public []datasets.Text
+	if Classifies(c) && assembly.PublicIsFile(c) {
+		read, err := assembly.LoadPublic(c)
+		if err != nil {
+			return nil, err
+		}
+		public = read.Generator
+	}
+	if o.Out != "" {
+		if rundir.Exists(o.Out) {
+			return nil, fault.Userf("%s holds a run, which has an %s of its own: name another folder", o.Out, rundir.Eval)
+		}
+		if rundir.Has(o.Out, rundir.Eval) {
+			return nil, fault.Userf("%s holds the figures of other texts: name another folder", filepath.Join(o.Out, rundir.Eval))
+		}
+		if err := os.MkdirAll(o.Out, 0o755); err != nil {
+			return nil, fault.Userf("the folder for the figures cannot be made: %w", err)
+		}
+	}
+	var t *tracking.Listener
+	if o.Out != "" {
+		t = tracking.OpenTexts(o.Trackers, o.Out, c, o.Warn)
+	}
+	t.Begin(Stage, 0)
+	e, err := Compare(ctx, c, population, public, "", []downstream.Source{src}, o.Options)
+	if err == nil && o.Out != "" {
+		err = e.Write(o.Out)
+	}
+	if t.Fail(err) == nil {
+		t.End()
+		t.Evaluated(e)
+	}
+	t.Close()
+	return e, err
+}
+
+// readSource reads the texts of a file, with labels for a classification. A file of a run's own samples may hold empty ones, which
+// are left out as in the run's evaluation; elsewhere an empty text is an error.
+func readSource(c configs.Config, file string) (downstream.Source, error) {
+	src := downstream.Source{Key: evaluation.KeyText, Name: file}
+	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
+		f, err := parquetio.Open(file)
+		if err != nil {
+			return src, err
+		}
+		own := f.Has("sample_index") && f.Has("finish") && f.Has("ids")
+		if err := f.Close(); err != nil {
+			return src, err
+		}
+		if own {
+			samples, err := rows.Read[sampling.Row](file)
+			unlabelled := func(r sampling.Row) bool { return r.Text != "" && r.Label == "" }
+			if i := slices.IndexFunc(samples, unlabelled); Classifies(c) && i >= 0 {
+				return src, fmt.Errorf("%s: row %d has no label: its run had generate.by_label=false", file, i)
+			}
+			return Source(c, src.Key, src.Name, samples), err
+		}
+	}
+	read := datasets.ReadPublic
+	if Classifies(c) {
+		read = datasets.ReadLabelled
+	}
+	texts, err := read(file)
+	src.Texts, src.Labels = datasets.Strings(texts), datasets.Labels(texts)
+	return src, err
+}

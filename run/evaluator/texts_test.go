@@ -1,0 +1,33 @@
+package evaluator
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"popri/configs"
+	"popri/internal/rows"
+	"popri/sampling"
+)
+
+// TestJudgeOwnSamples: a run's product can hold empty samples, and is readSource without them; any other file with an empty
+// text is refused.
+func TestJudgeOwnSamples(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "synthetic.parquet")
+	if err := rows.Write(path, []sampling.Row{{Text: "one"}, {}, {Text: "two"}}); err != nil {
+		t.Fatal(err)
+	}
+	src, err := readSource(configs.Default(), path)
+	if texts := src.Texts; err != nil || !slices.Equal(texts, []string{"one", "two"}) {
+		t.Errorf("%q (%v)", src.Texts, err)
+	}
+	type plain struct {
+		Text string `parquet:"text"`
+	}
+	if err := rows.Write(path, []plain{{"one"}, {}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readSource(configs.Default(), path); err == nil {
+		t.Error("an empty text of another file is no error")
+	}
+}

@@ -1,0 +1,146 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"popri/audit"
+	"popri/configs"
+	"popri/internal/rows"
+	"popri/internal/testworld"
+	"popri/methods/evolution"
+	"popri/run/auditing"
+	"popri/rundir"
+	"popri/sampling"
+	"popri/trainer"
+)
+
+// evolving is a configuration of Private Evolution in the tests' world.
+func evolving(t *testing.T) configs.Config {
+	c := testworld.Shared(t).Config
+	c.Method = evolution.Description.Name
+	return c
+}
+
+// sailors writes clients whose texts are all about one of the public texts' six subjects.
+func sailors(t *testing.T) string {
+	type row struct {
+		Client string `parquet:"client_id"`
+		Split  string `parquet:"split"`
+		Text   string `parquet:"text"`
+	}
+	var all []row
+	for i := range 40 {
+		split := "train"
+		if i >= 30 {
+			split = "validation"
+		}
+		for _, does := range []string{"sees the hat", "carries the river", "turns a long rope"} {
+			all = append(all, row{fmt.Sprint("client-", i), split, "the red boat " + does + " near the harbour wall."})
+		}
+	}
+	path := filepath.Join(t.TempDir(), "sailors.parquet")
+	if err := rows.Write(path, all); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestPopulationMovesToClients: with little noise, the subject that all clients write about becomes frequent.
+func TestPopulationMovesToClients(t *testing.T) {
+	for _, variant := range []string{evolution.PreText, evolution.AugPE} {
+		t.Run(variant, func(t *testing.T) {
+			c := evolving(t)
+			c.PrivateEvolution.Variant, c.PrivateEvolution.Population, c.PrivateEvolution.LookAhead = variant, 40, 0
+			c.PrivateEvolution.Select = evolution.Sampled // few samples get votes, the others would be kept by their index
+			c.Trainer.Rounds, c.Privacy.Epsilon, c.Data.Private = 5, 1e4, sailors(t)
+			dir := t.TempDir()
+			if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+				t.Fatal(err)
+			}
+			first, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(dir, 1), evolution.SelectionFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(dir, 5), evolution.SelectionFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			share := func(list []evolution.Row) float64 {
+				n := 0.0
+				for _, r := range list {
+					if strings.HasPrefix(r.Text, "the red boat") {
+						n++
+					}
+				}
+				return n / float64(len(list))
+			}
+			if before, after := share(first), share(last); after < before+0.3 {
+				t.Errorf("the share of the clients' subject was %.2f in the first population and is %.2f in the last", before, after)
+			}
+			figures, err := trainer.ReadMetrics(dir)
+			if err != nil || len(figures) != 5 {
+				t.Fatal(err, len(figures))
+			}
+			if a, b := figures[0].Values["fid"], figures[4].Values["fid"]; !(b < a) {
+				t.Errorf("the distance to the clients' domain was %g and is %g", a, b)
+			}
+			if g := figures[4].Values["generation"]; !(g > 1) {
+				t.Errorf("the selected samples of round 5 are of generation %g", g)
+			}
+			product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
+			if err != nil || len(product) != c.Synthetic.Texts {
+				t.Errorf("%v: %d texts, want %d", err, len(product), c.Synthetic.Texts)
+			}
+		})
+	}
+}
+
+// TestNoiseFactor: the factor multiplies the noise that is drawn, and the ledger is charged for that noise.
+func TestNoiseFactor(t *testing.T) {
+	spend := func(factor float64) (sigma, epsilon float64) {
+		c := evolving(t)
+		c.PrivateEvolution.NoiseFactor = factor
+		dir := t.TempDir()
+		s, err := Open(t.Context(), Options{Config: c, Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Train(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		budget, entries := testworld.Charges(t, dir)
+		for _, e := range entries {
+			if e.Sigma != s.Sigma || len(entries) != c.Trainer.Rounds {
+				t.Errorf("of %d charges, one is for %g, the noise is %g", len(entries), e.Sigma, s.Sigma)
+			}
+		}
+		rounds, free, err := auditing.RoundVectors(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer free()
+		r, err := audit.Run(dir, audit.Options{Rounds: rounds, Expect: auditing.Expected})
+		if err != nil || !r.Sound() || r.Releases != len(entries) {
+			t.Errorf("the audit: %v, %+v", err, r)
+		}
+		untested := func(why string) bool { return strings.Contains(why, "fill the whole space") }
+		if len(r.Noise) > 0 || !slices.ContainsFunc(r.NoiseUntested, untested) {
+			t.Errorf("the noise of votes was tested: %v, %v", r.Noise, r.NoiseUntested)
+		}
+		if !(r.Epsilon <= budget.Epsilon) {
+			t.Errorf("ε is %g of %g", r.Epsilon, budget.Epsilon)
+		}
+		return s.Sigma, r.Epsilon
+	}
+	sigma, epsilon := spend(1)
+	more, less := spend(2.179)
+	if math.Abs(more/sigma-2.179) > 1e-9 || !(less < epsilon/2) {
+		t.Errorf("noise %g costs ε = %g, noise %g costs %g", sigma, epsilon, more, less)
+	}
+}

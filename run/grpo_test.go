@@ -1,0 +1,200 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/configs"
+	"popri/internal/rows"
+	"popri/internal/testworld"
+	"popri/methods"
+	"popri/run/reporting"
+	"popri/rundir"
+	"popri/sampling"
+	"popri/series"
+	"popri/trainer"
+)
+
+// allOfGRPO uses what a checkpoint of the method can hold.
+func allOfGRPO(c *configs.Config) {
+	c.Method = "grpo"
+	c.GRPO.NumIterations, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 2, 0.05, 0.5, 1
+	c.GRPO.MicroSamples, c.GRPO.LearningRate = 3, 1e-2
+}
+
+// TestGRPOInterrupted: a run that is interrupted after every second update ends with the bytes of one that was not.
+func TestGRPOInterrupted(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	allOfGRPO(&c)
+	want, dir := t.TempDir(), t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	done := 0
+	times := interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) trainer.Events {
+		return trainer.Events{Log: func(event string, _ int, _ any) {
+			if event == "grpo_step" {
+				if done++; done%2 == 0 {
+					stop()
+				}
+			}
+		}}
+	})
+	if updates := 2 * 3 * c.Trainer.Rounds; done != updates || times < 4 {
+		t.Errorf("%d updates, %d interruptions; without repetition there are %d", done, times, updates)
+	}
+	testworld.SameRun(t, dir, want)
+}
+
+// TestForeignCheckpoint: the state of a training on other samples is refused with its name.
+func TestForeignCheckpoint(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	allOfGRPO(&c)
+	stop := func(dir string, c configs.Config) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := Options{Config: c, Dir: dir, Events: trainer.Events{Log: func(event string, _ int, _ any) {
+			if event == "grpo_step" {
+				cancel()
+			}
+		}}}
+		if err := train(ctx, o); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	dir, other := t.TempDir(), t.TempDir()
+	stop(dir, c)
+	c.GRPO.SamplesUsed = 2
+	stop(other, c)
+	name := filepath.Join("rounds", "0001", "training.safetensors")
+	b, err := os.ReadFile(filepath.Join(other, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := train(t.Context(), Options{Dir: dir, Resume: true}); err == nil || !strings.Contains(err.Error(), name) ||
+		!strings.Contains(err.Error(), "other samples") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestSelectByDistance: the product is written by the adapters whose samples were nearest, whichever these are, and a run
+// that is interrupted while it measures or writes chooses the same.
+func TestSelectByDistance(t *testing.T) {
+	w := testworld.Shared(t)
+	chosen := map[int]bool{}
+	for _, change := range []func(c *configs.Config){
+		func(c *configs.Config) { c.Method, c.GRPO.LearningRate, c.Trainer.Rounds = "grpo", 1e-2, 3 },
+		func(c *configs.Config) { c.DPO.LearningRate, c.Warmup.Steps = 0.3, 0 }, // ruins the adapters
+		func(c *configs.Config) { // a warm-up alone, ruined afterwards
+			c.Method, c.PrivateEvolutionSFT.LearningRate = "private_evolution_sft", 0.5
+		},
+	} {
+		c := w.Config
+		testworld.AskOnce(&c)
+		c.Trainer.Select = "distance"
+		change(&c)
+		want, dir := t.TempDir(), t.TempDir()
+		var logged []trainer.Selection
+		o := Options{Config: c, Dir: want, Events: trainer.Events{Log: func(event string, _ int, v any) {
+			if s, ok := v.(trainer.Selection); ok && event == "selected" {
+				logged = append(logged, s)
+			}
+		}}}
+		if err := train(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		rounds, err := trainer.ReadMetrics(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// least is computed here anew: the distance before each round, and after the last one.
+		least, at := rounds[0].Values["distance"], 0
+		for i, r := range rounds {
+			after := r.Get(trainer.DistanceAfter)
+			if (after != nil) != (i == len(rounds)-1) {
+				t.Fatalf("round %d: %v", i+1, r.Values)
+			}
+			if i+1 < len(rounds) {
+				after = rounds[i+1].Get("distance")
+			}
+			if *after < least {
+				least, at = *after, i+1
+			}
+		}
+		chosen[at] = true
+		if len(logged) != 1 || logged[0] != (trainer.Selection{Round: at, Distance: least}) {
+			t.Errorf("%s: selected %+v, the least distance is %g after round %d", c.Method, logged, least, at)
+		}
+		product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
+		if err != nil || len(product) != 30+c.Synthetic.Texts {
+			t.Fatalf("%d texts (%v)", len(product), err)
+		}
+		for _, row := range product[30:] {
+			if row.Model != fmt.Sprintf("after round %d", at) {
+				t.Fatalf("%s: a text was written %s, not after round %d", c.Method, row.Model, at)
+			}
+		}
+		page, err := reporting.Of(want)
+		if err != nil || !strings.Contains(strings.Join(page.Notes, " "), "trainer.select=distance") {
+			t.Errorf("the report's notes: %q (%v)", page.Notes, err)
+		}
+		for _, r := range page.Rounds {
+			if r.Selected != (r.Figures.Number == at) {
+				t.Errorf("the report shows round %d as selected: %v", r.Figures.Number, r.Selected)
+			}
+		}
+		for _, stage := range []string{"measure", "synthesize"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			o := Options{Config: c, Dir: dir, Resume: rundir.Exists(dir), Events: trainer.Events{StageBegin: func(s trainer.Stage) {
+				if strings.HasPrefix(s.Name, stage) {
+					cancel()
+				}
+			}}}
+			if err := train(ctx, o); !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s: %v", stage, err)
+			}
+			cancel()
+		}
+		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
+			t.Fatal(err)
+		}
+		testworld.SameRun(t, dir, want)
+	}
+	if len(chosen) < 2 || !chosen[0] {
+		t.Errorf("the cases chose the states after rounds %v, want the beginning and others", chosen)
+	}
+}
+
+// TestEveryMethodThatTunesMeasures: what the configuration takes for methods that can be selected by distance are those whose
+// rounds have one.
+func TestEveryMethodThatTunesMeasures(t *testing.T) {
+	for _, d := range methods.All {
+		c := configs.Default()
+		c.Method, c.Trainer.Select = d.Name, "distance"
+		shows := false
+		for _, s := range d.Series.Columns {
+			shows = shows || s.Key == trainer.Distance && d.Work != nil && d.Product == methods.All[0].Product
+		}
+		if err := c.Validate(); (err == nil) != shows {
+			t.Errorf("%s: %v", d.Name, err)
+		}
+	}
+	var r series.Round
+	if err := json.Unmarshal([]byte(`{"round": 1}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := trainer.Nearest([]series.Round{r}); ok {
+		t.Error("a round without a distance is the nearest")
+	}
+}

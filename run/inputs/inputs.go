@@ -1,0 +1,203 @@
+// Package inputs records what a run began with, inputs.json, and tells whether a run that is resumed would go on with the same.
+package inputs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/assembly"
+	"popri/configs"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/internal/filehash"
+	"popri/models"
+	"popri/rundir"
+)
+
+// Inputs are everything that a run's results depend on, except private text, which the ledger identifies by a tag.
+type Inputs struct {
+	// Settings are the keys of the configuration with their values, except keys that change no result and keys that are
+	// paths.
+	Settings map[string]string `json:"settings"`
+	// Content has a hash or name of each input that was read: the models' files, public text, the encoder, the compute
+	// type.
+	Content map[string]string `json:"content"`
+	// Changes lists later changes that the user accepted.
+	Changes []string `json:"changes,omitempty"`
+}
+
+// passing are the keys that may change when a run is resumed: they change no result, they are paths whose content is
+// compared, or (model.dtype) their effect on the machine is compared.
+var passing = []string{"model.threads", "model.device", "model.dtype", "model.path", "data.private", "data.public",
+	"generate.batch_tokens", "dpo.engine_command", "scoring.encoder", "downstream.model", "privacy.continues", "eval.reference_private"}
+
+// unchanged has the values by which newer keys keep what programs did that did not know them. A run that such a program
+// began goes on with them.
+var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_label": "false"}
+
+// The keys of Content that are no files.
+const (
+	Public  = "data.public"
+	Encoder = "scoring.encoder"
+	Compute = "model.dtype"
+)
+
+// Of collects the inputs of a run: public is the hash of its public text, encoder the key of its encoder.
+func Of(c configs.Config, public, encoder string) (Inputs, error) {
+	in := Inputs{Settings: map[string]string{}, Content: map[string]string{Public: public, Encoder: encoder,
+		Compute: assembly.ComputeType(c.Model.DType).String()}}
+	for _, k := range configs.Keys() {
+		if !slices.Contains(passing, k.Name) {
+			v, _ := c.Get(k.Name)
+			if k.Name == "generate.engine" && c.Generate.Server() != "" {
+				v = "vllm" // wherever the server is
+			}
+			in.Settings[k.Name] = fmt.Sprint(v)
+		}
+	}
+	for _, m := range []struct{ key, path, name string }{
+		{"model.path", c.Model.Path, models.Generator}, {"downstream.model", c.Downstream.Model,
+			models.Device}} {
+		dir, err := assembly.ModelDir(m.path, m.name)
+		if err != nil {
+			if m.key == "downstream.model" {
+				continue // training does not need it; the evaluation will report it
+			}
+			return in, err
+		}
+		if err := in.addModel(m.key, dir); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+// addModel notes the files of a model folder that determine the model's computation.
+func (in Inputs) addModel(key, dir string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return fault.Userf("%w", err)
+	}
+	for _, f := range files {
+		switch {
+		case filepath.Ext(f.Name()) == ".safetensors":
+		case slices.Contains([]string{"config.json", "generation_config.json", "tokenizer.json",
+			"tokenizer_config.json"}, f.Name()):
+		default:
+			continue
+		}
+		hash, err := filehash.SHA256(filepath.Join(dir, f.Name()))
+		if err != nil {
+			return fault.Userf("%w", err)
+		}
+		in.Content[key+" "+f.Name()] = hash
+	}
+	return nil
+}
+
+// Write writes inputs.json into a run's folder.
+func (in Inputs) Write(dir string) error {
+	b, err := json.MarshalIndent(in, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Inputs), append(b, '\n'))
+}
+
+// read reads a run's inputs.json.
+func read(dir string) (Inputs, error) {
+	path := filepath.Join(dir, rundir.Inputs)
+	var in Inputs
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return in, err
+	}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return in, fmt.Errorf("%s: %w", path, err)
+	}
+	return in, nil
+}
+
+// Compare refuses to resume the run in dir if its inputs were others than these, unless the changes are accepted. They are
+// recorded then.
+func (in Inputs) Compare(dir string, accept bool) error {
+	began, err := read(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Userf("%s has no %s, so what the run began with is not known: restore the file, or begin anew in "+
+			"another folder", dir, rundir.Inputs)
+	}
+	if err != nil {
+		return fault.Userf("%w", err)
+	}
+	changes := in.since(began)
+	if len(changes) == 0 {
+		return nil
+	}
+	if !accept {
+		return fault.Userf("%s began with other inputs than it would go on with:\n  %s\n"+
+			"Change them back, begin anew in another folder, or accept this by --accept-changes",
+			dir, strings.Join(changes, "\n  "))
+	}
+	in.Changes = append(began.Changes, changes...)
+	return in.Write(dir)
+}
+
+// since lists in words how in differs from a run's first inputs.
+func (in Inputs) since(began Inputs) []string {
+	var changes []string
+	for _, key := range union(began.Settings, in.Settings) {
+		old, had := began.Settings[key]
+		value, has := in.Settings[key]
+		switch {
+		case old == value && had == has:
+		case !had && value != "" && value == unchanged[key]:
+		case !had:
+			changes = append(changes, fmt.Sprintf("%s is %s; the run began without this key", key, value))
+		case !has:
+			changes = append(changes, fmt.Sprintf("%s was %s; the program does not know this key", key, old))
+		default:
+			changes = append(changes, fmt.Sprintf("%s is %s, was %s", key, orEmpty(value), orEmpty(old)))
+		}
+	}
+	for _, key := range union(began.Content, in.Content) {
+		old, had := began.Content[key]
+		value, has := in.Content[key]
+		what, file, isFile := strings.Cut(key, " ")
+		switch {
+		case old == value:
+		case key == Compute:
+			changes = append(changes, fmt.Sprintf("%s: computes in %s, was %s", key, value, old))
+		case key == Public:
+			changes = append(changes, key+": the texts have changed")
+		case !isFile:
+			changes = append(changes, key+": the encoder has other weights or settings, or was fitted to other text")
+		case !has:
+			changes = append(changes, fmt.Sprintf("%s: %s is gone", what, file))
+		case !had:
+			changes = append(changes, fmt.Sprintf("%s: %s is new", what, file))
+		default:
+			changes = append(changes, fmt.Sprintf("%s: the content of %s has changed", what, file))
+		}
+	}
+	return changes
+}
+
+func orEmpty(value string) string {
+	if value == "" {
+		return `""`
+	}
+	return value
+}
+
+func union(a, b map[string]string) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,88 @@
+package run
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"popri/datasets"
+	"popri/internal/rows"
+	"popri/internal/testworld"
+	"popri/methods/policy"
+	"popri/methods/target"
+	"popri/rundir"
+	"popri/sampling"
+	"popri/trainer"
+)
+
+// TestScoredQuotesAndKeptTexts: from round 2 on, prompts quote the best samples of the rounds before; the written part of
+// the product is drawn by weight from what the model wrote; and a run that was killed goes on to the same bytes.
+func TestScoredQuotesAndKeptTexts(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	testworld.AskOnce(&c)
+	c.Trainer.Rounds, c.Generate.Quote, c.Synthetic.Examples = 3, "scored", "scored"
+	c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Kept = 60, 10, 0.5
+	want := t.TempDir()
+	var kept target.Kept
+	o := Options{Config: c, Dir: want, Events: trainer.Events{Log: func(event string, _ int, v any) {
+		if event == "kept" {
+			kept = v.(target.Kept)
+		}
+	}}}
+	if err := train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if kept.Texts != 60 || kept.Effective < 29.9 || kept.Effective > 60 || !(kept.Weighted < kept.Distance) {
+		t.Errorf("the weights: %+v", kept)
+	}
+
+	chosen, err := target.Read(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quotable := datasets.Strings(target.Texts(chosen))
+	for round := 1; round <= 3; round++ {
+		prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(want, round), policy.PromptsFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range prompts {
+			for _, line := range strings.Split(strings.TrimSpace(p.Text), "\n") {
+				if line != "" && !slices.Contains(quotable, line) {
+					t.Errorf("round %d: a prompt quotes %q", round, line)
+				}
+			}
+		}
+		if round == 1 {
+			quotable = nil
+		}
+		samples, err := rows.Read[sampling.Row](filepath.Join(rundir.Round(want, round), rundir.Samples))
+		if err != nil {
+			t.Fatal(err)
+		}
+		quotable = append(quotable, sampling.Texts(samples)...)
+	}
+
+	written, err := rows.Read[sampling.Row](filepath.Join(rundir.Round(want, 3), "written.parquet"))
+	if err != nil || len(written) != 60 {
+		t.Fatalf("%d texts written (%v)", len(written), err)
+	}
+	product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
+	if err != nil || len(product) != 70 {
+		t.Fatalf("%d texts in the product (%v)", len(product), err)
+	}
+	texts, different := sampling.Texts(written), map[string]bool{}
+	for _, row := range product[10:] {
+		if row.Finish == sampling.Public || !slices.Contains(texts, row.Text) {
+			t.Errorf("the product has %+v", row)
+		}
+		different[row.Text] = true
+	}
+	if len(different) < 15 || len(different) == 60 {
+		t.Errorf("%d different texts of 60 were kept", len(different))
+	}
+
+	sameInterrupted(t, c, want, trainer.Stage{Name: "generate", Round: 3}, trainer.Stage{Name: "synthesize after round 3"})
+}

@@ -1,0 +1,66 @@
+package run
+
+import (
+	"errors"
+
+	"popri/assembly"
+	"popri/datasets/ceiling"
+	"popri/datasets/clients"
+	"popri/internal/fault"
+	"popri/method"
+	"popri/methods"
+	"popri/sampling"
+	"popri/sampling/vllm"
+	"popri/trainer"
+)
+
+// newMethod makes the method that the configuration names.
+func (s *Session) newMethod() (trainer.Method, error) {
+	reference, err := assembly.ValidationReference(s.Data.Private, s.encoder)
+	if err != nil {
+		return nil, err
+	}
+	c, d := s.Config, methods.Of(s.Config)
+	if d.Check != nil {
+		if err := d.Check(c, reference != nil); err != nil {
+			return nil, fault.Userf("%w", err)
+		}
+	}
+	s.prompter, err = sampling.NewPrompter(s.generator.Tokenizer, c.Generate, c.Data, s.Data.Public.Prompts,
+		s.generator.Model.Config.Context,
+		max(c.Generate.MaxNewTokens, c.Synthetic.MaxNewTokens))
+	if errors.Is(err, sampling.ErrTooFewPrompts) {
+		return nil, fault.Userf("data.public: %s: %w", s.Data.Public.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.ChoosesMix(c) && reference == nil {
+		return nil, fault.Userf("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Data.Private.Name)
+	}
+	var unprotected *ceiling.Texts
+	if c.Privacy.UnsafeCeiling {
+		unprotected = ceiling.Of(clients.Texts(s.Data.Private.Split(clients.Train)))
+	}
+	s.engine = s.server()
+	return d.New(method.Env{Ceiling: unprotected, Engine: s.engine, Dir: s.Dir, Config: c,
+		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
+		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
+		Reference: reference})
+}
+
+// server describes the server that draws samples; nil where this program does.
+func (s *Session) server() *vllm.Server {
+	url := s.Config.Generate.Server()
+	if url == "" {
+		return nil
+	}
+	server := vllm.New(url)
+	server.Stops = s.prompter.Stops()
+	server.Loaded = func(p vllm.Proof) {
+		if log := s.trainer.Events.Log; log != nil {
+			log("engine", 0, p)
+		}
+	}
+	return server
+}

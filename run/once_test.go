@@ -1,0 +1,233 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"popri/audit"
+	"popri/datasets"
+	"popri/fedsim"
+	"popri/internal/rows"
+	"popri/internal/testworld"
+	"popri/methods/target"
+	"popri/release"
+	"popri/run/auditing"
+	"popri/run/reporting"
+	"popri/rundir"
+	"popri/sampling"
+	"popri/scoring"
+	"popri/trainer"
+)
+
+// TestAskedOnce: a run that asks once has one charge and one release, with the noise of a single round, whatever the
+// number of rounds; the public texts that it quotes and publishes are the ones that the clients' texts resemble.
+func TestAskedOnce(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	testworld.AskOnce(&c)
+	c.Trainer.Rounds = 3
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	_, entries := testworld.Charges(t, dir)
+	rounds, err := trainer.ReadMetrics(dir)
+	if err != nil || len(rounds) != 3 || len(entries) != 1 || entries[0].Query != "mean/full+1024" {
+		t.Fatalf("%d rounds, charges %+v (%v)", len(rounds), entries, err)
+	}
+	stages, seconds, err := reporting.Stages(dir)
+	if err != nil || len(stages) < 5 || len(seconds) != 3 {
+		t.Fatalf("stages %+v, rounds %v (%v)", stages, seconds, err)
+	}
+	for _, s := range stages {
+		if s.PeakBytes < 1<<20 {
+			t.Errorf("stage %s has %d bytes of memory", s.Name, s.PeakBytes)
+		}
+	}
+	each, everyRound := w.Config, t.TempDir()
+	each.Trainer.Rounds = 3
+	if err := train(t.Context(), Options{Config: each, Dir: everyRound}); err != nil {
+		t.Fatal(err)
+	}
+	// Values of 8 bytes go to the server; embeddings, of 4 bytes a value, come from it.
+	answers := int64(3 * each.Generate.Prompts * each.Generate.Samples)
+	for run, want := range map[string][2]int64{dir: {8 * (16 + 1024), 4 * 16}, everyRound: {8 * answers, 4 * answers * 8}} {
+		cost, err := reporting.CostOf(run)
+		if err != nil || cost.Rounds != 3 || [2]int64{cost.Sent, cost.Received} != want || !(cost.Server > 0) ||
+			!(cost.Client > 0) || cost.Client > cost.Server {
+			t.Errorf("%+v, want %v bytes (%v)", cost, want, err)
+		}
+	}
+	if _, three := testworld.Charges(t, everyRound); len(three) != 3 || !(entries[0].Sigma < 0.6*three[0].Sigma) {
+		t.Errorf("asked once with noise %g, in each round with %+v", entries[0].Sigma, three)
+	}
+	for i, r := range rounds {
+		v := r.Values
+		if v["epsilon"] != rounds[0].Values["epsilon"] || !(v["distance"] > 0) || v["clients"] != 30 ||
+			(v["warmup_loss"] > 0) != (i == 0) {
+			t.Errorf("round %d: %v", i+1, v)
+		}
+		if has := rundir.Has(rundir.Round(dir, i+1), release.File); has != (i == 0) {
+			t.Errorf("round %d has a release: %v", i+1, has)
+		}
+	}
+
+	chosen, err := target.Read(dir)
+	if err != nil || len(chosen) != 40 || chosen[9].Copies != 2 || chosen[10].Copies != 1 {
+		t.Fatalf("%d texts selected (%v)", len(chosen), err)
+	}
+	like := 0
+	for i, x := range chosen {
+		if strings.Contains(x.Text, "before the storm") { // as clients' texts end
+			like++
+		}
+		if i > 0 && x.Relevance > chosen[i-1].Relevance {
+			t.Errorf("text %d is more relevant than the one before", i)
+		}
+	}
+	if like < 30 {
+		t.Errorf("%d of 40 selected texts resemble the clients'", like)
+	}
+	prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(dir, 2), "prompts.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := datasets.Strings(target.Texts(chosen))
+	for _, p := range prompts {
+		for _, line := range strings.Split(strings.TrimSpace(p.Text), "\n") {
+			if line != "" && !slices.Contains(texts, line) {
+				t.Errorf("a prompt quotes %q", line)
+			}
+		}
+	}
+	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
+	if err != nil || len(product) != 30+c.Synthetic.Texts {
+		t.Fatalf("%d texts in the product (%v)", len(product), err)
+	}
+	for i, row := range product {
+		if public := row.Finish == sampling.Public; public != (i < 30) || public && !slices.Contains(texts, row.Text) {
+			t.Errorf("row %d: %+v", i, row)
+		}
+	}
+
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+	if err != nil || !r.Sound() || r.Releases != 1 || len(r.Noise) != 1 || r.Noise[0].Freedom != target.Checks {
+		t.Errorf("the audit: %d releases, %q, noise %+v (%v)", r.Releases, r.Problems, r.Noise, err)
+	}
+	page, err := reporting.Of(dir)
+	if err != nil || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 || len(page.Rounds) != 3 || page.Interrupted != "" {
+		t.Errorf("the report: %d of %d releases, %d rounds, %q (%v)", page.Privacy.Rounds, page.Privacy.Planned,
+			len(page.Rounds), page.Interrupted, err)
+	}
+}
+
+// TestAskedOnceForFeatures: features beside the mean are in the one release and its charge, which names them; the audit
+// measures its noise and plays its game; and a run that was killed goes on to the same bytes.
+func TestAskedOnceForFeatures(t *testing.T) {
+	w := testworld.Shared(t)
+	for _, kind := range []string{"fourier", "histogram", "moments"} {
+		c := w.Config
+		testworld.AskOnce(&c)
+		c.Scoring.Features, c.Scoring.FeatureCount = kind, 12
+		want := t.TempDir()
+		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+			t.Fatal(err)
+		}
+		_, entries := testworld.Charges(t, want)
+		if name := "mean/full/" + kind + "/12/0.3+1024"; len(entries) != 1 || entries[0].Query != name {
+			t.Errorf("%s: charges %+v, want one for %s", kind, entries, name)
+		}
+		chosen, err := target.Read(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		like := 0
+		for _, x := range chosen {
+			if strings.Contains(x.Text, "before the storm") { // as clients' texts end
+				like++
+			}
+		}
+		if like < 28 {
+			t.Errorf("%s: %d of %d selected texts resemble the clients'", kind, like, len(chosen))
+		}
+		audited, err := auditing.Runs([]string{want}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 0.999, NoiseFactor: 1}})
+		if err != nil || audited.Verdict() != nil || audited.Runs[0].Canary == nil || len(audited.Runs[0].Noise) != 1 ||
+			audited.Runs[0].Noise[0].Freedom != target.Checks {
+			t.Errorf("%s: the audit: %+v (%v)", kind, audited.Runs, err)
+		}
+		page, err := reporting.Of(want)
+		if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "squared norm bound") }) {
+			t.Errorf("%s: the report says %q (%v)", kind, page.Privacy.Statement, err)
+		}
+		sameInterrupted(t, c, want, trainer.Stage{Name: "select", Round: 1}, trainer.Stage{Name: "pairs", Round: 2})
+	}
+}
+
+// TestAskedOnceWithoutRelease: rounds after the first need no release of their own, but the first one's.
+func TestAskedOnceWithoutRelease(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	testworld.AskOnce(&c)
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(rundir.Round(dir, 1), release.File)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+	if err != nil || r.Sound() {
+		t.Errorf("the audit finds nothing without the release (%v)", err)
+	}
+}
+
+// TestCompact: clients send as many numbers as the embedding has dimensions, and the run goes as any other.
+func TestCompact(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	c.Scoring.Release = "compact"
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
+	if err != nil || answer.Query != scoring.CompactName(scoring.Standardized) || len(answer.Sum) > c.Scoring.Dim {
+		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
+	}
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+	if err != nil || !r.Sound() || r.Releases != 2 {
+		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
+	}
+}
+
+// TestKilledAfterTheWarmUp: a run that goes on behind its warm-up is the same, though its optimizer was made before.
+func TestKilledAfterTheWarmUp(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	testworld.AskOnce(&c)
+	want, dir := t.TempDir(), t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	o := Options{Config: c, Dir: dir, Events: trainer.Events{StageBegin: func(s trainer.Stage) {
+		if s.Name == "generate" {
+			stop()
+		}
+	}}}
+	if err := train(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the error is %v, want %v", err, context.Canceled)
+	}
+	if !rundir.Has(rundir.Round(dir, 1), "warmup") {
+		t.Fatal("the warm-up was not kept")
+	}
+	if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
+		t.Fatal(err)
+	}
+	testworld.SameRun(t, dir, want)
+}

@@ -1,0 +1,226 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"runtime/debug"
+
+	"popri/accountant/ledger"
+	"popri/assembly"
+	"popri/configs"
+	"popri/datasets/clients"
+	"popri/embedding"
+	"popri/fedsim"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/methods"
+	"popri/run/evaluator"
+	"popri/run/inputs"
+	"popri/run/logging"
+	"popri/run/sharding"
+	"popri/run/tracking"
+	"popri/rundir"
+	"popri/sampling"
+	"popri/sampling/vllm"
+	"popri/series"
+	"popri/trainer"
+)
+
+// Options say what to run and where.
+type Options struct {
+	Config configs.Config
+	Dir    string
+	Resume bool // Dir holds a run to resume; Config is then read from it
+	Events trainer.Events
+	// Listen, if not nil, makes a further listener. Its argument has the figures of the method's rounds.
+	Listen func([]series.Series) trainer.Events
+	// Title is the report's title, and Command the command for the same run; "" takes the folder and popri run.
+	Title, Command string
+	// Device, if not "", replaces the configuration's device, also for a resumed run.
+	Device string
+	// AcceptChanges resumes a run with changed inputs. The changes are recorded.
+	AcceptChanges bool
+	// Warn is called with warnings before the run begins, and with one for each tracker that fails; it may be nil.
+	Warn func(text string)
+	// Trackers are the programs that show the run's figures (trackers.Names).
+	Trackers []string
+}
+
+// Session is an open run. Close releases its models and the lock on its folder.
+type Session struct {
+	Config configs.Config
+	Dir    string
+	Data   *assembly.Corpus
+	Sigma  float64 // noise multiplier of a release
+
+	ledger    *ledger.Ledger
+	budget    ledger.Budget
+	generator assembly.Generator
+	engine    *vllm.Server // draws samples; nil is this program
+	method    trainer.Method
+	trainer   *trainer.Trainer
+	prompter  *sampling.Prompter
+	log       *logging.Log
+	tracking  *tracking.Listener
+	encoder   embedding.Encoder
+}
+
+// Open reads the data and the models, fits the encoder and prepares the trainer. Only then does it make the folder of a
+// new run, with its configuration, and the ledger: a process that ends earlier leaves nothing behind. A resumed run
+// must have the inputs that it began with. Open stops between two steps when ctx ends.
+func Open(ctx context.Context, o Options) (s *Session, err error) {
+	if err := o.configuration(); err != nil {
+		return nil, err
+	}
+	c := o.Config
+	if err := assembly.SetCompute(c); err != nil {
+		return nil, err
+	}
+	s = &Session{Config: c, Dir: o.Dir}
+	defer func(opened *Session) { // returning an error has set s to nil
+		if err != nil {
+			opened.Close()
+		}
+	}(s)
+	var (
+		began    inputs.Inputs
+		federate func(fedsim.Config) (*fedsim.Federation, error)
+	)
+	for _, step := range []func() error{
+		func() (err error) {
+			if s.Data, err = assembly.LoadRun(c, o.Warn); err == nil {
+				s.budget, err = assembly.Budget(c, s.Data.Private)
+			}
+			return err
+		},
+		func() error {
+			if !o.Resume {
+				return nil
+			}
+			return s.openLedger() // acquires the folder's lock
+		},
+		func() (err error) { s.generator, err = assembly.LoadGenerator(c); return err },
+		func() (err error) {
+			if s.encoder, err = assembly.NewEncoder(c, s.Data.Public); err == nil {
+				s.Config.Scoring.Dim = s.encoder.Dim() // an encoder with weights of its own decides it
+			}
+			return err
+		},
+		func() (err error) { s.method, err = s.newMethod(); return err },
+		func() (err error) {
+			began, err = inputs.Of(s.Config, s.Data.Public.Hash(), embedding.Key(s.encoder))
+			return err
+		},
+		func() error {
+			if o.Resume {
+				return began.Compare(s.Dir, o.AcceptChanges)
+			}
+			if path := filepath.Join(o.Dir, rundir.Ledger); rundir.Has(o.Dir, rundir.Ledger) {
+				return fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder", path, rundir.Config)
+			}
+			s.Sigma, err = assembly.Plan(c, s.budget)
+			return err
+		},
+		func() (err error) {
+			federate, err = s.clients(ctx)
+			return err
+		},
+		func() error {
+			debug.FreeOSMemory() // reading the data takes far more memory than keeping it
+			if !o.Resume {
+				if err := s.begin(began, o); err != nil {
+					return err
+				}
+				if err := s.openLedger(); err != nil {
+					return err
+				}
+			}
+			return atomicfile.RemoveTemporary(o.Dir) // with the lock held, they belong to a process that was killed
+		},
+	} {
+		if err := cmp.Or(step(), ctx.Err()); err != nil {
+			return nil, err
+		}
+	}
+	if s.log, err = logging.Open(o.Dir); err != nil {
+		return nil, err
+	}
+	s.log.Write("open", map[string]any{"resumed": o.Resume})
+	federation, err := federate(assembly.Federation(c, o.Dir, s.ledger, s.Sigma))
+	if err != nil {
+		return nil, err
+	}
+	listeners := []trainer.Events{s.log.Events(), o.Events}
+	d := methods.Of(s.Config)
+	if o.Listen != nil {
+		listeners = append(listeners, o.Listen(d.Series.WithPrivacy().Columns))
+	}
+	s.tracking = tracking.Open(o.Trackers, o.Dir, s.Config, o.Warn)
+	all := trainer.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), Nearest: s.Config.Trainer.Select == "distance",
+		Method: s.method, Clients: federation, Spent: s.ledger.Spent,
+		Events: trainer.Tee(append(listeners, s.tracking.Events())...)}
+	if d.ChoosesMix(s.Config) {
+		all.Choose = s.chooseMix
+	}
+	s.trainer = trainer.New(all)
+	return s, nil
+}
+
+// configuration reads the configuration of a run to resume, or checks that of a new run.
+func (o *Options) configuration() error {
+	switch {
+	case o.Resume && !rundir.Exists(o.Dir):
+		return fault.Userf("%s holds no run to resume: there is no %s", o.Dir, rundir.Config)
+	case o.Resume:
+		c, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Dir, rundir.Config)})
+		if err != nil {
+			return err
+		}
+		o.Config = *c
+	case rundir.Exists(o.Dir):
+		return fault.Userf("%s holds a run already: resume it (--resume) or name another folder", o.Dir)
+	}
+	o.Config.Model.Device = cmp.Or(o.Device, o.Config.Model.Device)
+	if err := o.Config.Validate(); err != nil {
+		return err
+	}
+	return evaluator.CheckTask(o.Config)
+}
+
+// clients embeds the texts of the train clients, where they are not elsewhere, and returns what makes them a federation.
+func (s *Session) clients(ctx context.Context) (func(fedsim.Config) (*fedsim.Federation, error), error) {
+	if s.Config.Fed.Collect == configs.Shards {
+		ask := sharding.Ask(s.Dir, s.Config, s.budget.Clients, s.encoder)
+		return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewRemote(s.budget.Clients, ask, o) }, nil
+	}
+	texts := methods.Of(s.Config).NeedsTextsOf(s.Config)
+	embedded, err := fedsim.Embed(ctx, s.Data.Private.Split(clients.Train), s.encoder, texts)
+	return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.New(embedded, o) }, err
+}
+
+// openLedger opens the run's ledger, which locks the folder, and fixes the noise.
+func (s *Session) openLedger() (err error) {
+	if s.ledger, err = assembly.OpenLedger(s.Config, s.Dir, s.budget); err != nil {
+		return err
+	}
+	s.Sigma, err = assembly.Calibrate(s.Config, s.budget, assembly.Inherited(s.ledger))
+	return err
+}
+
+// Close releases everything.
+func (s *Session) Close() {
+	if s.method != nil {
+		s.method.Close()
+	}
+	if s.generator.Model != nil {
+		s.generator.Model.Free()
+	}
+	assembly.FreeEncoder(s.encoder)
+	s.tracking.Close()
+	s.tracking = nil
+	if s.ledger != nil {
+		s.ledger.Close()
+	}
+	s.log.Close()
+}

@@ -1,0 +1,146 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/configs"
+	"popri/dpo"
+	"popri/internal/fault"
+	"popri/internal/testworld"
+	"popri/preference"
+	"popri/run/reporting"
+	"popri/rundir"
+	"popri/trainer"
+)
+
+// interrupted trains, and goes on whenever a listener has stopped it, until the run is done. It returns how often.
+func interrupted(t *testing.T, o Options, listen func(stop func()) trainer.Events) (times int) {
+	t.Helper()
+	for ; ; times++ {
+		ctx, stop := context.WithCancel(t.Context())
+		o.Events = listen(stop)
+		err := train(ctx, o)
+		stop()
+		if err == nil {
+			return times
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		o.Resume = true
+	}
+}
+
+// TestPreferenceOptions runs rounds with the options of preference training, and the same interrupted after every third step and
+// resumed: the files must be the same.
+func TestPreferenceOptions(t *testing.T) {
+	w := testworld.Shared(t)
+	for name, change := range map[string]func(d *configs.DPO){
+		"held-out": func(d *configs.DPO) {
+			d.EvalShare, d.Best, d.Epochs, d.Patience, d.LearningRate = 0.3, "pairs", 4, 1, 5e-2
+			d.Reference, d.CarryOptimizer, d.CarrySchedule, d.WarmupSteps, d.WarmupRatio = "round_start", false, false, 0, 0.2
+		},
+		"fid": func(d *configs.DPO) {
+			d.Best, d.FIDTexts, d.Epochs, d.LearningRate = "fid", 24, 3, 5e-2
+			d.Pairs, d.MicroTokens, d.BatchPairs, d.Schedule = "all", 200, 12, "linear"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := w.Config
+			change(&c.DPO)
+			want, dir := t.TempDir(), t.TempDir()
+			var stale error
+			notRead := func(event map[string]any) {
+				if why, ok := event["not_read"]; ok {
+					stale = fmt.Errorf("%v", why)
+				}
+			}
+			listen := trainer.Events{Log: func(event string, _ int, v any) {
+				if event == "dpo_reference" {
+					notRead(v.(map[string]any))
+				}
+			}}
+			if err := train(t.Context(), Options{Config: c, Dir: want, Events: listen}); err != nil {
+				t.Fatal(err)
+			}
+			read, done := 0, 0
+			interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) trainer.Events {
+				return trainer.Events{Log: func(event string, _ int, v any) {
+					switch event {
+					case "dpo_step":
+						if done++; done%3 == 1 {
+							stop()
+						}
+					case "dpo_reference":
+						fields := v.(map[string]any)
+						notRead(fields)
+						if fields["read"] == true {
+							read++
+						}
+					}
+				}}
+			})
+			testworld.SameRun(t, dir, want)
+			if read == 0 || stale != nil {
+				t.Errorf("the reference was read %d times; not used: %v", read, stale)
+			}
+			rounds, err := trainer.ReadMetrics(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range rounds {
+				var steps []dpo.Metrics
+				b, err := os.ReadFile(filepath.Join(rundir.Round(want, m.Number), preference.StepsFile))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(string(b)) {
+					var s dpo.Metrics
+					if err := json.Unmarshal([]byte(line), &s); err != nil {
+						t.Fatal(err)
+					}
+					steps = append(steps, s)
+				}
+				v, n := m.Values, m.Values["steps"]
+				if float64(len(steps)) != n || n == 0 || v["eval_step"] < 1 || v["eval_step"] > n || steps[len(steps)-1].NumTokens <= steps[0].NumTokens {
+					t.Errorf("round %d: %d steps, %+v", m.Number, len(steps), m)
+				}
+				if name == "held-out" && (v["held_out"] < 2 || v["held_out"] >= v["pairs"]/2 || m.Get("eval_loss") == nil || steps[0].LearningRate != 0 || m.Get("eval_fid") != nil) {
+					t.Errorf("round %d: %+v, the first rate %g", m.Number, m, steps[0].LearningRate)
+				}
+				// The reference is the model as the round found it, so that its first step begins at a margin of 0 again.
+				if atStart := math.Abs(steps[0].Loss-math.Ln2) < 1e-6; atStart != (name == "held-out" || m.Number == 1) {
+					t.Errorf("round %d begins with the loss %g", m.Number, steps[0].Loss)
+				}
+				if name == "fid" && (!(v["eval_fid"] > 0) || m.Get("eval_loss") != nil || v["pairs"] <= float64(c.Generate.Prompts)) {
+					t.Errorf("round %d: %+v", m.Number, m)
+				}
+			}
+			page, err := reporting.Of(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if warned := strings.Contains(strings.Join(page.Privacy.Warnings, " "), "validation clients are not protected"); warned != (name == "fid") {
+				t.Errorf("the report warns: %v", page.Privacy.Warnings)
+			}
+		})
+	}
+	for want, change := range map[string]func(d *configs.DPO){
+		"dpo.eval_share": func(d *configs.DPO) { d.Best = "pairs" },
+		"dpo.patience":   func(d *configs.DPO) { d.Patience = 2 },
+	} {
+		c := w.Config
+		change(&c.DPO)
+		if err := train(t.Context(), Options{Config: c, Dir: t.TempDir()}); !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// Package provenance tells what made a run: the versions of program and libraries, the machine's arithmetic, the origin of
+// model and data. A run's configuration keeps it, for reports and citations.
+package provenance
+
+import (
+	"fmt"
+	"runtime"
+
+	"popri/assembly"
+	"popri/configs"
+	"popri/guarantee"
+	"popri/internal/modelcache"
+	"popri/internal/version"
+	"popri/methods"
+	"popri/models"
+	"popri/run/inputs"
+	"popri/tensor"
+)
+
+// Run is what a run knows of itself when it begins, besides its configuration.
+type Run struct {
+	Inputs          inputs.Inputs
+	Public, Private string // names of the data
+	Clients         int    // of the budget
+	Unit            string // that the guarantee protects
+	Validation      int    // number of validation clients
+	Sigma           float64
+	Title, Command  string // "" if the user gave none
+}
+
+// Of are the versions of program and libraries, and the origin of model and data, by the names under which the
+// configuration keeps them.
+func Of(c configs.Config, r Run) (map[string]string, error) {
+	p := map[string]string{
+		"go": runtime.Version(), "libtorch": version.Libtorch(), "program": version.Program(),
+		"public": r.Public, "public_sha256": r.Inputs.Content[inputs.Public],
+		"private": r.Private, "clients": fmt.Sprint(r.Clients),
+		"unit":             r.Unit,
+		"noise_multiplier": fmt.Sprintf("%.6g", r.Sigma), "encoder": r.Inputs.Content[inputs.Encoder],
+		"compute": r.Inputs.Content[inputs.Compute], "threads": fmt.Sprint(tensor.Threads()),
+		"device": tensor.DefaultDevice().String(),
+	}
+	used := c
+	if !methods.Of(c).Selects {
+		used.DPO.Best = configs.Default().DPO.Best
+	}
+	if !methods.Of(c).ChoosesMix(c) {
+		used.Synthetic.Mix = configs.Default().Synthetic.Mix
+	}
+	validation := guarantee.ValidationUse(used, r.Validation)
+	p[guarantee.ValidationKey] = string(validation)
+	for key, value := range map[string]string{"title": r.Title, "command": r.Command} {
+		if value != "" {
+			p[key] = value
+		}
+	}
+	if source, ok := modelcache.Find(c.Model.Path); ok {
+		p[guarantee.CorpusKey] = source.Title + " was trained on text of the web and on published source code. If " +
+			"the clients' texts were published, what is private here may have been public there."
+	}
+	if c.Model.Path == "embedded" && c.Data.Private == "godoc" {
+		// The Go release decides which file is private: the weights must be from the same release.
+		trained, err := models.ReadProvenance(models.Generator)
+		if err != nil {
+			return nil, err
+		}
+		g, err := assembly.Embedded()
+		if err != nil {
+			return nil, err
+		}
+		if trained.CorpusHash != g.Public.Hash() {
+			p[guarantee.CorpusKey] = fmt.Sprintf(
+				"The embedded weights were trained on the public part of %s, the clients are from %s: what is "+
+					"private here may have been public there.", trained.GoVersion, g.Public.Name)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,37 @@
+package reporting
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"popri/configs"
+	"popri/internal/fault"
+	"popri/methods"
+	"popri/rundir"
+	"popri/watch"
+)
+
+// About says what the run in dir is, for whoever watches it.
+func About(dir string) (watch.About, error) {
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
+	if errors.Is(err, fs.ErrNotExist) {
+		return watch.About{}, fault.Userf("%s holds no run: there is no %s", dir, rundir.Config)
+	}
+	if err != nil {
+		return watch.About{}, err
+	}
+	title, subtitle := titles(dir, c)
+	d := methods.Of(*c)
+	return watch.About{Title: title, Subtitle: subtitle, Rounds: d.RoundsOf(*c), Series: d.Series.WithPrivacy()}, nil
+}
+
+// titles are the words above a run's pages.
+func titles(dir string, c *configs.Config) (title, subtitle string) {
+	d := methods.Of(*c)
+	if title = c.Provenance["title"]; title == "" {
+		title = d.Title + " run " + filepath.Base(dir)
+	}
+	return title, fmt.Sprintf("%s; %d rounds of %s", c.Provenance["private"], d.RoundsOf(*c), d.Work(*c))
+}

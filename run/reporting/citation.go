@@ -1,0 +1,62 @@
+package reporting
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"popri/configs"
+	"popri/internal/filehash"
+	"popri/method"
+	"popri/rundir"
+)
+
+// popriPaper is the paper of the method popri.
+const popriPaper = `
+@inproceedings{hou2025popri,
+  title     = {Private Federated Learning using Preference-Optimized Synthetic Data},
+  author    = {Hou, Charlie and Wang, Mei-Yu and Zhu, Yige and Lazar, Daniel and Fanti, Giulia},
+  booktitle = {Proceedings of the 42nd International Conference on Machine Learning},
+  series    = {PMLR},
+  volume    = {267},
+  pages     = {24025--24044},
+  year      = {2025}
+}
+`
+
+// inBibTeX escapes what means something to BibTeX or LaTeX.
+var inBibTeX = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "%", `\%`, "&", `\&`, "#", `\#`, "_", `\_`,
+	"$", `\$`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "ε", `$\varepsilon$`, "δ", `$\delta$`, "\n", " ")
+
+// citation is BibTeX for a run: the command that makes it, the versions, and hashes by which its files can be told from
+// others. ledgerHead is the hash of the ledger's last line.
+func citation(dir, title, command string, c *configs.Config, d method.Description, ledgerHead string) (string, error) {
+	var notes []string
+	note := func(name, value string) {
+		if value != "" {
+			notes = append(notes, name+" "+inBibTeX.Replace(value))
+		}
+	}
+	note("popri", c.Provenance["program"])
+	note("libtorch", c.Provenance["libtorch"])
+	note("encoder", c.Provenance["encoder"])
+	note("public text sha256", c.Provenance["public_sha256"])
+	note("ledger", ledgerHead)
+	for _, file := range []string{rundir.Config, rundir.Synthetic} {
+		hash, err := filehash.SHA256(filepath.Join(dir, file))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if err == nil {
+			note(file+" sha256", hash)
+		}
+	}
+	out := fmt.Sprintf("@misc{popri-run,\n  title        = {%s},\n  howpublished = {\\texttt{%s}},\n  note         = {%s}\n}\n",
+		inBibTeX.Replace(title), inBibTeX.Replace(command), strings.Join(notes, ";\n                  "))
+	if d.Name == "popri" {
+		out += popriPaper
+	}
+	return out, nil
+}

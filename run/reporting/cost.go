@@ -1,0 +1,55 @@
+package reporting
+
+import (
+	"path/filepath"
+
+	"popri/configs"
+	"popri/methods"
+	"popri/rundir"
+	"popri/trainer"
+)
+
+// Cost is what a run's training costs a client and the server, without the product and evaluations (POPri, Table 2).
+type Cost struct {
+	Name     string `json:"name"`
+	Rounds   int    `json:"rounds"`
+	Sent     int64  `json:"sent_bytes"` // by a client that is asked every time, in all rounds
+	Received int64  `json:"received_bytes"`
+	// Client is the seconds that a client takes to compare, over all rounds: those of the simulation divided by the clients
+	// that were asked.
+	Client float64 `json:"client_seconds"`
+	Server float64 `json:"server_seconds"`
+}
+
+// CostOf reads what the run in dir cost.
+func CostOf(dir string) (Cost, error) {
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
+	if err != nil {
+		return Cost{}, err
+	}
+	d := methods.Of(*c)
+	cost := Cost{Name: filepath.Base(dir), Rounds: d.RoundsOf(*c)}
+	cost.Sent, cost.Received = d.Traffic(*c).Bytes()
+	stages, rounds, err := Stages(dir)
+	if err != nil {
+		return cost, err
+	}
+	metrics, err := trainer.ReadMetrics(dir)
+	if err != nil {
+		return cost, err
+	}
+	for _, seconds := range rounds {
+		cost.Server += seconds
+	}
+	asked := 0.0
+	for _, m := range metrics {
+		asked = max(asked, m.Values["clients"])
+	}
+	for _, s := range stages {
+		if s.Name == trainer.StageCollect && asked > 0 {
+			cost.Server -= s.Seconds
+			cost.Client = s.Seconds / asked
+		}
+	}
+	return cost, nil
+}

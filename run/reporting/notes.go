@@ -1,0 +1,44 @@
+package reporting
+
+import (
+	"fmt"
+
+	"popri/configs"
+	"popri/methods"
+	"popri/trainer"
+)
+
+// nearest says which adapters wrote the product.
+func nearest(s trainer.Selection) string {
+	adapters := fmt.Sprintf("the adapters after round %d", s.Round)
+	if s.Round == 0 {
+		adapters = "the adapters before the first update of the rounds"
+	}
+	return fmt.Sprintf("The model's part of the product was written with %s: of all rounds, their samples had the least released "+
+		"distance from the clients' mean embedding, %.4f (trainer.select=distance). The distance follows from the release and "+
+		"costs no privacy.", adapters, s.Distance)
+}
+
+// engineNotes say, for the report, which other programs wrote the samples and trained the adapters.
+func engineNotes(c configs.Config) (notes []string) {
+	if c.DPO.Engine == configs.TRL && methods.Of(c).Name == "popri" {
+		notes = append(notes, "TRL trained the adapters (dpo.engine=trl) on popri's pairs, in its order and with its learning rates "+
+			"and reference log-probabilities. After each round, popri compared the loss under the adapter with TRL's. Another "+
+			"run may give other bytes.")
+	}
+	if url := c.Generate.Server(); url != "" {
+		notes = append(notes, fmt.Sprintf("A vLLM server drew the samples (generate.engine=vllm:%s). Each adapter had to change its "+
+			"log-probabilities of prompts as it does in popri. Another run may draw other samples.", url))
+	}
+	return notes
+}
+
+// unseen says what the generator knows of the clients' domain that data.public lacks; "" for nothing.
+func unseen(c configs.Config) string {
+	if c.Model.Path == "embedded" && c.Data.Public == "godoc-without-domain" {
+		return fmt.Sprintf("The embedded generator was trained on all public text, the public files of the clients' own "+
+			"folders included, which data.public=%s leaves out of prompts and pool. --world %[1]s trains a generator "+
+			"without them.", c.Data.Public)
+	}
+	return ""
+}

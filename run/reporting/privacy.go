@@ -1,0 +1,35 @@
+package reporting
+
+import (
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/guarantee"
+	"popri/methods"
+	"popri/report"
+)
+
+// accountants are the names that the report uses.
+var accountants = map[string]string{"exact": "exact Gaussian (Balle and Wang 2018)",
+	"pld": "privacy loss distribution (pessimistic, by FFT)"}
+
+// privacy is the report's section about the guarantee.
+func privacy(f guarantee.Facts, c *configs.Config) report.Privacy {
+	b := f.Record.Budget
+	own, _ := f.Releases()
+	d := methods.Of(*c)
+	_, bound := d.Query(*c)
+	p := report.Privacy{Epsilon: b.Epsilon, Delta: b.Delta, Spent: f.Spent, Protects: f.Protects(), Unit: b.Unit,
+		Clients: b.Clients, Rounds: own, Planned: d.ReleasesOf(*c), ClipNorm: bound,
+		Accountant: accountants[ledger.Accountant(b, f.Record.Entries).Name()], Relation: string(b.Relation),
+		Statement: f.Statement(), Warnings: f.Warnings()}
+	if n := len(f.Record.Entries); n > 0 {
+		p.NoiseMultiplier = f.Record.Entries[n-1].Sigma
+	}
+	if d.Denoise != nil {
+		p.Denoise = d.Denoise(*c)
+	}
+	if own > 0 && d.Notes != nil {
+		p.Statement = append(p.Statement, d.Notes(*c)...)
+	}
+	return p
+}

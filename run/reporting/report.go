@@ -1,0 +1,114 @@
+// Package reporting makes the page of a run, and what the live page says of it, from the files of the run's folder.
+package reporting
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"popri/configs"
+	"popri/guarantee"
+	"popri/internal/fault"
+	"popri/methods"
+	"popri/report"
+	"popri/run/evaluation"
+	"popri/rundir"
+	"popri/trainer"
+)
+
+// Of collects the contents of the run in dir for its page. Missing parts are left out.
+func Of(dir string) (report.Report, error) {
+	var r report.Report
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, fault.Userf("%s holds no run: there is no %s", dir, rundir.Config)
+	}
+	if err != nil {
+		return r, err
+	}
+	d := methods.Of(*c)
+	r.Main, r.Series = d.Name, d.Series.WithPrivacy()
+	r.Title, r.Subtitle = titles(dir, c)
+	r.Command = "popri run --config " + filepath.Join(dir, rundir.Config)
+	if cmd := c.Provenance["command"]; cmd != "" {
+		r.Command = cmd
+	}
+	r.Finished = time.Now().UTC().Truncate(time.Second)
+	rounds, err := trainer.ReadMetrics(dir)
+	if err != nil {
+		return r, err
+	}
+	finished := rundir.Has(dir, rundir.Synthetic)
+	state := len(rounds)
+	if chosen, ok := trainer.Nearest(rounds); ok && finished && c.Trainer.Select == "distance" {
+		state = chosen.Round
+		r.Notes = append(r.Notes, nearest(chosen))
+	}
+	r.Notes = append(r.Notes, engineNotes(*c)...)
+	for _, m := range rounds {
+		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished})
+	}
+	if len(rounds) < d.RoundsOf(*c) {
+		r.Interrupted = fmt.Sprintf("after round %d of %d", len(rounds), d.RoundsOf(*c))
+		if finished {
+			r.Interrupted += ": the budget covers no more"
+		}
+	}
+	facts, err := guarantee.Read(dir)
+	if err != nil {
+		return r, err
+	}
+	r.Privacy = privacy(facts, c)
+	if r.Citation, err = citation(dir, r.Title, r.Command, c, d, facts.Record.Head()); err != nil {
+		return r, err
+	}
+	e, err := evaluation.Read(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return r, err
+	default:
+		addResults(&r, e, d)
+		if small := smallModel(*c); small != "" {
+			r.Notes = append(r.Notes, small)
+		}
+	}
+	if err := addSamples(&r, dir, c); err != nil {
+		return r, err
+	}
+	if r.Texts, err = roundTexts(dir, c, d.RoundsOf(*c)); err != nil {
+		return r, err
+	}
+	stages, perRound, err := Stages(dir)
+	for i := range r.Rounds {
+		r.Rounds[i].Seconds = perRound[r.Rounds[i].Figures.Number]
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	r.Stages = stages
+	standard := configs.Default()
+	for _, k := range configs.Keys() {
+		v, _ := c.Get(k.Name)
+		d, _ := standard.Get(k.Name)
+		r.Settings = append(r.Settings, report.Setting{Key: k.Name, Value: shownValue(k.Name, v), Default: fmt.Sprint(d)})
+	}
+	for k, v := range c.Provenance {
+		r.Versions = append(r.Versions, report.Version{Name: k, Value: v})
+	}
+	sort.Slice(r.Versions, func(a, b int) bool { return r.Versions[a].Name < r.Versions[b].Name })
+	return r, nil
+}
+
+// Write writes report.html into the run's folder and returns its path.
+func Write(dir string) (string, error) {
+	r, err := Of(dir)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, rundir.Report)
+	return path, report.Write(path, r)
+}

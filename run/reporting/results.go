@@ -1,0 +1,81 @@
+package reporting
+
+import (
+	"fmt"
+	"strings"
+
+	"popri/downstream"
+	"popri/method"
+	"popri/report"
+	"popri/run/evaluation"
+)
+
+// addResults fills the table and compares the method with each comparator in words.
+func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
+	notes := map[string]string{
+		"public": "the small model before fine-tuning", evaluation.KeyUntuned: d.Untuned,
+		evaluation.KeyUntunedWeighted: "the release's weights without training",
+		evaluation.KeyWritten:         "without public texts", evaluation.KeySelected: "without the model's texts",
+		evaluation.KeyInDomain: "public files of the same trees; in practice nobody has such text",
+		"private":              "no privacy: the upper bound"}
+	if e.Classifies() {
+		notes["public"] = "data.public with its own labels"
+	}
+	if all := e.Result(evaluation.KeyPublicAll); all != nil {
+		notes[evaluation.KeyPublicAll] = "data.public"
+		if strings.HasSuffix(all.Name, evaluation.SeenSuffix) {
+			notes[evaluation.KeyPublicAll] = "what the generator was trained on"
+		}
+	}
+	var product, others = e.Result(d.Name), []string{}
+	for _, x := range e.Results {
+		row := report.Result{Key: x.Key, Name: x.Name, Note: notes[x.Key], Accuracy: new(x.Accuracy),
+			AccuracyCI: reported(x.AccuracyCI), PerplexityCI: reported(x.PerplexityCI), MacroF1: x.MacroF1,
+			MacroF1CI: reported(x.MacroF1CI), GapClosed: x.GapClosed, GapClosedCI: reported(x.GapClosedCI)}
+		if !e.Classifies() {
+			row.Perplexity = new(x.Perplexity)
+		}
+		r.Results = append(r.Results, row)
+		if product != nil && x.Key != d.Name && x.Key != "private" && x.Accuracy >= product.Accuracy {
+			others = append(others, fmt.Sprintf("%s (%.2f %%)", x.Name, 100*x.Accuracy))
+		}
+	}
+	r.Notes = append(r.Notes, measured(e))
+	r.Notes = append(r.Notes, e.Notes...)
+	if !e.HasReference() {
+		r.Notes = append(r.Notes, "The table has no row ε = ∞ and no share of the gap closed: both are exact "+
+			"functions of the train clients' texts. Where these are public or test data, "+
+			"eval.reference_private=true shows them.")
+	}
+	r.Verdict = e.Verdict()
+	if e.PublicDistance != nil {
+		r.Notes = append(r.Notes, e.PublicDistance.String())
+	}
+	for i, o := range others {
+		if i == 0 {
+			r.Notes = append(r.Notes, d.Title+"'s text does not beat everything here:")
+		}
+		r.Notes = append(r.Notes, "It is no better than "+o+fmt.Sprintf("; %s has %.2f %%.", d.Title, 100*product.Accuracy))
+	}
+}
+
+func reported(i *downstream.Interval) *report.Interval {
+	if i == nil {
+		return nil
+	}
+	return &report.Interval{Low: i[0], High: i[1]}
+}
+
+// measured says in words what the figures are.
+func measured(e *evaluation.Outcome) string {
+	if e.Classifies() {
+		return fmt.Sprintf("Accuracy is the share of texts of %d private test clients that get their own of %d labels; macro F1 is the "+
+			"mean of the labels' F1, in which a rare label counts as much as a frequent one. Intervals are 95 %% bootstrap intervals "+
+			"over clients. Every model starts from the same weights with the same new head, unless downstream.model has a trained one, "+
+			"and %s, in the same way for all. A written text has the label of the public texts that its prompt quoted; nothing checks "+
+			"that it fits.", e.Clients, e.Labels, e.Protocol)
+	}
+	return fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test "+
+		"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+
+		"and %s, in the same way for all.", e.Clients, e.Protocol)
+}

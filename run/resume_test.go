@@ -1,0 +1,371 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"popri/configs"
+	"popri/dpo"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/internal/filelock"
+	"popri/internal/testworld"
+	"popri/methods"
+	"popri/rundir"
+	"popri/series"
+	"popri/trainer"
+)
+
+// TestKilledAtAnyMoment kills runs of every method with SIGKILL at random moments. Each is gone on with, however often it
+// was killed, and must end as one that was left alone.
+func TestKilledAtAnyMoment(t *testing.T) {
+	for _, m := range methods.All {
+		t.Run(m.Name, func(t *testing.T) {
+			if !testworld.Knows(m.Name) {
+				t.Fatal("the test does not know what such a run holds")
+			}
+			kills := 5
+			if m.Name == configs.Default().Method {
+				kills = 15
+			}
+			killed(t, func(c *configs.Config) { c.Method = m.Name }, kills)
+		})
+	}
+	t.Run("popri asked once", func(t *testing.T) { killed(t, testworld.AskOnce, 10) })
+	t.Run("grpo asked once, nearest", func(t *testing.T) {
+		killed(t, func(c *configs.Config) {
+			testworld.AskOnce(c)
+			allOfGRPO(c)
+			c.Trainer.Select = "distance"
+		}, 10)
+	})
+}
+
+// killed kills runs of a configuration so many times.
+func killed(t *testing.T, change func(*configs.Config), kills int) {
+	w := testworld.Shared(t)
+	c := w.Config
+	change(&c)
+	c.Trainer.Rounds = 3
+	c.Synthetic.Texts, c.Synthetic.MaxNewTokens = 1500, 6 // so many that they are written in parts
+	config := filepath.Join(t.TempDir(), "run.yaml")
+	if err := atomicfile.WriteBytes(config, c.YAML()); err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Join(t.TempDir(), "whole")
+	cmd, out := testworld.Process(t, want, config)
+	begun := time.Now()
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	took := time.Since(begun)
+
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("an uninterrupted run takes %v; moments from seed %d", took, seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	runs := 0
+	for killed := 0; killed < kills; {
+		runs++
+		dir := t.TempDir()
+		inThis := 0
+		for {
+			cmd, out := testworld.Process(t, dir, config)
+			begun := time.Now()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var timer *time.Timer
+			if killed+inThis < kills {
+				timer = time.AfterFunc(time.Duration(random.Float64()*float64(took)), func() { _ = cmd.Process.Kill() })
+			}
+			err := cmd.Wait()
+			if timer != nil {
+				timer.Stop()
+			}
+			if err == nil {
+				if inThis == 0 { // a busy machine may have slowed the first run down
+					took = min(took, time.Since(begun))
+				}
+				break
+			}
+			if state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !state.Signaled() || state.Signal() != syscall.SIGKILL {
+				t.Fatalf("after %d kills a run does not go on: %v: %s", inThis, err, out)
+			}
+			inThis++
+		}
+		killed += inThis
+		if testworld.SameRun(t, dir, want); t.Failed() {
+			t.Fatalf("run %d was killed %d times", runs, inThis)
+		}
+	}
+	t.Logf("%d kills over %d runs", kills, runs)
+}
+
+// TestCancelled ends a run by its context, as Ctrl-C does, at each kind of moment; the resumed run is the same.
+func TestCancelled(t *testing.T) {
+	w := testworld.Shared(t)
+	want := t.TempDir()
+	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	o := Options{Config: w.Config, Dir: dir}
+	for _, listen := range []func(stop func()) trainer.Events{
+		func(stop func()) trainer.Events {
+			return trainer.Events{StageBegin: func(s trainer.Stage) {
+				if s.Name == "generate" {
+					stop()
+				}
+			}}
+		},
+		func(stop func()) trainer.Events {
+			return trainer.Events{Log: func(event string, round int, v any) {
+				if m, ok := v.(dpo.Metrics); ok && event == "dpo_step" && round == 1 && m.Step == 2 {
+					stop()
+				}
+			}}
+		},
+		func(stop func()) trainer.Events {
+			return trainer.Events{RoundEnd: func(series.Round) { stop() }}
+		},
+		func(stop func()) trainer.Events {
+			return trainer.Events{StageBegin: func(s trainer.Stage) {
+				if strings.HasPrefix(s.Name, "synthesize") {
+					stop()
+				}
+			}}
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o.Events = listen(cancel)
+		if err := train(ctx, o); !errors.Is(err, context.Canceled) {
+			t.Fatalf("the error is %v, want %v", err, context.Canceled)
+		}
+		o.Resume = true
+	}
+	o.Events = trainer.Events{}
+	if err := train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	testworld.SameRun(t, dir, want)
+}
+
+// TestSecondSession: a folder that a run holds is refused, whatever is asked of it, and the run goes on unharmed.
+func TestSecondSession(t *testing.T) {
+	w := testworld.Shared(t)
+	want, dir := t.TempDir(), t.TempDir()
+	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Options{Config: w.Config, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "resume") {
+		t.Errorf("a new run in the folder of another gives %v", err)
+	}
+	_, err = Open(t.Context(), Options{Dir: dir, Resume: true})
+	if !fault.IsUser(err) || !errors.Is(err, filelock.ErrLocked) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("resuming a run that another process works on gives %v", err)
+	}
+	cmd, out := testworld.Process(t, dir, w.File)
+	if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "locked") || !strings.Contains(out.String(), dir) {
+		t.Errorf("a second process: %v, %s", err, out)
+	}
+	if err := s.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testworld.SameRun(t, dir, want)
+}
+
+// TestPartsOfAFolder: whatever a kill between two writes leaves of a new run is no obstacle, and what a run cannot do
+// without is asked for by name.
+func TestPartsOfAFolder(t *testing.T) {
+	w := testworld.Shared(t)
+	begin := func(t *testing.T) string {
+		dir := t.TempDir()
+		s, err := Open(t.Context(), Options{Config: w.Config, Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		return dir
+	}
+	remove := func(t *testing.T, dir string, names ...string) {
+		for _, name := range names {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := t.TempDir()
+	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("before the configuration", func(t *testing.T) {
+		dir := begin(t)
+		remove(t, dir, rundir.Config, rundir.Ledger, rundir.Ledger+".head")
+		if err := train(t.Context(), Options{Config: w.Config, Dir: dir}); err != nil {
+			t.Fatal(err)
+		}
+		testworld.SameRun(t, dir, want)
+	})
+	t.Run("before the ledger", func(t *testing.T) {
+		dir := begin(t)
+		remove(t, dir, rundir.Ledger, rundir.Ledger+".head")
+		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
+			t.Fatal(err)
+		}
+		testworld.SameRun(t, dir, want)
+	})
+	refused := func(t *testing.T, o Options, words ...string) {
+		t.Helper()
+		err := train(t.Context(), o)
+		if !fault.IsUser(err) {
+			t.Fatalf("the error is %v", err)
+		}
+		for _, word := range words {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%v lacks %q", err, word)
+			}
+		}
+	}
+	t.Run("a ledger without its run", func(t *testing.T) {
+		dir := begin(t)
+		remove(t, dir, rundir.Config)
+		refused(t, Options{Config: w.Config, Dir: dir}, rundir.Ledger, rundir.Config)
+	})
+	t.Run("releases without their ledger", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(want)); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, dir, rundir.Ledger, rundir.Ledger+".head")
+		refused(t, Options{Dir: dir, Resume: true}, rundir.Ledger, rundir.Rounds)
+	})
+	t.Run("no record of the inputs", func(t *testing.T) {
+		dir := begin(t)
+		remove(t, dir, rundir.Inputs)
+		refused(t, Options{Dir: dir, Resume: true}, rundir.Inputs)
+	})
+}
+
+// TestUnwritableFolder: a folder that cannot be made or written to is the user's to mend and is named.
+func TestUnwritableFolder(t *testing.T) {
+	w := testworld.Shared(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: filepath.Join(file, "run")}); !fault.IsUser(err) || !strings.Contains(err.Error(), file) {
+		t.Errorf("a folder under a file gives %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 { // who may write anywhere but into the kernel's folders
+		if dir = "/sys/kernel"; !exists(dir) {
+			t.Skip("no folder is closed to root here")
+		}
+	}
+	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a folder without permission to write gives %v", err)
+	}
+}
+
+// TestNoRoom: a write that the system refuses half way, as on a full disk, ends the run with the file's name; with room
+// again it goes on and ends as one that had always had it.
+func TestNoRoom(t *testing.T) {
+	w := testworld.Shared(t)
+	want, dir := t.TempDir(), t.TempDir()
+	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for _, limit := range []string{"10", "300", "1000", "2500", "3500", "5000", "8000"} {
+		cmd, out := testworld.Process(t, dir, w.File)
+		cmd.Env = append(cmd.Env, testworld.ChildLimit+"="+limit)
+		if err := cmd.Run(); err == nil {
+			continue
+		}
+		t.Logf("files of at most %s bytes: %s", limit, strings.TrimSpace(out.String()))
+		if failed++; !strings.Contains(out.String(), "file too large") || !strings.Contains(out.String(), dir) {
+			t.Errorf("with files of at most %s bytes: %s", limit, out)
+		}
+	}
+	if failed < 3 {
+		t.Errorf("%d runs met the limit, at least 3 should", failed)
+	}
+	cmd, out := testworld.Process(t, dir, w.File)
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	testworld.SameRun(t, dir, want)
+}
+
+// TestNoRoomAtEachStage: the disk is full from one stage on. What fails is named, nothing is lost, and the report leaves
+// what was there.
+func TestNoRoomAtEachStage(t *testing.T) {
+	w := testworld.Shared(t)
+	want := t.TempDir()
+	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ stage, limit, file string }{
+		{"generate", "100", "prompts.parquet"},
+		{"collect", "100", "release.pending"},
+		{"collect", "800", rundir.Ledger}, // the release fits, its charge does not
+		{"pairs", "100", "scores.parquet"},
+		{"dpo", "100", "reference.safetensors"},
+		{"dpo", "8000", "round 1: dpo"},
+		{"synthesize", "100", "part-00000.parquet"},
+		{"report", "1000", rundir.Report},
+	} {
+		dir := t.TempDir()
+		cmd, out := testworld.Process(t, dir, w.File)
+		cmd.Env = append(cmd.Env, testworld.ChildStage+"="+c.stage, testworld.ChildLimit+"="+c.limit)
+		if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "file too large") || !strings.Contains(out.String(), c.file) {
+			t.Errorf("%s with files of at most %s bytes: %v: %s, want %s", c.stage, c.limit, err, out, c.file)
+		}
+		cmd, out = testworld.Process(t, dir, w.File)
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("after %s: %v: %s", c.stage, err, out)
+		}
+		testworld.SameRun(t, dir, want)
+	}
+}
+
+// TestNoMemory: a process whose memory ends in the middle of a round is as one that was killed.
+func TestNoMemory(t *testing.T) {
+	w := testworld.Shared(t)
+	want := t.TempDir()
+	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for _, stage := range []string{"generate", "embed", "collect", "dpo", "synthesize"} {
+		dir := t.TempDir()
+		first, _ := testworld.Process(t, dir, w.File)
+		first.Env = append(first.Env, testworld.ChildStage+"="+stage, testworld.ChildMemory+"=4096")
+		if err := first.Run(); err != nil {
+			failed++
+		}
+		cmd, out := testworld.Process(t, dir, w.File)
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("after %s: %v: %s", stage, err, out)
+		}
+		testworld.SameRun(t, dir, want)
+	}
+	if failed == 0 {
+		t.Error("no process met the end of its memory")
+	}
+}

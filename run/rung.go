@@ -1,0 +1,136 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"popri/downstream"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/internal/rows"
+	"popri/run/evaluation"
+	"popri/run/evaluator"
+	"popri/rundir"
+	"popri/sampling"
+	"popri/trainer"
+)
+
+// JudgeStage is the stage in which a small model is trained and judged by an adaptive ablation.
+const JudgeStage = "judge"
+
+// Rung is what the text of a run after some of its rounds did for the small model on the validation clients, in rungs.json.
+type Rung struct {
+	Rounds   int     `json:"rounds"`
+	Texts    int     `json:"texts"`
+	Accuracy float64 `json:"accuracy"`
+	Loss     float64 `json:"loss"` // nats a token
+}
+
+// Climb trains up to a round, trains the small model on the text that the run would publish there, measures it on the validation
+// clients and keeps the figures in rungs.json. Whether the run goes on, the caller decides.
+func (s *Session) Climb(ctx context.Context, rounds int) (r Rung, err error) {
+	known, err := Rungs(s.Dir)
+	if err != nil {
+		return r, err
+	}
+	if r, err = s.measure(ctx, rounds); err != nil {
+		return r, s.tracking.Fail(err)
+	}
+	b, err := json.MarshalIndent(append(known, r), "", "  ")
+	if err != nil {
+		return r, err
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(s.Dir, rundir.Rungs), append(b, '\n')); err != nil {
+		return r, err
+	}
+	if err := s.clearRung(); err != nil {
+		return r, err
+	}
+	s.trainer.Events.Log("stopped", rounds, struct{}{})
+	_ = s.tracking.Fail(trainer.Stopped{Round: rounds})
+	return r, nil
+}
+
+// measure trains up to a round, and the small model on the text of that state. A run that is beyond the round, such as one
+// of a plain ablation, has that state no more.
+func (s *Session) measure(ctx context.Context, rounds int) (m Rung, err error) {
+	m.Rounds = rounds
+	if err := s.clearRung(); err != nil {
+		return m, err
+	}
+	if done := s.trainer.Done(); done > rounds {
+		return m, fault.Userf("%s is beyond round %d, after which --adaptive would judge it: name another folder", s.Dir, rounds)
+	}
+	s.tellPublicTexts()
+	if err := s.trainer.TrainTo(ctx, rounds); err != nil {
+		return m, err
+	}
+	folder := filepath.Join(s.Dir, rundir.Rung)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return m, err
+	}
+	if err := s.trainer.ProductIn(ctx, folder); err != nil {
+		return m, err
+	}
+	product, err := rows.Read[sampling.Row](filepath.Join(folder, rundir.Synthetic))
+	if err != nil {
+		return m, err
+	}
+	suite, err := evaluator.NewSuite(s.Config, s.Data.Private, s.Data.Public.Generator)
+	if err != nil {
+		return m, err
+	}
+	m.Texts = len(product)
+	err = s.timed(JudgeStage, func() error {
+		src := evaluator.Source(s.Config, evaluation.KeyText, fmt.Sprintf("the text after round %d", rounds), product)
+		points, err := suite.Validate(ctx, []downstream.Source{src})
+		if err == nil {
+			m.Accuracy, m.Loss = points[0].Accuracy, points[0].Loss
+		}
+		return err
+	})
+	if err == nil && (math.IsNaN(m.Loss) || math.IsInf(m.Loss, 0)) {
+		err = errors.New("the small model's loss on the validation clients is no number")
+	}
+	return m, err
+}
+
+// clearRung removes what a measurement made besides its figures. The written texts of a round depend on the rounds that
+// followed it, so the product must not find those of an earlier time.
+func (s *Session) clearRung() error {
+	folder := filepath.Join(s.Dir, rundir.Rung)
+	if !rundir.Has(s.Dir, rundir.Rung) {
+		return nil
+	}
+	for round := 1; round <= max(1, s.trainer.Done()); round++ {
+		file := filepath.Join(rundir.Round(s.Dir, round), rundir.Written)
+		for _, path := range []string{file, sampling.PartsOf(file)} {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(folder)
+}
+
+// Rungs reads what was measured of the run in dir, nothing of one that is new.
+func Rungs(dir string) (list []Rung, err error) {
+	path := filepath.Join(dir, rundir.Rungs)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
+}

@@ -1,0 +1,64 @@
+// Package sharding does the rounds of a run whose clients are elsewhere (fed.collect=shards): the run asks a question and waits,
+// each shard scores its clients and encrypts their sum, and a merger makes the release of all sums.
+package sharding
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"popri/configs"
+	"popri/embedding"
+	"popri/query"
+	"popri/release"
+	"popri/rundir"
+	"popri/scoring"
+	"popri/shard"
+)
+
+// WaitingError ends a run whose clients are elsewhere (fed.collect=shards) until their partial sums are merged.
+type WaitingError struct {
+	Round    int
+	Clients  int    // of all shards together
+	Question string // the file that clients are asked by
+	Encoder  string // the encoder's file, folder or name
+}
+
+func (e *WaitingError) Error() string {
+	return fmt.Sprintf("waiting for the partial sums of all shards, of %d clients: the question is %s", e.Clients, e.Question)
+}
+
+// Resumable returns true: the run goes on when the partial sums are merged.
+func (e *WaitingError) Resumable() bool { return true }
+
+// Ask returns a function for [fedsim.NewRemote] that writes the question of a round of the run in dir, and the encoder, for the
+// machines that have the clients. It never returns a sum, but a [WaitingError].
+func Ask(dir string, c configs.Config, clients int, encoder embedding.Encoder) func(release.Request) (query.Partial, error) {
+	return func(r release.Request) (query.Partial, error) {
+		return query.Partial{}, ask(r, dir, c, clients, encoder)
+	}
+}
+
+func ask(r release.Request, dir string, c configs.Config, clients int, encoder embedding.Encoder) error {
+	described, err := scoring.Describe(r.Query)
+	if err != nil {
+		return err
+	}
+	waiting := &WaitingError{Round: r.Round, Clients: clients, Question: filepath.Join(r.Dir, rundir.Question),
+		Encoder: c.Scoring.Encoder}
+	q := shard.Question{Question: described, Round: r.Round, Clients: clients, Encoder: embedding.Key(encoder),
+		Since: c.Data.Since}
+	switch encoder.(type) {
+	case *embedding.Latent, *embedding.Hashing:
+		waiting.Encoder = filepath.Join(dir, rundir.Encoder)
+		if saved, err := embedding.LoadSaved(waiting.Encoder); err == nil && embedding.Key(saved) == q.Encoder {
+			break // of an earlier round
+		}
+		if err := embedding.Save(waiting.Encoder, encoder); err != nil {
+			return err
+		}
+	}
+	if err := q.Write(waiting.Question); err != nil {
+		return err
+	}
+	return waiting
+}

@@ -1,0 +1,79 @@
+package tracking
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"popri/internal/rows"
+	"popri/preference"
+	"popri/rundir"
+	"popri/safetensors"
+	"popri/trackers"
+)
+
+// Training is what a training has done so far; a checkpoint holds it as JSON.
+type Training struct {
+	Steps []map[string]any `json:"steps"`
+	Evals []map[string]any `json:"evals"`
+}
+
+// Points are the figures of a training in a round; at tells when a step was made.
+func (p Training) Points(r *trackers.Reader, round int, at func(event string, step float64) time.Time) (points []trackers.Point) {
+	for _, s := range p.Steps {
+		event := trackers.DPOStep
+		if _, ok := s["rewards/margins"]; !ok {
+			event = trackers.GRPOStep
+		}
+		step, _ := s["step"].(float64)
+		points = append(points, r.Read(event, round, s, at(event, step))...)
+	}
+	for _, e := range p.Evals {
+		step, _ := e["step"].(float64)
+		points = append(points, r.Read(trackers.DPOEval, round, e, at(trackers.DPOEval, step))...)
+	}
+	return points
+}
+
+// ReadTraining reads the lines of a finished training in dir, or the checkpoint of one that is not. Without either there is
+// nothing.
+func ReadTraining(dir, checkpoint string) (p Training, err error) {
+	if p.Steps, err = rows.ReadLines[map[string]any](filepath.Join(dir, preference.StepsFile)); err == nil {
+		if p.Evals, err = rows.ReadLines[map[string]any](filepath.Join(dir, preference.EvalsFile)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return p, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) || !rundir.Has(filepath.Split(checkpoint)) {
+		return p, ignoreMissing(err)
+	}
+	file, err := safetensors.Open(checkpoint)
+	if err != nil {
+		return p, err
+	}
+	defer file.Close()
+	if err := json.Unmarshal([]byte(file.Metadata()["progress"]), &p); err != nil {
+		return p, fmt.Errorf("%s: progress: %w", checkpoint, err)
+	}
+	return p, nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Modified is when a file was written; the present if nobody knows.
+func Modified(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Now()
+	}
+	return info.ModTime()
+}

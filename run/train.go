@@ -1,0 +1,46 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"popri/accountant/ledger"
+	"popri/run/comparators"
+	"popri/sampling"
+	"popri/trainer"
+)
+
+// Train does the remaining rounds and writes the synthetic set. If the budget ends before the last round, the set comes
+// from the completed rounds, and Train returns the budget's error.
+func (s *Session) Train(ctx context.Context) error {
+	if err := s.clearRung(); err != nil {
+		return s.tracking.Fail(err)
+	}
+	s.tellPublicTexts()
+	ended := s.trainer.Train(ctx)
+	if ended != nil && (!errors.Is(ended, ledger.ErrBudget) || s.trainer.Done() == 0) {
+		return s.tracking.Fail(ended)
+	}
+	return cmp.Or(s.tracking.Fail(s.trainer.Product(ctx)), ended)
+}
+
+// tellPublicTexts says how many public texts prompts can quote.
+func (s *Session) tellPublicTexts() {
+	texts, events := s.prompter.Public, s.trainer.Events
+	events.Log("public_texts", 0, texts)
+	events.Say(texts.String())
+	if w := texts.Warning(); w != "" {
+		events.Say(w)
+	}
+}
+
+// chooseMix chooses the product by the validation clients, and tells what it chose.
+func (s *Session) chooseMix(ctx context.Context, stage trainer.Stage, product []sampling.Row) ([]sampling.Row, error) {
+	chosen, mixed, err := comparators.ChooseMix(ctx, *s.comparators(), s.Data.Private, product)
+	if err == nil && mixed != nil {
+		stage.Log("mixed", *mixed)
+		s.trainer.Events.Say(mixed.String())
+	}
+	return chosen, err
+}

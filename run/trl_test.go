@@ -1,0 +1,108 @@
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/configs"
+	"popri/dpo"
+	"popri/internal/engines/enginestest"
+	"popri/internal/golden/goldentensor"
+	"popri/internal/testworld"
+	"popri/preference"
+	"popri/run/reporting"
+	"popri/rundir"
+)
+
+// inTRL has TRL train on pairs of two epochs, the last update of each incomplete, with held-out pairs.
+func inTRL(c *configs.Config) {
+	c.DPO.Engine, c.DPO.CarryOptimizer = configs.TRL, false
+	c.DPO.Epochs, c.DPO.EvalShare, c.Model.Device = 2, 0.2, "cpu"
+}
+
+func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(rundir.Round(dir, round), preference.StepsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
+		var m dpo.Metrics
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, m)
+	}
+	return steps
+}
+
+// TestTrainsInTRL: a run whose rounds TRL trains has the trace of one that trains here, within the tolerances of the golden
+// traces of preference training, and ends with the same adapter.
+func TestTrainsInTRL(t *testing.T) {
+	enginestest.Python(t, "trl")
+	w := testworld.Shared(t)
+	c := w.Config
+	inTRL(&c)
+	// A micro-batch for each pair: TRL gives micro-batches the same weight, popri pairs.
+	c.DPO.MicroPairs, c.Trainer.Rounds = 1, 1
+	dir, here := t.TempDir(), t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	c.DPO.Engine = "local"
+	if err := train(t.Context(), Options{Config: c, Dir: here}); err != nil {
+		t.Fatal(err)
+	}
+	largest := 0.0
+	for round := 1; round <= c.Trainer.Rounds; round++ {
+		got, want := stepsOf(t, dir, round), stepsOf(t, here, round)
+		if len(got) != len(want) || len(want) < 5 {
+			t.Fatalf("round %d: %d updates, want %d", round, len(got), len(want))
+		}
+		for i, m := range got {
+			near := func(what string, got, want, tolerance float64) {
+				t.Helper()
+				if !(math.Abs(got-want) <= tolerance) {
+					t.Errorf("round %d, step %d: %s is %g, want %g", round, m.Step, what, got, want)
+				}
+			}
+			n := want[i]
+			near("loss", m.Loss, n.Loss, 5e-5)
+			near("rewards/chosen", m.RewardsChosen, n.RewardsChosen, 5e-5)
+			near("rewards/rejected", m.RewardsRejected, n.RewardsRejected, 5e-5)
+			near("rewards/margins", m.RewardsMargins, n.RewardsMargins, 5e-5)
+			if math.Abs(n.RewardsMargins) > 1e-6 { // before the adapter has moved, rounding decides
+				near("rewards/accuracies", m.Accuracy, n.Accuracy, 1e-6)
+			}
+			near("logps/chosen", m.LogpsChosen, n.LogpsChosen, 5e-4)
+			near("logps/rejected", m.LogpsRejected, n.LogpsRejected, 5e-4)
+			near("grad_norm", m.GradNorm, n.GradNorm, math.Max(1e-4, 5e-5*n.GradNorm))
+			near("learning_rate", m.LearningRate, n.LearningRate, 1e-12)
+			near("epoch", m.Epoch, n.Epoch, 1e-9)
+			if m.Step != n.Step || m.NumTokens != n.NumTokens || m.Pairs != n.Pairs {
+				t.Errorf("round %d, step %d: %+v, want %+v", round, i, m, n)
+			}
+			largest = math.Max(largest, math.Abs(m.Loss-n.Loss))
+		}
+		if rundir.Has(rundir.Round(dir, round), "trl") {
+			t.Errorf("round %d still has what TRL was given", round)
+		}
+		file := filepath.Join("adapter", "adapter_model.safetensors")
+		goldentensor.NearFiles(t, filepath.Join(rundir.Round(dir, round), file), filepath.Join(rundir.Round(here, round), file), 2e-5)
+	}
+	t.Logf("the largest difference of a loss is %.1e", largest)
+	events, err := os.ReadFile(filepath.Join(dir, rundir.Synthetic))
+	if err != nil || len(events) == 0 {
+		t.Errorf("no product: %v", err)
+	}
+	page, err := reporting.Of(dir)
+	if err != nil || !strings.Contains(strings.Join(page.Notes, "\n"), "TRL") {
+		t.Errorf("the report does not say that TRL trained: %q (%v)", page.Notes, err)
+	}
+}

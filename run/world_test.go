@@ -1,0 +1,68 @@
+package run
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"popri/configs"
+	"popri/internal/testworld"
+	"popri/run/reporting"
+	"popri/rundir"
+	"popri/trainer"
+)
+
+// TestMain makes the test binary serve as the process that tests start and kill.
+func TestMain(m *testing.M) {
+	testworld.Serve(child)
+	os.Exit(testworld.Main(m)) // the children inherit its key
+}
+
+// child starts the run in dir, or goes on with it.
+func child(dir, config string) error {
+	stage := os.Getenv(testworld.ChildStage)
+	if stage == "" {
+		if err := testworld.Limit(); err != nil {
+			return err
+		}
+	}
+	o := Options{Dir: dir, Resume: rundir.Exists(dir)}
+	if !o.Resume {
+		c, err := configs.Load(configs.LoadOptions{File: config})
+		if err != nil {
+			return err
+		}
+		o.Config = *c
+	}
+	o.Events.StageBegin = func(s trainer.Stage) {
+		if stage != "" && strings.HasPrefix(s.Name, stage) {
+			if err := testworld.Limit(); err != nil {
+				panic(err)
+			}
+		}
+	}
+	if err := train(context.Background(), o); err != nil || stage != "report" {
+		return err
+	}
+	if err := testworld.Limit(); err != nil {
+		return err
+	}
+	_, err := reporting.Write(dir)
+	return err
+}
+
+// train runs one session to its end.
+func train(ctx context.Context, o Options) error {
+	s, err := Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Train(ctx)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,170 @@
+// Package study does many runs and compares them: grids of settings ([Ablate]), with successive halving if asked for, on this
+// machine or as the tasks of a cluster ([RunTask]), and other methods on the same data ([CompareMethods]). It states what all
+// runs spend together, because whoever chooses among runs by their results spends that.
+package study
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/accountant/ledger"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/run/evaluation"
+	"popri/run/evaluator"
+	"popri/series"
+	"popri/study/grid"
+	"popri/study/halving"
+	"popri/trainer"
+)
+
+// File is the file of an ablation's figures.
+const File = "ablation.json"
+
+// Ablation is the result of an ablation.
+type Ablation struct {
+	Axes  []grid.Axis `json:"axes"`
+	Seeds []uint64    `json:"seeds"`
+	Rows  []Row       `json:"rows"` // of the runs that did not fail; a combination of which all did has none
+	// Failed are the runs that failed. The same ablation tries them again.
+	Failed []FailedRun `json:"failed,omitempty"`
+	// Adaptive tells which settings an adaptive order let go on, and Dropped are the runs that it did not; nil for a plain
+	// order.
+	Adaptive *Halved      `json:"adaptive,omitempty"`
+	Dropped  []DroppedRun `json:"dropped,omitempty"`
+	// Composed is the total that all runs spend, for each private data set: the price of choosing among them.
+	Composed []ledger.Composed `json:"composed"`
+
+	failures []error
+}
+
+// FailedRun is a run without a result.
+type FailedRun struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"` // one of each axis
+	Seed   uint64   `json:"seed"`
+	Error  string   `json:"error"`
+}
+
+// Options say where an ablation is stored and who follows its progress.
+type Options struct {
+	Dir string
+	// Begin is called for each cell; done says that an earlier call finished it.
+	Begin func(i, n int, c grid.Cell, done bool)
+	// Failed is called for each run that fails.
+	Failed func(err error)
+	// Listen makes a listener to the runs, as in [run.Options].
+	Listen func([]series.Series) trainer.Events
+	// Trackers show the runs' figures, as in [run.Options], and Warn says which of them fail.
+	Trackers []string
+	Warn     func(text string)
+	// Progress makes the listener to the evaluation of a cell.
+	Progress func(c grid.Cell) evaluator.Progress
+	Command  string // what made the ablation, to be typed again; "" if it is not known
+	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
+	Halving *halving.Halving
+	Say     func(text string)
+}
+
+func (o Options) say(format string, args ...any) {
+	if o.Say != nil {
+		o.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// Ablate does the runs of cells, each in its own folder under o.Dir. A run that fails is noted, and the others are done;
+// a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the figures
+// and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is
+// evaluated by ε = 0, its own text and ε = ∞ only; figures that cells share are computed once.
+func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options) (*Ablation, error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fault.Userf("the ablation's folder cannot be made: %w", err)
+	}
+	if err := Unused(o.Dir, cells); err != nil { // before hours are spent on the first
+		return nil, err
+	}
+	a := &Ablation{Axes: axes}
+	for _, c := range cells {
+		if !slices.Contains(a.Seeds, c.Seed) {
+			a.Seeds = append(a.Seeds, c.Seed)
+		}
+	}
+	going := cells
+	if o.Halving != nil {
+		var err error
+		if going, err = a.halve(ctx, cells, o); err != nil {
+			return nil, err
+		}
+	}
+	evaluated := map[string]*evaluation.Outcome{}
+	for i, c := range going {
+		e, err := complete(ctx, c, i, len(going), o)
+		if err != nil {
+			if err = a.failed(c, err, o); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		evaluated[c.Name] = e
+	}
+	if len(evaluated) == 0 {
+		return nil, errors.Join(a.failures...)
+	}
+	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination are side by side
+		var done []grid.Cell
+		var theirs []*evaluation.Outcome
+		for i := from; i < from+len(a.Seeds); i++ {
+			if e := evaluated[cells[i].Name]; e != nil {
+				done, theirs = append(done, cells[i]), append(theirs, e)
+			}
+		}
+		if len(done) == 0 {
+			continue
+		}
+		row, err := newRow(done, theirs, o.Dir)
+		if err != nil {
+			return nil, err
+		}
+		a.Rows = append(a.Rows, row)
+	}
+	if err := a.compose(o.Dir); err != nil {
+		return nil, err
+	}
+	b, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(o.Dir, File), append(b, '\n')); err != nil {
+		return nil, err
+	}
+	return a, a.writeReport(o, cells)
+}
+
+// failed notes a run that failed. It returns an error that ends the ablation.
+func (a *Ablation) failed(c grid.Cell, err error, o Options) error {
+	err = fmt.Errorf("%s: %w", c.Name, err)
+	if fault.IsResumable(err) || fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) {
+		return err
+	}
+	a.failures = append(a.failures, err)
+	a.Failed = append(a.Failed, FailedRun{c.Name, c.Values, c.Seed, err.Error()})
+	if o.Failed != nil {
+		o.Failed(err)
+	}
+	return nil
+}
+
+// Keys joins the names of the axes.
+func (a *Ablation) Keys() string {
+	var keys []string
+	for _, x := range a.Axes {
+		keys = append(keys, x.Key)
+	}
+	return strings.Join(keys, ", ")
+}

@@ -1,0 +1,100 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"popri/configs"
+	"popri/internal/fault"
+	"popri/methods"
+	"popri/run"
+	"popri/run/evaluation"
+	"popri/run/evaluator"
+	"popri/run/reporting"
+	"popri/rundir"
+	"popri/study/grid"
+)
+
+// Unused returns an error if a cell's folder in dir holds a run with other settings.
+func Unused(dir string, cells []grid.Cell) error {
+	for _, c := range cells {
+		if err := matches(c, filepath.Join(dir, c.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// matches refuses a folder that holds a run with other settings than the cell's.
+func matches(c grid.Cell, dir string) error {
+	if !rundir.Exists(dir) {
+		return nil
+	}
+	found, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
+	if err != nil {
+		return err
+	}
+	if key, have, want := c.Differs(*found); key != "" {
+		return fault.Userf("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have, want)
+	}
+	return nil
+}
+
+// result reads the evaluation of the cell, nil if it is not there or not complete.
+func result(c grid.Cell, dir string) (*evaluation.Outcome, error) {
+	e, err := evaluation.Read(filepath.Join(dir, c.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil || e.Result(methods.Of(c.Config).Name) == nil || e.HasReference() != c.Config.Eval.ReferencePrivate {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Finished reports whether the cell's run in the ablation's folder is evaluated.
+func Finished(c grid.Cell, dir string) (bool, error) {
+	e, err := result(c, dir)
+	return e != nil, err
+}
+
+// open opens the cell's run, or goes on with it.
+func open(ctx context.Context, c grid.Cell, o Options) (*run.Session, error) {
+	dir := filepath.Join(o.Dir, c.Name)
+	return run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen, Trackers: o.Trackers,
+		Warn: o.Warn})
+}
+
+// complete runs and evaluates the cell, or reads its figures if an earlier call did.
+func complete(ctx context.Context, c grid.Cell, i, n int, o Options) (*evaluation.Outcome, error) {
+	dir := filepath.Join(o.Dir, c.Name)
+	e, err := result(c, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if o.Begin != nil {
+		o.Begin(i, n, c, e != nil)
+	}
+	if e != nil {
+		return e, nil
+	}
+	s, err := open(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if err := s.Train(ctx); err != nil {
+		return nil, err
+	}
+	eval := evaluator.Options{Cache: filepath.Join(o.Dir, evaluator.CacheFolder)}
+	if o.Progress != nil {
+		eval.Progress = o.Progress(c)
+	}
+	if e, err = s.Evaluate(ctx, eval, methods.Of(c.Config).Name); err != nil {
+		return nil, err
+	}
+	_, err = reporting.Write(dir)
+	return e, err
+}

@@ -1,0 +1,93 @@
+// Package cost tells before a study what its runs will spend together, and the work that each will take.
+package cost
+
+import (
+	"fmt"
+	"slices"
+
+	"popri/accountant/ledger"
+	"popri/assembly"
+	"popri/datasets/clients"
+	"popri/study/grid"
+	"popri/study/halving"
+)
+
+// Epsilon composes what all cells will spend together if each makes all its releases, for each of their private data
+// sets. It refuses a cell whose budget makes no sense or does not suffice. Finished cells count as if they were new.
+//
+// An adaptive order (h is not nil) lets few cells make all their releases. Where all cells spend alike, the number of
+// releases is fixed whichever cells go on, and the result is that of these; fixed is then true. Otherwise the total
+// depends on results, and the result is the bound of all cells to their end.
+func Epsilon(cells []grid.Cell, h *halving.Halving) (cost []ledger.Composed, fixed bool, err error) {
+	type source struct {
+		private, since, collect string
+		clients                 int
+		seed                    uint64 // where it draws the clients
+	}
+	read := map[source]*clients.Population{}
+	var records []ledger.Record
+	for _, c := range cells {
+		from := source{private: c.Config.Data.Private, since: c.Config.Data.Since, collect: c.Config.Fed.Collect,
+			clients: c.Config.Data.TrainClients}
+		if from.clients > 0 {
+			from.seed = c.Config.Seed
+		}
+		if read[from] == nil {
+			var err error
+			if read[from], err = assembly.LoadPrivate(c.Config); err != nil {
+				return nil, false, err
+			}
+		}
+		r, err := expected(c, read[from])
+		if err != nil {
+			return nil, false, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		records = append(records, r)
+	}
+	if h != nil {
+		if fixed, err = shorten(h, records, cells); err != nil {
+			return nil, false, err
+		}
+	}
+	cost, err = ledger.Compose(records)
+	return cost, fixed, err
+}
+
+// shorten leaves each record the releases that an adaptive order makes, if all records are alike.
+func shorten(h *halving.Halving, records []ledger.Record, cells []grid.Cell) (alike bool, err error) {
+	seeds := 0
+	for seeds < len(cells) && slices.Equal(cells[seeds].Values, cells[0].Values) {
+		seeds++
+	}
+	rungs, err := h.Plan(cells, seeds)
+	if err != nil {
+		return false, err
+	}
+	first := records[0]
+	for _, r := range records {
+		if r.Budget != first.Budget || len(r.Entries) != len(first.Entries) {
+			return false, nil
+		}
+		for i, e := range r.Entries {
+			if e.ReleaseHash = first.Entries[i].ReleaseHash; e != first.Entries[i] {
+				return false, nil
+			}
+		}
+	}
+	keep := len(cells) / seeds
+	for _, rung := range rungs {
+		for i := rung.Keep * seeds; i < keep*seeds; i++ {
+			records[i].Entries = records[i].Entries[:min(len(records[i].Entries), rung.Rounds)]
+		}
+		keep = rung.Keep
+	}
+	return true, nil
+}
+
+func expected(c grid.Cell, p *clients.Population) (ledger.Record, error) {
+	b, err := assembly.Budget(c.Config, p)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	return assembly.Expect(c.Config, b, c.Name)
+}

@@ -1,0 +1,64 @@
+package cost
+
+import (
+	"popri/assembly"
+	"popri/lm"
+	"popri/models"
+	"popri/study/grid"
+)
+
+// Work is the work of a run, from its configuration and the headers of its models.
+type Work struct {
+	Name        string  `json:"name"`
+	Samples     int     `json:"samples"`      // of all rounds
+	Pairs       int     `json:"pairs"`        // at most
+	Product     int     `json:"product"`      // texts that the model writes at the end
+	SmallModels int     `json:"small_models"` // that a study trains for it
+	Flops       float64 `json:"flops"`        // of the matrix products of sampling and training, at full lengths
+	Memory      int64   `json:"memory_bytes"` // of the generator, at most
+	Done        bool    `json:"done"`         // the caller's to say
+}
+
+// Estimate estimates the work of a run.
+func Estimate(cell grid.Cell) (Work, error) {
+	c := cell.Config
+	p := Work{Name: cell.Name, Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples,
+		Product: c.Synthetic.Texts, SmallModels: 1}
+	if c.Method == "popri" {
+		p.Pairs = c.Trainer.Rounds * c.Generate.Prompts
+	}
+	if c.Eval.ReferencePrivate {
+		p.SmallModels++ // shared by the runs of one seed
+	}
+	generator, err := shapeOf(c.Model.Path, models.Generator)
+	if err != nil {
+		return p, err
+	}
+	small, err := shapeOf(c.Downstream.Model, models.Device)
+	if err != nil {
+		return p, err
+	}
+	_, p.Memory = assembly.Most(assembly.MemoryPlan(c, generator))
+	// Two operations a weight and token to write; six to train all weights; four with adapters alone, which need no
+	// gradient of the weights, and two more for the reference.
+	n := float64(generator.Parameters)
+	prompt := float64(max(1, c.Generate.Examples) * c.Data.MaxTokens)
+	written := float64(p.Samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(c.Generate.Samples)) +
+		float64(p.Product)*(float64(c.Synthetic.MaxNewTokens)+prompt/float64(max(1, c.Synthetic.Samples)))
+	learnt := float64(p.Pairs*c.DPO.Epochs) * (prompt + 2*float64(c.Generate.MaxNewTokens))
+	updates := float64(c.Downstream.Steps * c.Downstream.Batch)
+	if c.Downstream.Epochs > 0 {
+		updates = float64(c.Downstream.Epochs * (c.Synthetic.Texts + c.Synthetic.PublicTexts))
+	}
+	p.Flops = n*(2*written+6*learnt) +
+		6*float64(small.Parameters)*updates*float64(c.Downstream.Length)*float64(p.SmallModels)
+	return p, nil
+}
+
+func shapeOf(model, embedded string) (lm.Shape, error) {
+	dir, err := assembly.ModelDir(model, embedded)
+	if err != nil {
+		return lm.Shape{}, err
+	}
+	return lm.Inspect(dir)
+}

@@ -1,0 +1,174 @@
+// Package grid lists the runs of a study: every combination of the values of some keys, or a base configuration with one change
+// at a time, each with several seeds. It also reads these from the command line.
+package grid
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"popri/configs"
+	"popri/internal/fault"
+)
+
+// Varied is what an ablation varies: a grid of axes, or changes of which each row has one.
+type Varied struct {
+	Axes    []Axis   `json:"axes,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+	Seeds   int      `json:"seeds"`
+}
+
+// Parse reads the values of --over, or those of --instead.
+func Parse(over, instead []string, seeds int) (v Varied, err error) {
+	if len(over) > 0 && len(instead) > 0 {
+		return v, fault.Userf("--over and --instead: one ablation takes one of them")
+	}
+	v.Seeds = seeds
+	for _, text := range over {
+		axis, err := parseAxis(text)
+		if err != nil {
+			return v, err
+		}
+		v.Axes = append(v.Axes, axis)
+	}
+	for _, text := range instead {
+		c, err := parseChange(text)
+		if err != nil {
+			return v, err
+		}
+		v.Changes = append(v.Changes, c)
+	}
+	return v, nil
+}
+
+// Cells are the runs, and the columns of the table that tell them apart.
+func (v Varied) Cells(base configs.Config) ([]Axis, []Cell, error) {
+	if len(v.Changes) > 0 {
+		return OneAtATime(base, v.Changes, v.Seeds)
+	}
+	cells, err := All(base, v.Axes, v.Seeds)
+	return v.Axes, cells, err
+}
+
+// Cell is one run of an ablation.
+type Cell struct {
+	Values []string // one of each axis
+	Base   bool     // the settings are the configured ones
+	Seed   uint64
+	Name   string // of its folder
+	Config configs.Config
+}
+
+// All lists the runs: every combination of the axes' values, with the base's seed and the seeds after it. All
+// impossible values are reported in one [configs.Invalid].
+func All(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
+	if len(axes) == 0 {
+		return nil, fault.Userf("an ablation needs a key to vary (--over) or a setting to replace (--instead)")
+	}
+	for i, a := range axes {
+		for _, key := range strings.Split(a.Key, "+") {
+			if slices.ContainsFunc(axes[:i], func(b Axis) bool { return slices.Contains(strings.Split(b.Key, "+"), key) }) {
+				return nil, fault.Userf("--over names %s twice", key)
+			}
+		}
+	}
+	combinations := []Change{{}}
+	for _, a := range axes {
+		var longer []Change
+		for _, c := range combinations {
+			for _, v := range a.Values {
+				longer = append(longer, Change{append(slices.Clone(c.Keys), a.Key), append(slices.Clone(c.Values), v)})
+			}
+		}
+		combinations = longer
+	}
+	return cells(base, "--over", combinations, seeds, func(c Change) []string { return c.Values })
+}
+
+// configured is the name of the row without a change.
+const configured = "configured"
+
+// OneAtATime lists the runs of the base and of each change to it alone, with the base's seed and the seeds after it.
+// The axis's values are the changes.
+func OneAtATime(base configs.Config, changes []Change, seeds int) ([]Axis, []Cell, error) {
+	axis := Axis{Key: "changed", Values: []string{configured}}
+	for _, c := range changes {
+		if slices.Contains(axis.Values, c.String()) {
+			return nil, nil, fault.Userf("--instead %s is there twice", c)
+		}
+		axis.Values = append(axis.Values, c.String())
+	}
+	found, err := cells(base, "--instead", append([]Change{{}}, changes...), seeds, func(c Change) []string {
+		return []string{cmp.Or(c.String(), configured)}
+	})
+	return []Axis{axis}, found, err
+}
+
+// cells are the runs of the changes, the seeds of each side by side; flag names where the values come from.
+func cells(base configs.Config, flag string, changes []Change, seeds int, values func(Change) []string) ([]Cell, error) {
+	if seeds < 1 {
+		return nil, fault.Userf("--seeds is %d, want 1 or more", seeds)
+	}
+	var cells []Cell
+	var problems []configs.Problem
+	collect := func(where string, err error) bool {
+		var invalid *configs.Invalid
+		if errors.As(err, &invalid) {
+			for _, p := range invalid.Problems {
+				p.Where = where
+				if !slices.Contains(problems, p) {
+					problems = append(problems, p)
+				}
+			}
+		}
+		return err == nil
+	}
+	for _, change := range changes {
+		label := change.String()
+		for i := range seeds {
+			c := base
+			c.Seed += uint64(i)
+			c.Provenance = nil
+			c, same, err := change.apply(c)
+			if collect(flag, err) {
+				collect(strings.TrimSpace(flag+" "+label), c.Validate())
+			}
+			cells = append(cells, Cell{Values: values(change), Base: same, Seed: c.Seed,
+				Name: folder(fmt.Sprintf("%s,seed=%d", cmp.Or(label, configured), c.Seed)), Config: c})
+		}
+	}
+	if len(problems) > 0 {
+		return nil, &configs.Invalid{Problems: problems}
+	}
+	return cells, nil
+}
+
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._=,+-]`)
+
+// folder makes a name that any file system accepts. A name that had to be changed or cut gets its hash, so that names
+// stay different.
+func folder(label string) string {
+	name := unfit.ReplaceAllString(label, "_")
+	if name == label && len(name) <= 200 {
+		return name
+	}
+	h := sha256.Sum256([]byte(label))
+	return name[:min(len(name), 180)] + "-" + hex.EncodeToString(h[:4])
+}
+
+// Differs returns the first key, "" for none, whose value in found is not the cell's. Threads change no result.
+func (c Cell) Differs(found configs.Config) (key string, have, want any) {
+	for _, k := range configs.Keys() {
+		have, _ = found.Get(k.Name)
+		want, _ = c.Config.Get(k.Name)
+		if k.Name != "model.threads" && fmt.Sprint(have) != fmt.Sprint(want) {
+			return k.Name, have, want
+		}
+	}
+	return "", nil, nil
+}

@@ -1,0 +1,130 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"popri/downstream"
+	"popri/methods"
+	"popri/run/evaluation"
+	"popri/run/reporting"
+	"popri/rundir"
+	"popri/study/grid"
+	"popri/trainer"
+)
+
+// Summary is a figure over seeds.
+type Summary struct {
+	Mean   float64   `json:"mean"`
+	SD     *float64  `json:"sd,omitempty"` // with n−1; nil for a single seed
+	Values []float64 `json:"values"`       // by seed
+}
+
+func summarize(values []float64) Summary {
+	s := Summary{Values: values}
+	for _, v := range values {
+		s.Mean += v / float64(len(values))
+	}
+	if len(values) > 1 {
+		sum := 0.0
+		for _, v := range values {
+			sum += (v - s.Mean) * (v - s.Mean)
+		}
+		s.SD = new(math.Sqrt(sum / float64(len(values)-1)))
+	}
+	return s
+}
+
+// Row is one combination of values.
+type Row struct {
+	Values     []string `json:"values"` // one of each axis
+	Base       bool     `json:"base,omitempty"`
+	Accuracy   Summary  `json:"accuracy"` // of the small model trained on the runs' text
+	Perplexity *Summary `json:"perplexity,omitempty"`
+	MacroF1    *Summary `json:"macro_f1,omitempty"` // of a classification, instead of the perplexity
+	Public     Summary  `json:"public"`             // accuracy at ε = 0
+	Private    *Summary `json:"private,omitempty"`  // accuracy at ε = ∞; nil without eval.reference_private
+	// GapClosed is nil where the gap of a seed is empty, and without eval.reference_private.
+	GapClosed *Summary `json:"gap_closed,omitempty"`
+	// FID is the distance of the runs' newest samples from the validation clients; nil where a run has none.
+	FID     *Summary `json:"fid,omitempty"`
+	Epsilon Summary  `json:"epsilon"` // spent by each run
+	Seeds   []uint64 `json:"seeds"`   // of the runs that did not fail
+	Runs    []string `json:"runs"`    // their folders
+}
+
+func newRow(cells []grid.Cell, results []*evaluation.Outcome, dir string) (Row, error) {
+	row := Row{Values: cells[0].Values, Base: cells[0].Base}
+	var accuracy, perplexity, f1, public, private, gap, fid, epsilon []float64
+	for i, e := range results {
+		path := filepath.Join(dir, cells[i].Name)
+		popri, zero, infinite := e.Result(methods.Of(cells[i].Config).Name), e.Result(downstream.Public),
+			e.Result(downstream.Private)
+		if popri == nil || zero == nil || (infinite == nil) != (results[0].Result(downstream.Private) == nil) {
+			return row, fmt.Errorf("%s lacks results: remove it to have it made again", filepath.Join(path, rundir.Eval))
+		}
+		spent, err := spentBy(path)
+		if err != nil {
+			return row, err
+		}
+		if accuracy = append(accuracy, popri.Accuracy); popri.MacroF1 != nil {
+			f1 = append(f1, *popri.MacroF1)
+		} else {
+			perplexity = append(perplexity, popri.Perplexity)
+		}
+		public, epsilon = append(public, zero.Accuracy), append(epsilon, spent)
+		if infinite != nil {
+			private = append(private, infinite.Accuracy)
+		}
+		if popri.GapClosed != nil {
+			gap = append(gap, *popri.GapClosed)
+		}
+		distance, err := distanceOf(path)
+		if err != nil {
+			return row, err
+		}
+		if distance != nil {
+			fid = append(fid, *distance)
+		}
+		row.Runs, row.Seeds = append(row.Runs, path), append(row.Seeds, cells[i].Seed)
+	}
+	row.Accuracy, row.Public, row.Epsilon = summarize(accuracy), summarize(public), summarize(epsilon)
+	if len(f1) == len(results) {
+		row.MacroF1 = new(summarize(f1))
+	} else if len(perplexity) == len(results) {
+		row.Perplexity = new(summarize(perplexity))
+	}
+	if len(private) > 0 {
+		row.Private = new(summarize(private))
+	}
+	if len(gap) == len(results) {
+		row.GapClosed = new(summarize(gap))
+	}
+	if len(fid) == len(results) {
+		row.FID = new(summarize(fid))
+	}
+	return row, nil
+}
+
+// distanceOf is the Fréchet distance of a run's newest samples from the validation clients, nil if it is not known.
+func distanceOf(run string) (*float64, error) {
+	rounds, err := trainer.ReadMetrics(run)
+	if err != nil || len(rounds) == 0 {
+		return nil, err
+	}
+	return rounds[len(rounds)-1].Get("fid"), nil
+}
+
+// Costs are those of the first run of each row.
+func (a *Ablation) Costs() ([]reporting.Cost, error) {
+	var out []reporting.Cost
+	for _, row := range a.Rows {
+		cost, err := reporting.CostOf(row.Runs[0])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, cost)
+	}
+	return out, nil
+}
