@@ -28,10 +28,9 @@ func TestDefaultIsValidAndNamesEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &loader{}
-	values := l.parseYAML("demo", content, true)
+	values := newLoader().file("demo", content, true)
 	for _, k := range Keys() {
-		if _, ok := values.values[k.Name]; !ok {
+		if _, ok := values[k.Name]; !ok {
 			t.Errorf("the preset demo does not set %s", k.Name)
 		}
 	}
