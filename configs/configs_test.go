@@ -81,7 +81,7 @@ func TestPresets(t *testing.T) {
 		} else if c.Synthetic.Samples != 1 || c.DPO.FIDTexts != 1800 || c.DPO.FIDSamples != 1 || c.Data.LongTexts != "cut" || !c.Generate.DistinctExamples ||
 			c.Generate.TemplateSeparator != "line_end" || !c.Generate.CutSamples || c.Generate.EndOfText != "always" {
 			t.Errorf("%s does not do what the paper and its code do: %+v", name, *c)
-		} else if published := name == "published-code"; published != (c.DPO.Epochs == 1 && c.DPO.Schedule == "constant" && c.DPO.LearningRate == 8e-7 && c.Scoring.Duplicates == "published") {
+		} else if published := name == "published-code"; published != (c.DPO.Epochs == 1 && c.Optimizer.Schedule == "constant" && c.DPO.LearningRate == 8e-7 && c.Scoring.Duplicates == "published") {
 			t.Errorf("%s trains otherwise: %+v", name, c.DPO)
 		}
 	}
@@ -94,7 +94,7 @@ func TestPresets(t *testing.T) {
 func TestYAMLRoundTrips(t *testing.T) {
 	c := Default()
 	c.Seed = 1<<64 - 1
-	c.DPO.AdamEps = 1e-300
+	c.Optimizer.WeightDecay = 1e-300
 	c.Privacy.Epsilon = 0.1 + 0.2
 	c.Data.Private = "yes: # \"no\"\n1"
 	c.Generate.TemplateHeader = "  12"

@@ -57,8 +57,8 @@ type PrivateEvolution struct {
 	Accumulate string `yaml:"accumulate"`
 }
 
-// PrivateEvolutionSFT says how the adapters are fine-tuned on the samples with the highest scores, by next-token loss. The
-// section dpo has AdamW's other settings; samples and scores are as for "popri".
+// PrivateEvolutionSFT says how the adapters are fine-tuned on the samples with the highest scores, by next-token loss.
+// Samples and scores are as for "popri".
 type PrivateEvolutionSFT struct {
 	// Share is the share of a round's samples that is trained on, those with the highest scores, above 0 and at most 1.
 	// Default 0.1, as many as there are prompts. A larger share dilutes what clients like; a smaller one is memorised.

@@ -1,10 +1,7 @@
 package configs
 
-import "slices"
-
 // GRPO says how the adapters learn from all samples of a prompt by a policy gradient (Group Relative Policy Optimization,
-// arXiv 2402.03300), under the names of TRL's GRPOTrainer. Samples and scores are as for "popri". The section dpo has the
-// schedule, AdamW's other settings, carry_optimizer, carry_schedule and gradient_checkpointing. The policy is the model at
+// arXiv 2402.03300), under the names of TRL's GRPOTrainer. Samples and scores are as for "popri". The policy is the model at
 // temperature 1: with another generate.temperature, or with top_p or top_k, samples are not drawn from the policy that learns.
 type GRPO struct {
 	// LossType says how the loss of the tokens is averaged: "grpo", over the tokens of each sample and then over the
@@ -54,9 +51,6 @@ func (v *validator) policyGradient(c Config) {
 	v.between("grpo.beta", g.Beta, 0, 1e3)
 	v.count("grpo.num_iterations", g.NumIterations, 1, 1000)
 	v.above("grpo.learning_rate", g.LearningRate, 0, 10)
-	if m := c.DPO.MinLearningRate; c.Method == "grpo" && m > g.LearningRate && slices.Contains(schedules, c.DPO.Schedule) {
-		v.add("dpo.min_learning_rate", "is %v, must be at most grpo.learning_rate, which is %v", m, g.LearningRate)
-	}
 	v.count("grpo.batch_prompts", g.BatchPrompts, 1, maxCount)
 	v.between("grpo.best_of_n", g.BestOfN, 0, 1e3)
 	v.count("grpo.samples_used", g.SamplesUsed, 0, maxCount)

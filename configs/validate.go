@@ -162,6 +162,7 @@ func (c Config) check(v *validator) error {
 		}
 	}
 
+	v.optimizer(c)
 	v.preference(c)
 
 	v.count("trainer.rounds", c.Trainer.Rounds, 1, 1<<20)
@@ -226,20 +227,6 @@ func (v *validator) preference(c Config) {
 	}
 	v.between("dpo.pair_margin", d.PairMargin, 0, 1e3)
 	v.above("dpo.learning_rate", d.LearningRate, 0, 10)
-	v.between("dpo.min_learning_rate", d.MinLearningRate, 0, 10)
-	if d.MinLearningRate > d.LearningRate {
-		v.add("dpo.min_learning_rate", "is %v, must be at most dpo.learning_rate, which is %v", d.MinLearningRate,
-			d.LearningRate)
-	} else if d.MinLearningRate > 0 && d.Schedule != "cosine_with_min_lr" && slices.Contains(schedules, d.Schedule) {
-		v.add("dpo.min_learning_rate", "is %v, must be 0 where dpo.schedule is %q: cosine_with_min_lr ends above "+
-			"0", d.MinLearningRate, d.Schedule)
-	}
-	v.oneOf("dpo.schedule", d.Schedule, schedules)
-	v.count("dpo.warmup_steps", d.WarmupSteps, 0, maxCount)
-	v.between("dpo.warmup_ratio", d.WarmupRatio, 0, 1)
-	if d.WarmupRatio > 0 && d.WarmupSteps > 0 {
-		v.add("dpo.warmup_ratio", "is %v, must be 0 where dpo.warmup_steps is set, which is %d", d.WarmupRatio, d.WarmupSteps)
-	}
 	v.count("dpo.batch_pairs", d.BatchPairs, 1, maxCount)
 	v.count("dpo.micro_pairs", d.MicroPairs, 0, maxCount)
 	if d.MicroPairs > d.BatchPairs {
@@ -256,14 +243,6 @@ func (v *validator) preference(c Config) {
 	v.count("dpo.fid_samples", d.FIDSamples, 0, 1<<16)
 	v.count("dpo.patience", d.Patience, 0, maxCount)
 	v.oneOf("dpo.non_finite", d.NonFinite, nonFinites)
-	v.between("dpo.max_grad_norm", d.MaxGradNorm, 0, 1e6)
-	v.between("dpo.weight_decay", d.WeightDecay, 0, 10)
-	for key, beta := range map[string]float64{"dpo.adam_beta1": d.AdamBeta1, "dpo.adam_beta2": d.AdamBeta2} {
-		if !(beta >= 0 && beta < 1) {
-			v.add(key, "is %v, must be at least 0 and below 1", beta)
-		}
-	}
-	v.above("dpo.adam_eps", d.AdamEps, 0, 1)
 	v.oneOf("dpo.engine", d.Engine, trainers)
 	if d.Engine == TRL {
 		v.trl(c)

@@ -135,6 +135,7 @@ func (s *Session) compareInputs(now Inputs, o Options) error {
 	if err != nil {
 		return mistake("%w", err)
 	}
+	began.Settings = s.Config.Present(began.Settings)
 	changes := now.since(began)
 	if len(changes) == 0 {
 		return nil

@@ -210,7 +210,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	}
 	f := preference.NewFit(c, t, train, held)
 	f.Checkpoint = checkpoint
-	if err := t.ResetSchedule(preference.Schedule(c.DPO, f.Total())); err != nil {
+	if err := t.ResetSchedule(preference.Schedule(c.Optimizer, c.DPO.LearningRate, f.Total())); err != nil {
 		return nil, err
 	}
 	if f.Key, err = trainingKey(c, t, train, held); err != nil {
