@@ -5,13 +5,12 @@ type LoRA struct {
 	// Rank is the rank of each update. Default 8; the paper's 4 suffices for a large model. The adapters' size is
 	// proportional to it.
 	Rank int `yaml:"rank"`
-	// Alpha scales an update by alpha/rank. Default 16; changing it resembles changing the learning rate.
+	// Alpha scales an update by alpha/rank. Default 16; changing it resembles changing the learning rate. √rank times as
+	// much makes an rsLoRA.
 	Alpha float64 `yaml:"alpha"`
 	// Targets are the names of the linear layers that get an update (c_attn, q_proj, …). Default [], all projections of
 	// attention and MLP.
 	Targets []string `yaml:"targets"`
-	// RSLoRA scales by alpha/√rank instead, which keeps the size of updates independent of the rank. Default false.
-	RSLoRA bool `yaml:"rslora"`
 }
 
 // DPO says how the model learns from pairs.
@@ -59,7 +58,8 @@ type DPO struct {
 	// BatchPairs is the number of pairs of a step. Default 20; fewer make steps noisier.
 	BatchPairs int `yaml:"batch_pairs"`
 	// MicroPairs is the number of pairs that are computed at once, which bounds the memory; 0, the default, means 8. It
-	// changes results by rounding only: a step's loss is the mean over all its pairs.
+	// changes results by rounding only: a step's loss is the mean over all its pairs. The method "grpo" computes two samples
+	// for each pair, or 20 at once with 0.
 	MicroPairs int `yaml:"micro_pairs"`
 	// MicroTokens is the largest number of tokens, padding included, that are computed at once: pairs of a step are grouped
 	// by length, as many as fit. A longer pair is computed alone. 0, the default, uses MicroPairs alone.

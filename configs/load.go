@@ -208,11 +208,11 @@ func (l *loader) merge(values layer) {
 func (l *loader) set(out layer, name string, value any, where string) {
 	v := given{name, where, value}
 	if f, ok := formerly[name]; ok {
-		if f.now == "" {
-			l.gone[name] = v
+		switch {
+		case f.zero && isZero(value):
 			return
-		}
-		if f.ratio && isZero(value) {
+		case f.now == "":
+			l.gone[name] = v
 			return
 		}
 		name = f.now

@@ -32,8 +32,6 @@ var (
 	weightTypes = []string{"float32", "compute"}
 	mixes       = []string{"fixed", "validated"}
 	longTexts   = []string{"drop", "cut"}
-	separators  = []string{"empty_line", "line_end"}
-	endings     = []string{"stopped", "always"}
 	duplicates  = []string{"skip", "index", "published"}
 	features    = []string{"mean", "fourier", "histogram", "moments"}
 
@@ -41,10 +39,8 @@ var (
 	tuning  = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
 
 	evolutionVariants = []string{"pre_text", "aug_pe"}
-	metrics           = []string{"l2", "cosine"}
 	voteSelections    = []string{"rank", "sample"}
 	variations        = []string{"fill", "rephrase"}
-	accumulations     = []string{"all", "last"}
 
 	policyLosses    = []string{"grpo", "dr_grpo", "bnpo", "dapo"}
 	rewardScales    = []string{"group", "batch", "none"}
@@ -99,15 +95,12 @@ func (c Config) check(v *validator) error {
 	}
 	v.above("generate.temperature", c.Generate.Temperature, 0, 100)
 	v.above("generate.top_p", c.Generate.TopP, 0, 1)
-	v.count("generate.top_k", c.Generate.TopK, 0, maxCount)
 	v.count("generate.max_new_tokens", c.Generate.MaxNewTokens, 1, maxTokens)
 	v.count("generate.min_new_tokens", c.Generate.MinNewTokens, 0, maxTokens)
 	if c.Generate.MinNewTokens > c.Generate.MaxNewTokens {
 		v.add("generate.min_new_tokens", "is %d, must be at most generate.max_new_tokens, which is %d",
 			c.Generate.MinNewTokens, c.Generate.MaxNewTokens)
 	}
-	v.oneOf("generate.end_of_text", c.Generate.EndOfText, endings)
-	v.oneOf("generate.template_separator", c.Generate.TemplateSeparator, separators)
 	v.count("generate.batch_tokens", c.Generate.BatchTokens, 1, maxCount)
 	if strings.Contains(c.Generate.TemplateItem, "\n") {
 		v.add("generate.template_item", "is %q, must be one line", c.Generate.TemplateItem)
@@ -138,7 +131,6 @@ func (c Config) check(v *validator) error {
 	v.count("scoring.feature_count", c.Scoring.FeatureCount, 2, 1<<16)
 	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
 	v.oneOf("scoring.objective", c.Scoring.Objective, objectives)
-	v.count("scoring.client_texts", c.Scoring.ClientTexts, 1, maxCount)
 	v.oneOf("scoring.duplicates", c.Scoring.Duplicates, duplicates)
 
 	v.fed(c)
@@ -292,21 +284,11 @@ func (v *validator) once(c Config) {
 func (v *validator) evolution(e PrivateEvolution) {
 	v.oneOf("private_evolution.variant", e.Variant, evolutionVariants)
 	v.count("private_evolution.population", e.Population, 1, 1<<24)
-	v.oneOf("private_evolution.metric", e.Metric, metrics)
-	v.count("private_evolution.votes", e.Votes, 1, 64)
-	if e.Votes > e.Population && e.Population > 0 {
-		v.add("private_evolution.votes", "is %d, must be at most private_evolution.population, which is %d",
-			e.Votes, e.Population)
-	}
-	v.above("private_evolution.clip", e.Clip, 0, 1e6)
 	v.between("private_evolution.threshold", e.Threshold, 0, 1e9)
-	v.between("private_evolution.noise_factor", e.NoiseFactor, 1, 1e3)
 	v.oneOf("private_evolution.select", e.Select, voteSelections)
 	v.count("private_evolution.look_ahead", e.LookAhead, 0, 64)
 	v.oneOf("private_evolution.variation", e.Variation, variations)
-	v.above("private_evolution.mask_share", e.MaskShare, 0, 1)
 	v.count("private_evolution.variations", e.Variations, 1, 64)
-	v.oneOf("private_evolution.accumulate", e.Accumulate, accumulations)
 }
 
 type validator struct {

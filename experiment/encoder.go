@@ -125,8 +125,8 @@ func (p *PairQuality) add(c configs.Config, samples embedding.Matrix, embedded q
 		ways = append(ways, s.Project)
 	} else {
 		// As Private Evolution asks: a text votes for its nearest sample.
-		bound = c.PrivateEvolution.Clip
-		v, err := scoring.NewVotes(samples, scoring.VoteOptions{Metric: scoring.Metric(c.PrivateEvolution.Metric), Choices: 1,
+		bound = 1
+		v, err := scoring.NewVotes(samples, scoring.VoteOptions{Metric: scoring.L2, Choices: 1,
 			Bound: bound}, "")
 		if err != nil {
 			return err

@@ -174,8 +174,7 @@ func Prefer(ctx context.Context, o PreferOptions) (*Preferred, error) {
 	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
 		return nil, mistake("%s: %w", dir, err)
 	}
-	adapter, err := lora.New(m, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA,
-		Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
+	adapter, err := lora.New(m, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
 	if err != nil {
 		return nil, mistake("%w", err)
 	}

@@ -214,7 +214,7 @@ func evaluate(ctx context.Context, c configs.Config, population *clients.Populat
 			return nil, mistake("%w", err)
 		}
 	}
-	suite.Draws, suite.Cache, suite.CacheKey = c.Downstream.Bootstrap, o.Cache, key
+	suite.Draws, suite.Cache, suite.CacheKey = resamples, o.Cache, key
 	suite.Main, suite.ReferencePrivate = main, c.Eval.ReferencePrivate
 	suite.End, suite.Progress = o.Progress.End, o.Progress.Updated
 	results, err := suite.Run(ctx, sources)
@@ -255,6 +255,10 @@ func protocol(d configs.Downstream) string {
 	return fmt.Sprintf("%s%s; the one with the %s on the validation clients is used", length, rate, figure)
 }
 
+// resamples is the number of resamples of the test clients for the confidence intervals. With fewer than 100, their ends vary
+// much from seed to seed.
+const resamples = 1000
+
 // newSuite prepares the training of the configuration's small model. The public text gives a classification labels and its
 // ε = 0 point.
 func newSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
@@ -266,9 +270,9 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 	labels, err := classes(c, population, public)
 	rates := append([]float64{d.LearningRate}, d.LearningRates...)
 	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts,
-		Recompute: d.GradientCheckpointing, Length: d.Length,
-		Rows: d.Rows, LearningRates: rates, Schedule: d.Schedule, Warmup: d.WarmupSteps, WeightDecay: d.WeightDecay,
-		MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best, Patience: d.Patience,
+		Length: d.Length,
+		Rows:   d.Rows, LearningRates: rates, Schedule: d.Schedule, Warmup: d.WarmupSteps, WeightDecay: d.WeightDecay,
+		MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best,
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
 	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
 		Options: options}, err

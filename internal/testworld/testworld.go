@@ -228,6 +228,6 @@ func (w *World) configure() {
 	c.Downstream.Model = w.Device
 	c.Downstream.Steps, c.Downstream.Batch, c.Downstream.Length = 12, 8, 40
 	c.Downstream.LearningRate = 5e-3
-	c.Downstream.WarmupSteps, c.Downstream.EvalEvery, c.Downstream.Bootstrap = 2, 4, 100
+	c.Downstream.WarmupSteps, c.Downstream.EvalEvery = 2, 4
 	w.Config = c
 }

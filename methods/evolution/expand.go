@@ -24,9 +24,6 @@ func (e *Evolution) Survivors(rounds []Round) []datasets.Text {
 	if voted := slices.DeleteFunc(slices.Clone(rounds), kept); len(voted) > 0 {
 		rounds = voted
 	}
-	if e.config.Accumulate == Last {
-		rounds = rounds[max(0, len(rounds)-1):]
-	}
 	var out []datasets.Text
 	for _, r := range rounds {
 		seen := map[string]bool{}

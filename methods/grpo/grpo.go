@@ -104,9 +104,9 @@ func (m *Method) Restore(round int) error {
 	m.free()
 	m.learner = &learner{model: m.Model, adapter: m.Adapter,
 		opt: lm.NewOptimizer(params, preference.Optimizer(m.Config.Optimizer)),
-		options: options{loss: Loss{Epsilon: g.Epsilon, EpsilonHigh: cmp.Or(g.EpsilonHigh, g.Epsilon), Beta: g.Beta},
+		options: options{loss: Loss{Epsilon: g.Epsilon, EpsilonHigh: g.Epsilon, Beta: g.Beta},
 			lossType: g.LossType, bestOfN: g.BestOfN, longest: m.Config.Generate.MaxNewTokens,
-			micro: cmp.Or(g.MicroSamples, defaultMicro)}}
+			micro: cmp.Or(2*m.Config.DPO.MicroPairs, defaultMicro)}}
 	if round == 0 {
 		return nil
 	}

@@ -80,7 +80,7 @@ func (p *Policy) gain(samples *scoring.Samples) (float64, error) {
 
 func (p *Policy) publicClients() (query.Means, error) {
 	texts := p.Prompter.Texts()
-	starts, each := scoring.Groups(len(texts), p.Config.Scoring.ClientTexts, gainClients)
+	starts, each := scoring.Groups(len(texts), scoring.ClientTexts, gainClients)
 	var chosen []string
 	offsets := []int{0}
 	for _, at := range starts {
