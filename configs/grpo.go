@@ -2,7 +2,7 @@ package configs
 
 // GRPO says how the adapters learn from all samples of a prompt by a policy gradient (Group Relative Policy Optimization,
 // arXiv 2402.03300), under the names of TRL's GRPOTrainer. Samples and scores are as for "popri". The policy is the model at
-// temperature 1: with another generate.temperature, or with top_p or top_k, samples are not drawn from the policy that learns.
+// temperature 1: with another generate.temperature, or with top_p, samples are not drawn from the policy that learns.
 type GRPO struct {
 	// LossType says how the loss of the tokens is averaged: "grpo", over the tokens of each sample and then over the
 	// samples; "bnpo", over all tokens of an update; "dapo", over all tokens of the round, so that each token has the same

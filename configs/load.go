@@ -298,31 +298,31 @@ func (l *loader) file(file string, content []byte, lines bool) layer {
 	walk = func(prefix string, section *yaml.Node) {
 		for i := 0; i+1 < len(section.Content); i += 2 {
 			key, node := section.Content[i], resolve(section.Content[i+1])
-			name := prefix + key.Value
+			name, where := prefix+key.Value, at(key)
 			line, twice := seen[name]
 			seen[name] = key.Line
 			var value any
 			err := node.Decode(&value)
 			switch {
 			case twice:
-				l.add(at(key), name, "stands twice, first in line %d", line)
+				l.add(where, name, "stands twice, first in line %d", line)
 			case name == "provenance":
 				if node.Decode(&l.provenance) != nil {
-					l.add(at(node), name, "must hold texts by name")
+					l.add(where, name, "must hold texts by name")
 				}
 			case name == baseKey:
 				if _, ok := value.(string); !ok {
-					l.add(at(node), name, "is %s, must be the name of a preset", describe(value))
+					l.add(where, name, "is %s, must be the name of a preset", describe(value))
 				}
 			case isSection(name) && node.Kind == yaml.MappingNode:
 				walk(name+".", node)
 			case isSection(name) && value != nil: // an empty section sets nothing
-				l.add(at(node), name, "is %s, must be a section of settings", describe(value))
+				l.add(where, name, "is %s, must be a section of settings", describe(value))
 			case isSection(name):
 			case err != nil:
-				l.add(at(node), name, "%s", quote.Raw(strings.TrimPrefix(err.Error(), "yaml: ")))
+				l.add(where, name, "%s", quote.Raw(strings.TrimPrefix(err.Error(), "yaml: ")))
 			default:
-				l.set(out, name, value, at(node))
+				l.set(out, name, value, where)
 			}
 		}
 	}

@@ -175,7 +175,6 @@ func (c Config) check(v *validator) error {
 
 	v.count("public_selection.texts", c.PublicSelection.Texts, 1, maxCount)
 	v.count("public_selection.head", c.PublicSelection.Head, 0, max(0, c.PublicSelection.Texts))
-	v.between("public_selection.head_weight", c.PublicSelection.HeadWeight, 1, 1e6)
 	v.oneOf("public_selection.weights", c.PublicSelection.Weights, weightings)
 	v.count("public_selection.effective", c.PublicSelection.Effective, 1, max(1, c.PublicSelection.Texts))
 	v.count("public_selection.rows", c.PublicSelection.Rows, 1, maxCount)

@@ -16,7 +16,7 @@ type Round struct {
 }
 
 // Survivors returns the selected texts that the prompts of the synthetic set quote, in order of the rounds: of each round,
-// or of the last one alone where private_evolution.accumulate is "last", every text once (main.py and llama_bootstrap.py
+// every text once (main.py and llama_bootstrap.py
 // of PrE-Text). A text that several rounds selected is there for each of them. The survivors of the last round are also
 // what Aug-PE publishes as its result. Rounds that kept their parents selected nothing and are left out, unless all did.
 func (e *Evolution) Survivors(rounds []Round) []datasets.Text {
