@@ -26,7 +26,7 @@ import (
 func askOnce(c *configs.Config) {
 	c.Method, c.Scoring.Release, c.Scoring.Dim = "popri", "once", 16
 	c.Generate.Quote, c.Synthetic.Examples = "relevant", "relevant"
-	c.PublicSelection.Texts, c.PublicSelection.Head = 40, 10
+	c.PublicSelection.Texts, c.PublicSelection.Head = 40, 5
 	c.PublicSelection.Rows, c.PublicSelection.Weights = 50, "prior"
 	c.Warmup.Steps, c.Warmup.Batch, c.Warmup.LearningRate = 6, 8, 5e-3
 	c.Synthetic.PublicTexts = 30
@@ -86,7 +86,7 @@ func TestAskedOnce(t *testing.T) {
 	}
 
 	chosen, err := target.Read(dir)
-	if err != nil || len(chosen) != 40 || chosen[9].Copies != 2 || chosen[10].Copies != 1 {
+	if err != nil || len(chosen) != 40 || chosen[4].Copies != 3 || chosen[5].Copies != 1 {
 		t.Fatalf("%d texts selected (%v)", len(chosen), err)
 	}
 	like := 0
