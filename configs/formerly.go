@@ -76,7 +76,7 @@ func (l *loader) checkGone(c Config) {
 	for name, v := range l.gone {
 		f := formerly[name]
 		if is := f.is(c); is != nil && fmt.Sprint(is) != fmt.Sprint(v.value) {
-			l.add(v.where, name, "is %s, but the key is gone: it is always %v, because %s", describe(v.value), is, f.why)
+			l.add(v.where, name, "is %s, but the key is gone: the value is %v, because %s", describe(v.value), is, f.why)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func Preset(name string) (c Config, base string, err error) {
 		return c, "", err
 	}
 	l := newLoader()
-	l.preset("preset", name)
+	l.preset(name, given{})
 	return l.decode(), baseOf(name, content), nil
 }
 
@@ -98,7 +98,7 @@ func Load(opt LoadOptions) (*Config, error) {
 func load(opt LoadOptions) (*Config, []Problem) {
 	l := newLoader()
 	var content []byte
-	where, preset := "preset", opt.Preset
+	preset, named := opt.Preset, given{where: "preset"}
 	if opt.File != "" {
 		var err error
 		if content, err = os.ReadFile(opt.File); err != nil {
@@ -107,12 +107,12 @@ func load(opt LoadOptions) (*Config, []Problem) {
 		content = bom.Trim(content)
 		switch base := baseOf("", content); {
 		case preset == "":
-			where, preset = opt.File, base
+			preset, named = base, given{where: opt.File, name: baseKey}
 		case base != "" && base != preset:
 			l.add(opt.File, baseKey, "is %q, but the preset %q is asked for", base, preset)
 		}
 	}
-	l.preset(where, cmp.Or(preset, DefaultPreset))
+	l.preset(cmp.Or(preset, DefaultPreset), named)
 	l.merge(l.assignments(opt.World.Name, opt.World.Set))
 	l.merge(l.file(opt.File, content, true))
 	if opt.Env {
@@ -240,15 +240,15 @@ func (l *loader) set(out layer, name string, value any, where string) {
 }
 
 // preset merges a preset, after the one that it is based on.
-func (l *loader) preset(where, name string) {
+func (l *loader) preset(name string, named given) {
 	content, err := presetFiles.ReadFile(path.Join("presets", name+".yaml"))
 	if err != nil {
-		l.add(where, "", "the preset is %q, must be one of %s", name, strings.Join(Presets(), ", "))
-		l.preset(where, DefaultPreset)
+		l.add(named.where, named.name, "is %q, must be one of %s", name, strings.Join(Presets(), ", "))
+		l.preset(DefaultPreset, given{})
 		return
 	}
 	if base := baseOf(name, content); base != "" {
-		l.preset(where, base)
+		l.preset(base, given{where: "preset " + name, name: baseKey})
 	}
 	l.merge(l.file("preset "+name, content, false))
 }
