@@ -66,7 +66,7 @@ func Preset(name string) (c Config, base string, err error) {
 	}
 	l := newLoader()
 	l.preset(name, given{})
-	return l.decode(), baseOf(name, content), nil
+	return l.decode(), baseOf(content), nil
 }
 
 // Default returns the preset "demo".
@@ -105,7 +105,7 @@ func load(opt LoadOptions) (*Config, []Problem) {
 			l.add(opt.File, "", "%s", quote.Raw(err.Error()))
 		}
 		content = bom.Trim(content)
-		switch base := baseOf("", content); {
+		switch base := baseOf(content); {
 		case preset == "":
 			preset, named = base, given{where: opt.File, name: baseKey}
 		case base != "" && base != preset:
@@ -247,7 +247,7 @@ func (l *loader) preset(name string, named given) {
 		l.preset(DefaultPreset, given{})
 		return
 	}
-	if base := baseOf(name, content); base != "" {
+	if base := baseOf(content); base != "" {
 		l.preset(base, given{where: "preset " + name, name: baseKey})
 	}
 	l.merge(l.file("preset "+name, content, false))
@@ -257,14 +257,11 @@ func (l *loader) preset(name string, named given) {
 const baseKey = "base"
 
 // baseOf returns the preset that a preset, or a user's file, is based on; "" is none.
-func baseOf(preset string, content []byte) string {
+func baseOf(content []byte) string {
 	var head struct {
 		Base string `yaml:"base"`
 	}
 	_ = yaml.Unmarshal(content, &head) // file reports what is no YAML or no text
-	if head.Base == "" && preset != "" && preset != DefaultPreset {
-		return DefaultPreset
-	}
 	return head.Base
 }
 
