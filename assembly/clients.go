@@ -14,8 +14,7 @@ import (
 
 // Federation says how the clients of a run in dir are asked: with noise of multiplier sigma, charged to l.
 func Federation(c configs.Config, dir string, l *ledger.Ledger, sigma float64) fedsim.Config {
-	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound,
-		Dropout: c.Fed.Dropout}
+	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
 	if c.Privacy.InsecureSeededNoise {
 		seed := rng.Seed(c.Seed, "noise")
 		f.InsecureSeed = &seed

@@ -160,22 +160,13 @@ func Inherited(l *ledger.Ledger) []ledger.Entry {
 	return inherited
 }
 
-// Calibrate returns the noise multiplier of the run's releases: the configured one, or the method's choice from the
-// least multiplier with which all rounds fit the budget that earlier runs left. The rounds that this run has made do
+// Calibrate returns the noise multiplier of the run's releases: the configured one, or the least
+// multiplier with which all rounds fit the budget that earlier runs left. The rounds that this run has made do
 // not change it.
 func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float64, error) {
 	if c.Privacy.NoiseMultiplier > 0 {
 		return c.Privacy.NoiseMultiplier, nil
 	}
-	sigma, err := needed(c, b, before)
-	if noise := methods.Of(c).Noise; err == nil && noise != nil {
-		return noise(c, sigma)
-	}
-	return sigma, err
-}
-
-// needed is the least noise multiplier with which all rounds fit the remaining budget.
-func needed(c configs.Config, b ledger.Budget, before []ledger.Entry) (float64, error) {
 	each := planned(c, b)
 	plan := accountant.Plan{Before: ledger.Events(b, before), Each: each.Event(b)}
 	plan.Each.Count = methods.Of(c).ReleasesOf(c)

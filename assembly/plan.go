@@ -68,7 +68,7 @@ func activations(c configs.Config, m lm.Config, used int64) int64 {
 	block := 2 * used * int64(5*m.Hidden+2*m.KVHeads*m.HeadDim()+4*m.Inner)
 	layers := int64(m.Layers)
 	kept := tokens * layers * block
-	if c.DPO.GradientCheckpointing {
+	if c.Optimizer.GradientCheckpointing {
 		kept = tokens * (block + layers*int64(m.Hidden)*used)
 	}
 	return pairs * (kept + 12*int64(m.Vocab)*min(completions, tokens))

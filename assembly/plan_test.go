@@ -54,7 +54,7 @@ func TestMemoryPlan(t *testing.T) {
 			}
 		}
 		_, most := Most(MemoryPlan(c, found))
-		for _, change := range [][2]string{{"model.weights", "compute"}, {"dpo.gradient_checkpointing", "true"}, {"dpo.micro_pairs", "1"}} {
+		for _, change := range [][2]string{{"model.weights", "compute"}, {"optimizer.gradient_checkpointing", "true"}, {"dpo.micro_pairs", "1"}} {
 			smaller := c
 			smaller.Generate.BatchTokens = 64
 			if err := smaller.Set(change[0], change[1]); err != nil {

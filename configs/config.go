@@ -26,6 +26,7 @@ type Config struct {
 	Fed        Fed        `yaml:"fed"`
 	Privacy    Privacy    `yaml:"privacy"`
 	LoRA       LoRA       `yaml:"lora"`
+	Optimizer  Optimizer  `yaml:"optimizer"`
 	DPO        DPO        `yaml:"dpo"`
 	Trainer    Trainer    `yaml:"trainer"`
 	Warmup     Warmup     `yaml:"warmup"`

@@ -1,8 +1,8 @@
 // Package configs is the configuration of a run: every setting with its meaning, the presets, and a strict loader.
 //
-//	preset ─► file ─► environment (POPRI_DPO_BETA) ─► --set dpo.beta=0.1      the last one wins
+//	base ─► preset ─► world ─► file ─► environment (POPRI_DPO_BETA) ─► --set dpo.beta=0.1      the last one wins
 //
 // An unknown key, a value of the wrong type and an impossible value are the user's mistakes; [Load] collects all of
 // them, with the place of each, into one [*Invalid]. A [Config] prints itself with every key ([Config.YAML]), and
-// what it prints loads to the same Config.
+// what it prints loads to the same Config. Keys of earlier versions are read as the keys of today.
 package configs

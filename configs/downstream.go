@@ -26,9 +26,6 @@ type Downstream struct {
 	// passes of an update are computed side by side and the models one after another, which needs the memory of one; 8
 	// suits DistilGPT2. Another number rounds differently.
 	MicroTexts int `yaml:"micro_texts"`
-	// GradientCheckpointing keeps only the inputs of the blocks in a training pass: less memory, a third more work.
-	// Default false.
-	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
 	// Length is the number of tokens to which texts are cut in training and test. Default 64.
 	Length int `yaml:"length"`
 	// Rows is the form of a training or test row: "line", the end-of-text token, the text and a line's end, which is how the
@@ -59,11 +56,6 @@ type Downstream struct {
 	// Best is the figure of the validation clients that chooses the step: loss or accuracy. Default "loss", which varies
 	// less.
 	Best string `yaml:"best"`
-	// Patience is the number of measurements without a better one after which a training ends. Default 0: all steps.
-	Patience int `yaml:"patience"`
-	// Bootstrap is the number of resamples of the test clients for the confidence intervals. Default 1000. Below 100 their
-	// ends vary much from seed to seed; 0 leaves the intervals out.
-	Bootstrap int `yaml:"bootstrap"`
 }
 
 // Eval says what the evaluation may use.
@@ -108,6 +100,4 @@ func (v *validator) downstream(d Downstream) {
 	}
 	v.count("downstream.eval_every", d.EvalEvery, least, maxCount)
 	v.oneOf("downstream.best", d.Best, []string{"loss", "accuracy"})
-	v.count("downstream.patience", d.Patience, 0, maxCount)
-	v.count("downstream.bootstrap", d.Bootstrap, 0, 1<<20)
 }

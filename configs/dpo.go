@@ -5,13 +5,12 @@ type LoRA struct {
 	// Rank is the rank of each update. Default 8; the paper's 4 suffices for a large model. The adapters' size is
 	// proportional to it.
 	Rank int `yaml:"rank"`
-	// Alpha scales an update by alpha/rank. Default 16; changing it resembles changing the learning rate.
+	// Alpha scales an update by alpha/rank. Default 16; changing it resembles changing the learning rate. √rank times as
+	// much makes an rsLoRA.
 	Alpha float64 `yaml:"alpha"`
 	// Targets are the names of the linear layers that get an update (c_attn, q_proj, …). Default [], all projections of
 	// attention and MLP.
 	Targets []string `yaml:"targets"`
-	// RSLoRA scales by alpha/√rank instead, which keeps the size of updates independent of the rank. Default false.
-	RSLoRA bool `yaml:"rslora"`
 }
 
 // DPO says how the model learns from pairs.
@@ -19,7 +18,7 @@ type DPO struct {
 	// Engine is what trains: "local", this program; or "trl", TRL's DPOTrainer in a process of its own, which an accelerate
 	// launcher spreads over GPUs with FSDP or DeepSpeed. popri gives TRL the pairs' tokens, their order, the reference
 	// log-probabilities and the learning rates, and compares the loss under the adapter that comes back. TRL has the losses
-	// sigmoid, sigmoid_norm, robust, hinge, ipo and sft, keeps no moments between rounds (CarryOptimizer false) and measures
+	// sigmoid, sigmoid_norm, robust, hinge, ipo and sft, keeps no moments between rounds (optimizer.carry_moments false) and measures
 	// after the last step only. An interrupted round trains anew; no equal bytes are promised. Default "local".
 	Engine string `yaml:"engine"`
 	// EngineCommand starts Python for engine "trl"; the script and its folder follow. [], the default, is the Python
@@ -56,34 +55,15 @@ type DPO struct {
 	// LearningRate is AdamW's peak learning rate. Default 5e-4, found for the embedded model with rank 8; large models need
 	// about a thousandth. Twice as much overshoots: texts degenerate.
 	LearningRate float64 `yaml:"learning_rate"`
-	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for other
-	// schedules.
-	MinLearningRate float64 `yaml:"min_learning_rate"`
-	// Schedule is "constant", "linear", "cosine" or "cosine_with_min_lr", over all steps of all rounds unless CarrySchedule
-	// is false. Default "cosine".
-	Schedule string `yaml:"schedule"`
-	// WarmupSteps is the number of first steps over which the learning rate rises from 0. Default 5; 0 for none.
-	WarmupSteps int `yaml:"warmup_steps"`
-	// WarmupRatio gives the warm-up as a share of the schedule's steps, rounded up. Default 0; above 0 only if WarmupSteps
-	// is 0.
-	WarmupRatio float64 `yaml:"warmup_ratio"`
-	// CarryOptimizer keeps AdamW's moments from round to round, as in the paper; false resets them in each round. Default
-	// true.
-	CarryOptimizer bool `yaml:"carry_optimizer"`
-	// CarrySchedule runs one schedule over all rounds, as in the paper; false runs a whole schedule with warm-up in each
-	// round. Default true.
-	CarrySchedule bool `yaml:"carry_schedule"`
 	// BatchPairs is the number of pairs of a step. Default 20; fewer make steps noisier.
 	BatchPairs int `yaml:"batch_pairs"`
 	// MicroPairs is the number of pairs that are computed at once, which bounds the memory; 0, the default, means 8. It
-	// changes results by rounding only: a step's loss is the mean over all its pairs.
+	// changes results by rounding only: a step's loss is the mean over all its pairs. The method "grpo" computes two samples
+	// for each pair, or 20 at once with 0.
 	MicroPairs int `yaml:"micro_pairs"`
 	// MicroTokens is the largest number of tokens, padding included, that are computed at once: pairs of a step are grouped
 	// by length, as many as fit. A longer pair is computed alone. 0, the default, uses MicroPairs alone.
 	MicroTokens int `yaml:"micro_tokens"`
-	// GradientCheckpointing keeps only the inputs of the model's blocks in the forward pass and computes the rest again in
-	// the backward pass: less memory, a third more work, the same gradients. Default false.
-	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
 	// Epochs is the number of passes over a round's pairs. Default 1; the pairs come from the model before the round, and a
 	// second pass overfits them.
 	Epochs int `yaml:"epochs"`
@@ -109,14 +89,4 @@ type DPO struct {
 	// unchanged; "skip" skips and counts the pair. Default "stop": the usual cause is too high a learning rate, which
 	// skipping would hide.
 	NonFinite string `yaml:"non_finite"`
-	// MaxGradNorm is the L2 norm to which the gradient is clipped; 0 does not clip. Default 1.
-	MaxGradNorm float64 `yaml:"max_grad_norm"`
-	// WeightDecay is AdamW's decoupled weight decay of the adapters. Default 0, because adapters are small already.
-	WeightDecay float64 `yaml:"weight_decay"`
-	// AdamBeta1 is the decay rate of the mean gradient, from 0 to below 1. Default 0.9.
-	AdamBeta1 float64 `yaml:"adam_beta1"`
-	// AdamBeta2 is the decay rate of the mean squared gradient, from 0 to below 1. Default 0.999.
-	AdamBeta2 float64 `yaml:"adam_beta2"`
-	// AdamEps keeps the division finite. Default 1e-8; above 0.
-	AdamEps float64 `yaml:"adam_eps"`
 }

@@ -21,11 +21,6 @@ func (v *validator) fed(c Config) {
 	if c.Fed.Sampling != "full" && c.Fed.ClientsPerRound == 0 && slices.Contains(samplings, c.Fed.Sampling) {
 		v.add("fed.clients_per_round", "is 0, must be the size of a cohort where fed.sampling is %q", c.Fed.Sampling)
 	}
-	if d := c.Fed.Dropout; !(d >= 0 && d < 1) {
-		v.add("fed.dropout", "is %v, must be at least 0 and below 1", d)
-	} else if d > 0 && c.Fed.Sampling == "poisson" {
-		v.add("fed.dropout", "is %v, must be 0 where fed.sampling is \"poisson\": the size of a cohort is secret", d)
-	}
 }
 
 // shards checks fed.collect and fed.clients, and refuses what cannot be exact if the clients are elsewhere.
@@ -50,9 +45,6 @@ func (v *validator) shards(c Config) {
 	}
 	if s := c.Fed.Sampling; s != "full" && slices.Contains(samplings, s) {
 		v.add("fed.sampling", "is %q, must be \"full\" where fed.collect is %q: who was drawn must stay secret, so no shard may know it", s, Shards)
-	}
-	if c.Fed.Dropout > 0 {
-		v.add("fed.dropout", "is %v, must be 0 where fed.collect is %q: dropouts are simulated in one process", c.Fed.Dropout, Shards)
 	}
 	if f := c.Scoring.Features; f != "mean" && slices.Contains(features, f) {
 		v.add("scoring.features", "is %q, must be \"mean\" where fed.collect is %q: features do not travel with a question", f, Shards)

@@ -1,11 +1,8 @@
 package configs
 
-import "slices"
-
 // GRPO says how the adapters learn from all samples of a prompt by a policy gradient (Group Relative Policy Optimization,
-// arXiv 2402.03300), under the names of TRL's GRPOTrainer. Samples and scores are as for "popri". The section dpo has the
-// schedule, AdamW's other settings, carry_optimizer, carry_schedule and gradient_checkpointing. The policy is the model at
-// temperature 1: with another generate.temperature, or with top_p or top_k, samples are not drawn from the policy that learns.
+// arXiv 2402.03300), under the names of TRL's GRPOTrainer. Samples and scores are as for "popri". The policy is the model at
+// temperature 1: with another generate.temperature, or with top_p, samples are not drawn from the policy that learns.
 type GRPO struct {
 	// LossType says how the loss of the tokens is averaged: "grpo", over the tokens of each sample and then over the
 	// samples; "bnpo", over all tokens of an update; "dapo", over all tokens of the round, so that each token has the same
@@ -17,12 +14,9 @@ type GRPO struct {
 	// hardly differ then count as much as others.
 	ScaleRewards string `yaml:"scale_rewards"`
 	// Epsilon is the clipping range: the ratio of a token's probability to that in the policy that drew it is held above
-	// 1−Epsilon where the token is to become less likely. Default 0.2; above 0 and at most 1. It matters from a round's
+	// 1−Epsilon where the token is to become less likely, and below 1+Epsilon where it is to become likelier. Default 0.2; above 0 and at most 1. It matters from a round's
 	// second update on.
 	Epsilon float64 `yaml:"epsilon"`
-	// EpsilonHigh is the range above 1, where the token is to become likelier. 0, the default, means grpo.epsilon; DAPO's paper
-	// takes 0.28.
-	EpsilonHigh float64 `yaml:"epsilon_high"`
 	// Beta is the weight of the Kullback-Leibler divergence from the model without adapters. Default 0, as in TRL, which
 	// also saves a forward pass over the samples.
 	Beta float64 `yaml:"beta"`
@@ -39,9 +33,6 @@ type GRPO struct {
 	// forward and a backward pass. Mean and standard deviation are those of all samples. 0, the default, uses all; at most
 	// half of generate.samples.
 	SamplesUsed int `yaml:"samples_used"`
-	// MicroSamples is the number of samples that are computed at once, which bounds the memory; 0, the default, means 20. It
-	// changes results by rounding only.
-	MicroSamples int `yaml:"micro_samples"`
 }
 
 // policyGradient checks the section grpo.
@@ -50,13 +41,9 @@ func (v *validator) policyGradient(c Config) {
 	v.oneOf("grpo.loss_type", g.LossType, policyLosses)
 	v.oneOf("grpo.scale_rewards", g.ScaleRewards, rewardScales)
 	v.above("grpo.epsilon", g.Epsilon, 0, 1)
-	v.between("grpo.epsilon_high", g.EpsilonHigh, 0, 1e3)
 	v.between("grpo.beta", g.Beta, 0, 1e3)
 	v.count("grpo.num_iterations", g.NumIterations, 1, 1000)
 	v.above("grpo.learning_rate", g.LearningRate, 0, 10)
-	if m := c.DPO.MinLearningRate; c.Method == "grpo" && m > g.LearningRate && slices.Contains(schedules, c.DPO.Schedule) {
-		v.add("dpo.min_learning_rate", "is %v, must be at most grpo.learning_rate, which is %v", m, g.LearningRate)
-	}
 	v.count("grpo.batch_prompts", g.BatchPrompts, 1, maxCount)
 	v.between("grpo.best_of_n", g.BestOfN, 0, 1e3)
 	v.count("grpo.samples_used", g.SamplesUsed, 0, maxCount)
@@ -64,5 +51,4 @@ func (v *validator) policyGradient(c Config) {
 		v.add("grpo.samples_used", "is %d, must be at most half of generate.samples, which is %d", g.SamplesUsed,
 			c.Generate.Samples)
 	}
-	v.count("grpo.micro_samples", g.MicroSamples, 0, maxCount)
 }

@@ -3,8 +3,10 @@ package configs
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
+	"github.com/go-viper/mapstructure/v2"
 	"gopkg.in/yaml.v3"
 
 	"popri/internal/quote"
@@ -57,6 +59,17 @@ func typeName(t reflect.Type) string {
 // Keys returns all settings in the order in which a configuration is printed.
 func Keys() []Key { return append([]Key(nil), keys...) }
 
+// sections lists the sections in the order of the types.
+var sections = func() (list []string) {
+	for _, k := range keys {
+		if section, _, found := strings.Cut(k.Name, "."); found && !slices.Contains(list, section) {
+			list = append(list, section)
+		}
+	}
+	return list
+}()
+
+// lookup finds a key by its present name.
 func lookup(name string) (Key, bool) {
 	for _, k := range keys {
 		if k.Name == name {
@@ -66,121 +79,116 @@ func lookup(name string) (Key, bool) {
 	return Key{}, false
 }
 
-func isSection(name string) bool {
-	for _, k := range keys {
-		if strings.HasPrefix(k.Name, name+".") {
-			return true
-		}
-	}
-	return false
-}
+func isSection(name string) bool { return slices.Contains(sections, name) }
 
-// decode turns a YAML value into the key's type, without the conversions that YAML libraries offer: a number is no
-// text, "yes" is not true, and 1.5 is no whole number.
-func (k Key) decode(node *yaml.Node) (any, error) {
-	for node.Kind == yaml.AliasNode {
-		node = node.Alias
+// check refuses a value that is not of the key's type. mapstructure would make 1 of 1.5 without a word.
+func (k Key) check(value any) error {
+	fits := func(v reflect.Value, t reflect.Type) bool {
+		switch t.Kind() {
+		case reflect.Int, reflect.Uint64:
+			return v.CanInt() || v.CanUint()
+		case reflect.Float64:
+			return v.CanInt() || v.CanUint() || v.CanFloat()
+		}
+		return v.Kind() == t.Kind()
 	}
-	fail := func() (any, error) { return nil, fmt.Errorf("is %s, must be a %s", describe(node), k.Type) }
-	tag := node.ShortTag()
-	switch k.kind.Kind() {
-	case reflect.String:
-		if node.Kind != yaml.ScalarNode || tag != "!!str" {
-			return fail()
-		}
-	case reflect.Bool:
-		if node.Kind != yaml.ScalarNode || tag != "!!bool" {
-			return nil, fmt.Errorf("is %s, must be true or false", describe(node))
-		}
-	case reflect.Int, reflect.Uint64:
-		if node.Kind != yaml.ScalarNode || tag != "!!int" {
-			return fail()
-		}
-	case reflect.Float64:
-		if node.Kind != yaml.ScalarNode || tag != "!!int" && tag != "!!float" {
-			return fail()
-		}
-	case reflect.Slice:
-		if node.Kind != yaml.SequenceNode {
-			return fail()
-		}
-		for _, item := range node.Content {
-			tag, text := item.ShortTag(), k.kind.Elem().Kind() == reflect.String
-			if item.Kind != yaml.ScalarNode || text && tag != "!!str" || !text && tag != "!!int" && tag != "!!float" {
-				return nil, fmt.Errorf("holds %s, must be a %s", describe(item), k.Type)
-			}
-		}
-	}
-	value := reflect.New(k.kind)
-	if err := node.Decode(value.Interface()); err != nil {
-		return nil, fmt.Errorf("is %s, which is out of range for a %s", describe(node), k.Type)
-	}
-	return value.Elem().Interface(), nil
-}
-
-// parse turns the text of a flag or an environment variable into the key's type. A list is written a,b or [a, b].
-func (k Key) parse(text string) (any, error) {
+	v := reflect.ValueOf(value)
 	switch {
-	case k.kind.Kind() == reflect.String:
-		return text, nil
-	case k.kind.Kind() == reflect.Slice && !strings.HasPrefix(strings.TrimSpace(text), "["):
-		list := []string{}
-		for item := range strings.SplitSeq(text, ",") {
-			if item = strings.TrimSpace(item); item != "" {
-				list = append(list, item)
+	case !fits(v, k.kind) && k.kind.Kind() == reflect.Bool:
+		return fmt.Errorf("is %s, must be %s", describe(value), k.Type)
+	case !fits(v, k.kind):
+		return fmt.Errorf("is %s, must be a %s", describe(value), k.Type)
+	case k.kind.Kind() == reflect.Uint64 && v.CanInt() && v.Int() < 0, k.kind.Kind() == reflect.Int && v.CanUint():
+		return fmt.Errorf("is %s, which is out of range for a %s", describe(value), k.Type)
+	case k.kind.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			if item := v.Index(i).Elem(); !fits(item, k.kind.Elem()) {
+				return fmt.Errorf("holds %s, must be a %s", describe(v.Index(i).Interface()), k.Type)
 			}
 		}
-		if k.kind.Elem().Kind() == reflect.String {
-			return list, nil
-		}
-		text = "[" + strings.Join(list, ", ") + "]"
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) != 1 {
-		return nil, quote.Errorf("is %q, must be a %s", text, k.Type)
-	}
-	return k.decode(document.Content[0])
+	return nil
 }
 
-// describe names a YAML value as it stands in the file.
-func describe(node *yaml.Node) string {
-	switch node.Kind {
-	case yaml.MappingNode:
-		return "a section"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "a reference"
+// parse turns the text of a flag or an environment variable into a value as a file holds it. A text is taken as it is,
+// and a list is written a,b or [a, b].
+func parse(name, text string) any {
+	if f, ok := formerly[name]; ok && f.now != "" {
+		name = f.now
 	}
-	if node.ShortTag() == "!!null" {
+	k, _ := lookup(name)
+	switch {
+	case k.Type == "text":
+		return text
+	case strings.HasPrefix(k.Type, "list") && !strings.HasPrefix(strings.TrimSpace(text), "["):
+		list := []any{}
+		for item := range strings.SplitSeq(text, ",") {
+			if item = strings.TrimSpace(item); item == "" {
+				continue
+			} else if k.kind.Elem().Kind() == reflect.String {
+				list = append(list, item)
+			} else {
+				list = append(list, scalar(item))
+			}
+		}
+		return list
+	}
+	return scalar(text)
+}
+
+// scalar reads YAML, or takes a text that is none as it is.
+func scalar(text string) any {
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil || value == nil {
+		return text
+	}
+	return value
+}
+
+func isZero(value any) bool { return fmt.Sprint(value) == "0" }
+
+// describe names a value as it stands in a file.
+func describe(value any) string {
+	switch v := value.(type) {
+	case nil:
 		return "empty"
+	case string:
+		return "the text " + quote.Text(v)
+	case map[string]any, map[any]any:
+		return "a section"
+	case []any:
+		return "a list"
 	}
-	if node.ShortTag() == "!!str" {
-		return "the text " + quote.Text(node.Value)
-	}
-	return quote.Raw(node.Value)
+	return quote.Raw(fmt.Sprint(value))
 }
 
 // Set changes one setting to the value that text spells, as --set does. An unknown key or a text that is no such value
 // gives an [*Invalid]; whether the value is possible is for [Config.Validate] to say.
 func (c *Config) Set(name, text string) error {
-	k, ok := lookup(name)
-	if !ok {
-		return &Invalid{[]Problem{unknownKey("", name)}}
+	l := newLoader()
+	out := l.assignments("", []string{name + "=" + text})
+	for now, v := range out {
+		k, _ := lookup(now)
+		if now == privateKey && c.Data.Private != "" && c.Data.Private != v.value {
+			c.Eval.ReferencePrivate = false // it was declared for other data
+		}
+		field := reflect.ValueOf(c).Elem().FieldByIndex(k.index)
+		field.SetZero() // a list is replaced
+		if err := mapstructure.Decode(v.value, field.Addr().Interface()); err != nil {
+			l.add("", name, "%v", err)
+		}
 	}
-	value, err := k.parse(text)
-	if err != nil {
-		return &Invalid{[]Problem{{Key: name, Text: err.Error()}}}
+	if l.checkGone(*c); len(l.problems) > 0 {
+		return &Invalid{l.problems}
 	}
-	if name == privateKey && c.Data.Private != "" && c.Data.Private != value {
-		c.Eval.ReferencePrivate = false // it was declared for other data
-	}
-	reflect.ValueOf(c).Elem().FieldByIndex(k.index).Set(reflect.ValueOf(value))
 	return nil
 }
 
 // Get returns the value of a setting: string, int, uint64, float64, bool or []string.
 func (c Config) Get(name string) (value any, ok bool) {
+	if f := formerly[name]; f.now != "" {
+		name = f.now
+	}
 	k, ok := lookup(name)
 	if !ok {
 		return nil, false

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -24,7 +23,7 @@ import (
 // EnvPrefix starts the environment variables that set a key: dpo.beta is POPRI_DPO_BETA.
 const EnvPrefix = "POPRI"
 
-// DefaultPreset is what [Load] starts from where no preset is named.
+// DefaultPreset is the preset that all others are based on, and the one that [Load] takes where none is named.
 const DefaultPreset = "demo"
 
 //go:embed presets/*.yaml
@@ -32,7 +31,7 @@ var presetFiles embed.FS
 
 // LoadOptions says from where to load; later fields win.
 type LoadOptions struct {
-	// Preset is the name of a preset; empty is [DefaultPreset].
+	// Preset is the name of a preset; empty is the one that the file names as its base, else [DefaultPreset].
 	Preset string
 	// World is what lies between preset and file: the data of a demo, with what suits them.
 	World World
@@ -50,22 +49,24 @@ func Presets() []string {
 	if err != nil {
 		panic(err) // embedded at build time
 	}
-	var names []string
+	names := []string{DefaultPreset}
 	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+		if name := strings.TrimSuffix(e.Name(), ".yaml"); name != DefaultPreset {
+			names = append(names, name)
+		}
 	}
-	slices.SortFunc(names, func(a, b string) int { // the default first, and what is derived from it after it
-		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
-	})
 	return names
 }
 
-// place is 0 of the default preset and 1 of the others.
-func place(preset string) int {
-	if preset == DefaultPreset {
-		return 0
+// Preset returns the values of a preset, of which some may be missing, and the name of the preset that it is based on.
+func Preset(name string) (c Config, base string, err error) {
+	content, err := presetFiles.ReadFile(path.Join("presets", name+".yaml"))
+	if err != nil {
+		return c, "", err
 	}
-	return 1
+	l := newLoader()
+	l.preset(name, given{})
+	return l.decode(), baseOf(content), nil
 }
 
 // Default returns the preset "demo".
@@ -94,69 +95,32 @@ func Load(opt LoadOptions) (*Config, error) {
 	return c, nil
 }
 
-// layer is what one place sets.
-type layer struct {
-	values map[string]any
-	where  map[string]string
-}
-
-// loader collects layers and problems.
-type loader struct {
-	viper      *viper.Viper
-	where      map[string]string
-	broken     map[string]bool // keys whose value could not be read
-	problems   []Problem
-	provenance map[string]string
-	declared   string // data.private that eval.reference_private was declared for; "" is whatever is named later
-	declaredIn string // the place of the declaration
-}
-
 func load(opt LoadOptions) (*Config, []Problem) {
-	l := &loader{viper: viper.New(), where: map[string]string{}, broken: map[string]bool{}}
-	for i, name := range []string{DefaultPreset, opt.Preset} {
-		if i > 0 && (name == "" || name == DefaultPreset) {
-			continue
-		}
-		content, err := presetFiles.ReadFile(path.Join("presets", name+".yaml"))
-		if err != nil {
-			l.problems = append(l.problems,
-				Problem{Where: "preset", Text: quote.Sprintf("is %q, must be one of %s", name,
-					strings.Join(Presets(), ", "))})
-			continue
-		}
-		l.merge(l.parseYAML("preset "+name, content, false))
-		l.withdraw()
-	}
-	l.merge(l.world(opt.World))
-	l.withdraw()
+	l := newLoader()
+	var content []byte
+	preset, named := opt.Preset, given{where: "preset"}
 	if opt.File != "" {
-		content, err := os.ReadFile(opt.File)
-		if err != nil {
-			l.problems = append(l.problems, Problem{Where: opt.File, Text: err.Error()})
+		var err error
+		if content, err = os.ReadFile(opt.File); err != nil {
+			l.add(opt.File, "", "%s", quote.Raw(err.Error()))
 		}
-		l.merge(l.parseYAML(opt.File, bom.Trim(content), true))
-		l.withdraw()
+		content = bom.Trim(content)
+		switch base := baseOf(content); {
+		case preset == "":
+			preset, named = base, given{where: opt.File, name: baseKey}
+		case base != "" && base != preset:
+			l.add(opt.File, baseKey, "is %q, but the preset %q is asked for", base, preset)
+		}
 	}
+	l.preset(cmp.Or(preset, DefaultPreset), named)
+	l.merge(l.assignments(opt.World.Name, opt.World.Set))
+	l.merge(l.file(opt.File, content, true))
 	if opt.Env {
-		l.environment(os.Environ())
-		l.withdraw()
+		l.merge(l.environment(os.Environ()))
 	}
-	l.assignments(opt.Set)
-	l.withdraw()
+	l.merge(l.assignments("--set", opt.Set))
 
-	var c Config
-	err := l.viper.UnmarshalExact(&c, viper.DecodeHook(fromEnvironment), func(d *mapstructure.DecoderConfig) {
-		d.TagName = "yaml"
-		d.WeaklyTypedInput = false
-	})
-	if err != nil {
-		l.problems = append(l.problems, Problem{Text: err.Error()})
-		return nil, l.problems
-	}
-	if c.LoRA.Targets == nil {
-		c.LoRA.Targets = []string{}
-	}
-	c.Provenance = l.provenance
+	c := l.decode()
 	// A key that could not be read still has the value of an earlier layer, which is not reported.
 	if invalid, ok := errors.AsType[*Invalid](c.Validate()); ok {
 		for _, p := range invalid.Problems {
@@ -166,8 +130,50 @@ func load(opt LoadOptions) (*Config, []Problem) {
 			}
 		}
 	}
+	l.checkGone(c)
 	sortProblems(l.problems)
 	return &c, l.problems
+}
+
+// loader collects layers and problems.
+type loader struct {
+	viper      *viper.Viper
+	where      map[string]string // the place of each key's value
+	broken     map[string]bool   // keys whose value could not be read
+	gone       map[string]given  // values of keys that the program no longer has
+	problems   []Problem
+	provenance map[string]string
+	declared   string // data.private that eval.reference_private was declared for; "" is whatever is named later
+}
+
+func newLoader() *loader {
+	return &loader{viper: viper.New(), where: map[string]string{}, broken: map[string]bool{}, gone: map[string]given{}}
+}
+
+// given is a value as one place gives it.
+type given struct {
+	name, where string // as it stands there, which may be an old name of the key
+	value       any
+}
+
+// layer is what one place sets, by key.
+type layer map[string]given
+
+func (l *loader) add(where, key, format string, args ...any) {
+	l.problems = append(l.problems, Problem{Where: where, Key: quote.Raw(key), Text: quote.Sprintf(format, args...)})
+}
+
+// decode turns the merged values into a configuration.
+func (l *loader) decode() Config {
+	c := Config{Provenance: l.provenance}
+	err := l.viper.UnmarshalExact(&c, func(d *mapstructure.DecoderConfig) {
+		d.TagName = "yaml"
+		d.WeaklyTypedInput = false
+	})
+	if err != nil {
+		l.add("", "", "%v", err)
+	}
+	return c
 }
 
 // The declaration that private data are public or test data, and the data that it covers.
@@ -176,59 +182,98 @@ const (
 	referenceKey = "eval.reference_private"
 )
 
-// withdraw is called after each layer. It takes eval.reference_private back where the layer names other private data
-// than the declaration was made for, and does not declare anew.
-func (l *loader) withdraw() {
-	where, private := l.where[referenceKey], l.viper.GetString(privateKey)
-	if where != l.declaredIn {
-		l.declaredIn, l.declared = where, private
-		return
-	}
-	if l.declared == "" || l.declared == private || !l.viper.GetBool(referenceKey) {
-		return
-	}
-	l.merge(layer{map[string]any{referenceKey: false}, map[string]string{}})
-	if l.viper.GetBool(referenceKey) { // a variable or a flag had set it
-		l.viper.Set(referenceKey, false)
-	}
-}
-
-// merge puts a layer over the earlier ones.
+// merge puts a layer over the earlier ones. It takes eval.reference_private back where the layer names other private
+// data than the declaration was made for, and does not declare anew.
 func (l *loader) merge(values layer) {
-	nested := map[string]any{}
-	for name, value := range values.values {
-		section, setting, found := strings.Cut(name, ".")
-		if !found {
-			nested[name] = value
-			continue
-		}
-		inner, _ := nested[section].(map[string]any)
-		if inner == nil {
-			inner = map[string]any{}
-			nested[section] = inner
-		}
-		inner[setting] = value
-		l.where[name] = values.where[name]
+	_, declares := values[referenceKey]
+	private, named := values[privateKey]
+	if named && !declares && l.declared != "" && private.value != l.declared {
+		values[referenceKey] = given{value: false}
 	}
-	for name, where := range values.where {
-		l.where[name] = where
+	nested := viper.New()
+	for name, v := range values {
+		nested.Set(name, v.value)
+		l.where[name] = v.where
+		delete(l.broken, name)
 	}
-	if err := l.viper.MergeConfigMap(nested); err != nil {
-		l.problems = append(l.problems, Problem{Text: err.Error()})
+	if err := l.viper.MergeConfigMap(nested.AllSettings()); err != nil {
+		l.add("", "", "%v", err)
+	}
+	if declares {
+		l.declared = l.viper.GetString(privateKey)
 	}
 }
 
-// parseYAML reads the settings of a file, noting everything that is no setting or has the wrong type.
-func (l *loader) parseYAML(file string, content []byte, lines bool) layer {
-	out := layer{map[string]any{}, map[string]string{}}
+// set notes the value of a key, or what is wrong with it.
+func (l *loader) set(out layer, name string, value any, where string) {
+	v := given{name, where, value}
+	if f, ok := formerly[name]; ok {
+		switch {
+		case f.zero && isZero(value):
+			return
+		case f.now == "":
+			l.gone[name] = v
+			return
+		}
+		name = f.now
+	}
+	k, ok := lookup(name)
+	if !ok {
+		l.problems = append(l.problems, unknownKey(where, name))
+		return
+	}
+	if err := k.check(v.value); err != nil {
+		l.add(where, v.name, "%v", err)
+		l.broken[name] = true
+		return
+	}
+	if other, ok := out[name]; ok && other.name != v.name { // 0 under one of two old names says nothing
+		switch {
+		case v.name != name && isZero(v.value):
+			return
+		case other.name == name || !isZero(other.value):
+			l.add(where, v.name, "sets %s, which %s sets too", name, other.name)
+			return
+		}
+	}
+	out[name] = v
+}
+
+// preset merges a preset, after the one that it is based on.
+func (l *loader) preset(name string, named given) {
+	content, err := presetFiles.ReadFile(path.Join("presets", name+".yaml"))
+	if err != nil {
+		l.add(named.where, named.name, "is %q, must be one of %s", name, strings.Join(Presets(), ", "))
+		l.preset(DefaultPreset, given{})
+		return
+	}
+	if base := baseOf(content); base != "" {
+		l.preset(base, given{where: "preset " + name, name: baseKey})
+	}
+	l.merge(l.file("preset "+name, content, false))
+}
+
+// baseKey names the preset that a file is based on.
+const baseKey = "base"
+
+// baseOf returns the preset that a preset, or a user's file, is based on; "" is none.
+func baseOf(content []byte) string {
+	var head struct {
+		Base string `yaml:"base"`
+	}
+	_ = yaml.Unmarshal(content, &head) // file reports what is no YAML or no text
+	return head.Base
+}
+
+// file reads the settings of a file. viper keeps no lines, drops a section that is no section, accepts keys in any case
+// and takes an empty value for no value, so the file's keys are walked here, and viper gets known keys only.
+func (l *loader) file(file string, content []byte, lines bool) layer {
+	out := layer{}
 	at := func(node *yaml.Node) string {
 		if lines {
 			return fmt.Sprintf("%s:%d", file, node.Line)
 		}
 		return file
-	}
-	add := func(node *yaml.Node, key, format string, args ...any) {
-		l.problems = append(l.problems, Problem{Where: at(node), Key: quote.Raw(key), Text: fmt.Sprintf(format, args...)})
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var document yaml.Node
@@ -242,60 +287,49 @@ func (l *loader) parseYAML(file string, content []byte, lines bool) layer {
 		}
 	}
 	if err != nil {
-		l.problems = append(l.problems, Problem{Where: file, Text: quote.Raw(strings.TrimPrefix(err.Error(), "yaml: "))})
-		return out
-	}
-	root := resolve(document.Content[0])
-	if root.ShortTag() == "!!null" {
-		return out
-	}
-	if root.Kind != yaml.MappingNode {
-		add(root, "", "is %s, must be sections of settings", describe(root))
+		l.add(file, "", "%s", quote.Raw(strings.TrimPrefix(err.Error(), "yaml: ")))
 		return out
 	}
 	seen := map[string]int{}
-	visit := func(name string, key, value *yaml.Node) {
-		if line, twice := seen[name]; twice {
-			add(key, name, "stands twice, first in line %d", line)
-			return
-		}
-		seen[name] = key.Line
-		k, ok := lookup(name)
-		if !ok {
-			p := unknownKey(at(key), name)
-			l.problems = append(l.problems, p)
-			return
-		}
-		decoded, err := k.decode(value)
-		if err != nil {
-			add(value, name, "%v", err)
-			l.broken[name] = true
-			return
-		}
-		out.values[name], out.where[name] = decoded, at(value)
-	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key, value := root.Content[i], resolve(root.Content[i+1])
-		name := key.Value
-		switch {
-		case name == "provenance":
-			l.provenance = map[string]string{}
-			if err := value.Decode(&l.provenance); err != nil {
-				add(value, name, "must hold texts by name")
-			}
-		case !isSection(name):
-			visit(name, key, value)
-		case value.Kind == yaml.MappingNode:
-			if line, twice := seen[name]; twice {
-				add(key, name, "stands twice, first in line %d", line)
-			}
+	var walk func(prefix string, section *yaml.Node)
+	walk = func(prefix string, section *yaml.Node) {
+		for i := 0; i+1 < len(section.Content); i += 2 {
+			key, node := section.Content[i], resolve(section.Content[i+1])
+			name, where := prefix+key.Value, at(key)
+			line, twice := seen[name]
 			seen[name] = key.Line
-			for j := 0; j+1 < len(value.Content); j += 2 {
-				visit(name+"."+value.Content[j].Value, value.Content[j], value.Content[j+1])
+			var value any
+			err := node.Decode(&value)
+			switch {
+			case twice:
+				l.add(where, name, "stands twice, first in line %d", line)
+			case name == "provenance":
+				if node.Decode(&l.provenance) != nil {
+					l.add(where, name, "must hold texts by name")
+				}
+			case name == baseKey:
+				if _, ok := value.(string); !ok {
+					l.add(where, name, "is %s, must be the name of a preset", describe(value))
+				}
+			case isSection(name) && node.Kind == yaml.MappingNode:
+				walk(name+".", node)
+			case isSection(name) && value != nil: // an empty section sets nothing
+				l.add(where, name, "is %s, must be a section of settings", describe(value))
+			case isSection(name):
+			case err != nil:
+				l.add(where, name, "%s", quote.Raw(strings.TrimPrefix(err.Error(), "yaml: ")))
+			default:
+				l.set(out, name, value, where)
 			}
-		case value.ShortTag() != "!!null": // an empty section sets nothing
-			add(value, name, "is %s, must be a section of settings", describe(value))
 		}
+	}
+	root := resolve(document.Content[0])
+	var value any
+	switch err := root.Decode(&value); {
+	case root.Kind == yaml.MappingNode:
+		walk("", root)
+	case value != nil || err != nil:
+		l.add(at(root), "", "is %s, must be sections of settings", describe(value))
 	}
 	return out
 }
@@ -311,80 +345,44 @@ func envName(key string) string {
 	return EnvPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// environment binds the variables of all keys. A variable that starts like a section and is no key is an error; others
-// with the prefix belong to other parts of the program.
-func (l *loader) environment(environ []string) {
-	l.viper.SetEnvPrefix(EnvPrefix)
-	l.viper.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
-	byName := map[string]Key{}
-	sections := map[string]bool{}
+// environment reads the variables of all keys. A variable that starts like a section and is no key is an error; others
+// with the prefix belong to other parts of the program. viper would hand a variable on as a text of which nobody knows
+// whether it is a text in a file, where "a,b" is no list and "5" no number.
+func (l *loader) environment(environ []string) layer {
+	out := layer{}
+	byName := map[string]string{}
 	for _, k := range keys {
-		byName[envName(k.Name)] = k
-		if section, _, found := strings.Cut(k.Name, "."); found {
-			sections[envName(section)+"_"] = true
-		}
+		byName[envName(k.Name)] = k.Name
+	}
+	for name := range formerly {
+		byName[envName(name)] = name
 	}
 	slices.Sort(environ)
 	for _, assignment := range environ {
-		name, text, _ := strings.Cut(assignment, "=")
-		k, ok := byName[name]
-		if !ok {
-			for section := range sections {
-				if rest, found := strings.CutPrefix(name, section); found {
-					key := strings.ToLower(strings.TrimPrefix(strings.TrimSuffix(section, "_"), EnvPrefix+"_") + "." + rest)
-					p := unknownKey(name, key)
-					l.problems = append(l.problems, p)
-				}
+		variable, text, _ := strings.Cut(assignment, "=")
+		name, known := byName[variable]
+		for _, section := range sections {
+			if rest, found := strings.CutPrefix(variable, envName(section)+"_"); found && !known {
+				name = section + "." + strings.ToLower(rest)
 			}
-			continue
 		}
-		if text == "" {
-			continue // an empty variable is as good as none
-		}
-		if _, err := k.parse(text); err != nil {
-			l.problems = append(l.problems, Problem{Where: name, Key: k.Name, Text: err.Error()})
-			l.broken[k.Name] = true
-			continue
-		}
-		l.where[k.Name] = name
-		if err := l.viper.BindEnv(k.Name); err != nil {
-			l.problems = append(l.problems, Problem{Where: name, Key: k.Name, Text: err.Error()})
+		if name != "" && text != "" { // an empty variable is as good as none
+			l.set(out, name, parse(name, text), variable)
 		}
 	}
+	return out
 }
 
-// fromEnvironment parses the texts that viper hands on from environment variables; all other values have their type.
-func fromEnvironment(from, to reflect.Type, value any) (any, error) {
-	text, ok := value.(string)
-	if !ok || to.Kind() == from.Kind() {
-		return value, nil
-	}
-	return Key{Type: typeName(to), kind: to}.parse(text)
-}
-
-// assignments applies the --set flags.
-func (l *loader) assignments(set []string) {
+// assignments reads texts of the form "dpo.beta=0.1".
+func (l *loader) assignments(where string, set []string) layer {
+	out := layer{}
 	for _, assignment := range set {
 		name, text, found := strings.Cut(assignment, "=")
-		name = strings.TrimSpace(name)
-		if !found || name == "" {
-			l.problems = append(l.problems,
-				Problem{Where: "--set", Text: quote.Sprintf("%q is not of the form key=value", assignment)})
+		if name = strings.TrimSpace(name); !found || name == "" {
+			l.add(where, "", "%q is not of the form key=value", assignment)
 			continue
 		}
-		k, ok := lookup(name)
-		if !ok {
-			l.problems = append(l.problems, unknownKey("--set", name))
-			continue
-		}
-		value, err := k.parse(text)
-		if err != nil {
-			l.problems = append(l.problems, Problem{Where: "--set", Key: name, Text: err.Error()})
-			l.broken[name] = true
-			continue
-		}
-		l.viper.Set(name, value)
-		l.where[name] = "--set"
-		delete(l.broken, name)
+		l.set(out, name, parse(name, text), where)
 	}
+	return out
 }

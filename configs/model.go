@@ -57,31 +57,24 @@ type Generate struct {
 	// leaves it out.
 	TemplateHeader string `yaml:"template_header"`
 	// TemplateItem is the line before each text; {i} in it becomes the text's number, from 1. A sample ends where the line
-	// occurs again. "", the default, puts one text on each line after the end-of-text token, as in the embedded model's
+	// occurs again. No empty line separates texts, as in the published code. "", the default, puts one text on each line after the end-of-text token, as in the embedded model's
 	// training.
 	TemplateItem string `yaml:"template_item"`
-	// TemplateSeparator separates header and texts if TemplateItem is set: "empty_line", or "line_end" as in the published
-	// code. Default "empty_line", which keeps texts apart that contain line ends.
-	TemplateSeparator string `yaml:"template_separator"`
 	// Temperature divides the logits. Default 1, the model's own distribution. Lower values make the J samples alike, so
 	// that their ranking carries little information; much higher values make them noise. Above 0.
 	Temperature float64 `yaml:"temperature"`
 	// TopP keeps the likeliest tokens up to this total probability. Default 1, all; above 0.
 	TopP float64 `yaml:"top_p"`
-	// TopK keeps this many of the likeliest tokens; 0, the default, keeps all.
-	TopK int `yaml:"top_k"`
 	// MaxNewTokens is the largest length of a sample in tokens. Default 64; the time of a round is proportional to it.
 	MaxNewTokens int `yaml:"max_new_tokens"`
 	// MinNewTokens is the least length of a sample in tokens; end of text is not drawn before it. Default 8, because shorter
 	// samples embed badly; 0 allows empty samples.
 	MinNewTokens int `yaml:"min_new_tokens"`
-	// CutSamples cuts samples to data.max_tokens before they are embedded and trained on. The published code does so: it
-	// draws 85 tokens and keeps 64. Default false: max_new_tokens alone bounds them, and no sentence is cut twice.
+	// CutSamples cuts samples to data.max_tokens before they are embedded and trained on, and puts an end-of-text token
+	// behind every completion, wherever it was cut. The published code does both: it draws 85 tokens and keeps 64, and TRL
+	// adds the token, which teaches the model to end there. Default false: max_new_tokens alone bounds samples, and those
+	// alone that ended by themselves are trained on with the token.
 	CutSamples bool `yaml:"cut_samples"`
-	// EndOfText says which completions are trained on with an end-of-text token: "stopped", those that ended by themselves,
-	// or "always", also those that max_new_tokens or CutSamples cut off. "always" is what TRL and so the published code
-	// does; it teaches the model to end there. Default "stopped".
-	EndOfText string `yaml:"end_of_text"`
 	// BatchTokens is the number of tokens whose keys and values are held at once, which bounds the memory: a token takes
 	// 2 · layers · width values, fewer if heads share them. Default 32768, 200 MB of bfloat16 for the embedded model.
 	// Smaller saves memory and is slower; much larger is no faster.

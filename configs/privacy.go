@@ -47,10 +47,6 @@ type Scoring struct {
 	// the samples themselves, which is zero if both have the same mean. Default "witness". Both are computed from the
 	// released sum and cost no privacy.
 	Objective string `yaml:"objective"`
-	// ClientTexts is the assumed number of texts of a client. The witness needs the scale of the clients' scores, which
-	// clipping hides; it is measured on public texts in groups of this size. Default 4. Twice as many make the clients'
-	// mean count at most 1.4 times as much.
-	ClientTexts int `yaml:"client_texts"`
 	// LengthRegression removes from the released scores what the samples' lengths explain, so that texts do not shrink
 	// from round to round. Default true.
 	LengthRegression bool `yaml:"length_regression"`
@@ -65,7 +61,7 @@ type Fed struct {
 	// Collect says who adds up the clients' vectors. "in_process", the default, reads the train clients of data.private and
 	// adds them up itself. "shards" reads none: the run writes the question of a round and ends, "popri score" adds up the
 	// clients of each shard near their data, and "popri score --merge" adds noise to the sum of all, from which the run goes
-	// on. The sum is the same to the last bit. It needs fed.clients, and fed.sampling "full" without dropout; data.private
+	// on. The sum is the same to the last bit. It needs fed.clients, and fed.sampling "full"; data.private
 	// then holds validation and test clients at most, or is "none".
 	Collect string `yaml:"collect"`
 	// Clients is the number of train clients of all shards together, which is public. Above 0 with collect "shards"; 0, the
@@ -78,9 +74,6 @@ type Fed struct {
 	// every round. "poisson" takes each client with the same probability, so that the same noise costs less. "fixed" draws a
 	// given number without replacement; it is accounted for the replacement of a client, at twice the distance.
 	Sampling string `yaml:"sampling"`
-	// Dropout is the probability that an asked client does not answer, so that its share of the noise is missing; it shows
-	// what dropouts cost. Default 0; below 1, and 0 under "poisson", which keeps the cohort's size secret.
-	Dropout float64 `yaml:"dropout"`
 }
 
 // Privacy states the guarantee: (ε, δ)-differential privacy over all rounds. In neighbouring data sets, all texts of one

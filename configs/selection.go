@@ -7,13 +7,11 @@ type PublicSelection struct {
 	// Texts is the number of candidates, the public texts of the highest relevance. Default 9000; more are less like the
 	// clients' texts, and fewer repeat more often in the small model's training.
 	Texts int `yaml:"texts"`
-	// Head is the number of the most relevant candidates that have HeadWeight times the weight of the others before the
-	// weights are matched. Default 3500; at most public_selection.texts.
+	// Head is the number of the most relevant candidates that have three times the weight of the others before the weights
+	// are matched. Default 3500; at most public_selection.texts.
 	Head int `yaml:"head"`
-	// HeadWeight is at least 1. Default 3.
-	HeadWeight float64 `yaml:"head_weight"`
 	// Weights says how candidates are weighted. "matched" changes the weights as little as possible so that the candidates'
-	// mean embedding agrees with the clients' up to the noise; "prior" leaves them as Head and HeadWeight say. Default
+	// mean embedding agrees with the clients' up to the noise; "prior" leaves them as Head says. Default
 	// "matched".
 	Weights string `yaml:"weights"`
 	// Effective is the least effective number of texts, 1/Σ weight², that "matched" may leave. If the clients are so far

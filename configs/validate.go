@@ -32,8 +32,6 @@ var (
 	weightTypes = []string{"float32", "compute"}
 	mixes       = []string{"fixed", "validated"}
 	longTexts   = []string{"drop", "cut"}
-	separators  = []string{"empty_line", "line_end"}
-	endings     = []string{"stopped", "always"}
 	duplicates  = []string{"skip", "index", "published"}
 	features    = []string{"mean", "fourier", "histogram", "moments"}
 
@@ -41,10 +39,8 @@ var (
 	tuning  = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
 
 	evolutionVariants = []string{"pre_text", "aug_pe"}
-	metrics           = []string{"l2", "cosine"}
 	voteSelections    = []string{"rank", "sample"}
 	variations        = []string{"fill", "rephrase"}
-	accumulations     = []string{"all", "last"}
 
 	policyLosses    = []string{"grpo", "dr_grpo", "bnpo", "dapo"}
 	rewardScales    = []string{"group", "batch", "none"}
@@ -99,15 +95,12 @@ func (c Config) check(v *validator) error {
 	}
 	v.above("generate.temperature", c.Generate.Temperature, 0, 100)
 	v.above("generate.top_p", c.Generate.TopP, 0, 1)
-	v.count("generate.top_k", c.Generate.TopK, 0, maxCount)
 	v.count("generate.max_new_tokens", c.Generate.MaxNewTokens, 1, maxTokens)
 	v.count("generate.min_new_tokens", c.Generate.MinNewTokens, 0, maxTokens)
 	if c.Generate.MinNewTokens > c.Generate.MaxNewTokens {
 		v.add("generate.min_new_tokens", "is %d, must be at most generate.max_new_tokens, which is %d",
 			c.Generate.MinNewTokens, c.Generate.MaxNewTokens)
 	}
-	v.oneOf("generate.end_of_text", c.Generate.EndOfText, endings)
-	v.oneOf("generate.template_separator", c.Generate.TemplateSeparator, separators)
 	v.count("generate.batch_tokens", c.Generate.BatchTokens, 1, maxCount)
 	if strings.Contains(c.Generate.TemplateItem, "\n") {
 		v.add("generate.template_item", "is %q, must be one line", c.Generate.TemplateItem)
@@ -138,7 +131,6 @@ func (c Config) check(v *validator) error {
 	v.count("scoring.feature_count", c.Scoring.FeatureCount, 2, 1<<16)
 	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
 	v.oneOf("scoring.objective", c.Scoring.Objective, objectives)
-	v.count("scoring.client_texts", c.Scoring.ClientTexts, 1, maxCount)
 	v.oneOf("scoring.duplicates", c.Scoring.Duplicates, duplicates)
 
 	v.fed(c)
@@ -162,6 +154,7 @@ func (c Config) check(v *validator) error {
 		}
 	}
 
+	v.optimizer(c)
 	v.preference(c)
 
 	v.count("trainer.rounds", c.Trainer.Rounds, 1, 1<<20)
@@ -182,7 +175,6 @@ func (c Config) check(v *validator) error {
 
 	v.count("public_selection.texts", c.PublicSelection.Texts, 1, maxCount)
 	v.count("public_selection.head", c.PublicSelection.Head, 0, max(0, c.PublicSelection.Texts))
-	v.between("public_selection.head_weight", c.PublicSelection.HeadWeight, 1, 1e6)
 	v.oneOf("public_selection.weights", c.PublicSelection.Weights, weightings)
 	v.count("public_selection.effective", c.PublicSelection.Effective, 1, max(1, c.PublicSelection.Texts))
 	v.count("public_selection.rows", c.PublicSelection.Rows, 1, maxCount)
@@ -226,20 +218,6 @@ func (v *validator) preference(c Config) {
 	}
 	v.between("dpo.pair_margin", d.PairMargin, 0, 1e3)
 	v.above("dpo.learning_rate", d.LearningRate, 0, 10)
-	v.between("dpo.min_learning_rate", d.MinLearningRate, 0, 10)
-	if d.MinLearningRate > d.LearningRate {
-		v.add("dpo.min_learning_rate", "is %v, must be at most dpo.learning_rate, which is %v", d.MinLearningRate,
-			d.LearningRate)
-	} else if d.MinLearningRate > 0 && d.Schedule != "cosine_with_min_lr" && slices.Contains(schedules, d.Schedule) {
-		v.add("dpo.min_learning_rate", "is %v, must be 0 where dpo.schedule is %q: cosine_with_min_lr ends above "+
-			"0", d.MinLearningRate, d.Schedule)
-	}
-	v.oneOf("dpo.schedule", d.Schedule, schedules)
-	v.count("dpo.warmup_steps", d.WarmupSteps, 0, maxCount)
-	v.between("dpo.warmup_ratio", d.WarmupRatio, 0, 1)
-	if d.WarmupRatio > 0 && d.WarmupSteps > 0 {
-		v.add("dpo.warmup_ratio", "is %v, must be 0 where dpo.warmup_steps is set, which is %d", d.WarmupRatio, d.WarmupSteps)
-	}
 	v.count("dpo.batch_pairs", d.BatchPairs, 1, maxCount)
 	v.count("dpo.micro_pairs", d.MicroPairs, 0, maxCount)
 	if d.MicroPairs > d.BatchPairs {
@@ -256,14 +234,6 @@ func (v *validator) preference(c Config) {
 	v.count("dpo.fid_samples", d.FIDSamples, 0, 1<<16)
 	v.count("dpo.patience", d.Patience, 0, maxCount)
 	v.oneOf("dpo.non_finite", d.NonFinite, nonFinites)
-	v.between("dpo.max_grad_norm", d.MaxGradNorm, 0, 1e6)
-	v.between("dpo.weight_decay", d.WeightDecay, 0, 10)
-	for key, beta := range map[string]float64{"dpo.adam_beta1": d.AdamBeta1, "dpo.adam_beta2": d.AdamBeta2} {
-		if !(beta >= 0 && beta < 1) {
-			v.add(key, "is %v, must be at least 0 and below 1", beta)
-		}
-	}
-	v.above("dpo.adam_eps", d.AdamEps, 0, 1)
 	v.oneOf("dpo.engine", d.Engine, trainers)
 	if d.Engine == TRL {
 		v.trl(c)
@@ -313,21 +283,11 @@ func (v *validator) once(c Config) {
 func (v *validator) evolution(e PrivateEvolution) {
 	v.oneOf("private_evolution.variant", e.Variant, evolutionVariants)
 	v.count("private_evolution.population", e.Population, 1, 1<<24)
-	v.oneOf("private_evolution.metric", e.Metric, metrics)
-	v.count("private_evolution.votes", e.Votes, 1, 64)
-	if e.Votes > e.Population && e.Population > 0 {
-		v.add("private_evolution.votes", "is %d, must be at most private_evolution.population, which is %d",
-			e.Votes, e.Population)
-	}
-	v.above("private_evolution.clip", e.Clip, 0, 1e6)
 	v.between("private_evolution.threshold", e.Threshold, 0, 1e9)
-	v.between("private_evolution.noise_factor", e.NoiseFactor, 1, 1e3)
 	v.oneOf("private_evolution.select", e.Select, voteSelections)
 	v.count("private_evolution.look_ahead", e.LookAhead, 0, 64)
 	v.oneOf("private_evolution.variation", e.Variation, variations)
-	v.above("private_evolution.mask_share", e.MaskShare, 0, 1)
 	v.count("private_evolution.variations", e.Variations, 1, 64)
-	v.oneOf("private_evolution.accumulate", e.Accumulate, accumulations)
 }
 
 type validator struct {

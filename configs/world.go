@@ -1,11 +1,6 @@
 package configs
 
-import (
-	"strings"
-	"time"
-
-	"popri/internal/quote"
-)
+import "time"
 
 // Trained is the value of model.path and downstream.model for a model that is trained on the public text alone.
 const Trained = "trained"
@@ -15,27 +10,6 @@ const Trained = "trained"
 type World struct {
 	Name string   // for messages, such as "world congress"
 	Set  []string // assignments of the form "dpo.beta=0.1"
-}
-
-// world reads the assignments of a world.
-func (l *loader) world(w World) layer {
-	out := layer{map[string]any{}, map[string]string{}}
-	for _, assignment := range w.Set {
-		name, text, found := strings.Cut(assignment, "=")
-		k, ok := lookup(name)
-		if !found || !ok {
-			l.problems = append(l.problems, Problem{Where: w.Name, Text: quote.Sprintf("%q sets no key", assignment)})
-			continue
-		}
-		value, err := k.parse(text)
-		if err != nil {
-			l.problems = append(l.problems, Problem{Where: w.Name, Key: name, Text: err.Error()})
-			l.broken[name] = true
-			continue
-		}
-		out.values[name], out.where[name] = value, w.Name
-	}
-	return out
 }
 
 // beginsDate reports whether text is a date or the beginning of one, in whole parts; "" is.

@@ -28,7 +28,7 @@ func TestWorldIsALayer(t *testing.T) {
 		t.Errorf("a world that declares nothing: %v", err)
 	}
 	_, err = Load(LoadOptions{World: World{Name: "world w", Set: []string{"data.privat=x", "nothing", "trainer.rounds=many"}}})
-	for _, want := range []string{`"data.privat=x" sets no key`, `"nothing" sets no key`, "trainer.rounds", "world w"} {
+	for _, want := range []string{"world w: data.privat: unknown key", `"nothing" is not of the form`, "trainer.rounds", "world w"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}

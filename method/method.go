@@ -54,9 +54,6 @@ type Description struct {
 	// NeedsTexts reports whether clients answer by each text's embedding instead of their mean under a configuration; nil
 	// is no.
 	NeedsTexts func(configs.Config) bool
-	// Noise converts the noise multiplier that the budget needs into that of the releases, which are charged for their
-	// real noise; nil uses what the budget needs. It is not called if privacy.noise_multiplier is set.
-	Noise func(c configs.Config, needed float64) (float64, error)
 	// Selects says that the method follows dpo.best, by which the product may depend on validation clients.
 	Selects bool
 	// Mixes says that the product can have public and written texts, of which synthetic.mix chooses.

@@ -22,13 +22,13 @@ const (
 	EvalsFile = "evals.jsonl" // a line for each measurement
 )
 
-// Schedule makes the schedule that the configuration's dpo section describes, over the given number of steps.
-func Schedule(d configs.DPO, steps int) training.Schedule {
-	warmup := d.WarmupSteps
-	if warmup == 0 {
-		warmup = int(math.Ceil(d.WarmupRatio * float64(steps)))
+// Schedule makes the schedule that the configuration's section optimizer describes, over the given number of steps.
+func Schedule(o configs.Optimizer, peak float64, steps int) training.Schedule {
+	warmup := o.WarmupSteps
+	if warmup < 1 {
+		warmup = math.Ceil(warmup * float64(steps))
 	}
-	return training.Schedule{Kind: d.Schedule, Peak: d.LearningRate, Min: d.MinLearningRate, Warmup: warmup, Total: steps}
+	return training.Schedule{Kind: o.Schedule, Peak: peak, Min: o.MinLearningRate, Warmup: int(warmup), Total: steps}
 }
 
 // NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
@@ -39,10 +39,10 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 	if err != nil {
 		return nil, err
 	}
-	m.Recompute = d.GradientCheckpointing
-	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(d, steps),
+	m.Recompute = c.Optimizer.GradientCheckpointing
+	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(c.Optimizer, d.LearningRate, steps),
 		BatchPairs: d.BatchPairs, MicroPairs: MicroPairs(d), MicroTokens: d.MicroTokens,
-		AdamW: Optimizer(d)})
+		AdamW: Optimizer(c.Optimizer)})
 }
 
 // MicroPairs is the number of pairs of a pass.
@@ -56,10 +56,10 @@ func MicroPairs(d configs.DPO) int {
 	return d.MicroPairs
 }
 
-// Optimizer are AdamW's settings of the configuration's dpo section.
-func Optimizer(d configs.DPO) training.AdamW {
-	return training.AdamW{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Epsilon: d.AdamEps, WeightDecay: d.WeightDecay,
-		MaxNorm: d.MaxGradNorm}
+// Optimizer are AdamW's settings of the configuration's section optimizer. Its constants are those of its paper, which all
+// programs take that train adapters: no preset and no paper on preference training has others.
+func Optimizer(o configs.Optimizer) training.AdamW {
+	return training.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: o.WeightDecay, MaxNorm: o.MaxGradNorm}
 }
 
 // CheckMeasures returns an error if dpo.best or dpo.patience needs a measurement that is not available: held says that

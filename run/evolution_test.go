@@ -100,11 +100,11 @@ func TestPopulationMovesToClients(t *testing.T) {
 	}
 }
 
-// TestNoiseFactor: the factor multiplies the noise that is drawn, and the ledger is charged for that noise.
-func TestNoiseFactor(t *testing.T) {
-	spend := func(factor float64) (sigma, epsilon float64) {
+// TestMoreNoise: the ledger is charged for the noise that is drawn, not for that which the budget needs.
+func TestMoreNoise(t *testing.T) {
+	spend := func(noise float64) (sigma, epsilon float64) {
 		c := evolving(t)
-		c.PrivateEvolution.NoiseFactor = factor
+		c.Privacy.NoiseMultiplier = noise
 		dir := t.TempDir()
 		s, err := Open(t.Context(), Options{Config: c, Dir: dir})
 		if err != nil {
@@ -138,8 +138,8 @@ func TestNoiseFactor(t *testing.T) {
 		}
 		return s.Sigma, r.Epsilon
 	}
-	sigma, epsilon := spend(1)
-	more, less := spend(2.179)
+	sigma, epsilon := spend(0)
+	more, less := spend(2.179 * sigma)
 	if math.Abs(more/sigma-2.179) > 1e-9 || !(less < epsilon/2) {
 		t.Errorf("noise %g costs ε = %g, noise %g costs %g", sigma, epsilon, more, less)
 	}

@@ -25,7 +25,7 @@ import (
 func allOfGRPO(c *configs.Config) {
 	c.Method = "grpo"
 	c.GRPO.NumIterations, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 2, 0.05, 0.5, 1
-	c.GRPO.MicroSamples, c.GRPO.LearningRate = 3, 1e-2
+	c.DPO.MicroPairs, c.GRPO.LearningRate = 2, 1e-2
 }
 
 // TestGRPOInterrupted: a run that is interrupted after every second update ends with the bytes of one that was not.

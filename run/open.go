@@ -114,7 +114,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		},
 		func() error {
 			if o.Resume {
-				return began.Compare(s.Dir, o.AcceptChanges)
+				return began.Compare(s.Dir, s.Config, o.AcceptChanges)
 			}
 			if path := filepath.Join(o.Dir, rundir.Ledger); rundir.Has(o.Dir, rundir.Ledger) {
 				return fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder", path, rundir.Config)

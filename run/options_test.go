@@ -43,19 +43,19 @@ func interrupted(t *testing.T, o Options, listen func(stop func()) trainer.Event
 // resumed: the files must be the same.
 func TestPreferenceOptions(t *testing.T) {
 	w := testworld.Shared(t)
-	for name, change := range map[string]func(d *configs.DPO){
-		"held-out": func(d *configs.DPO) {
+	for name, change := range map[string]func(d *configs.DPO, o *configs.Optimizer){
+		"held-out": func(d *configs.DPO, o *configs.Optimizer) {
 			d.EvalShare, d.Best, d.Epochs, d.Patience, d.LearningRate = 0.3, "pairs", 4, 1, 5e-2
-			d.Reference, d.CarryOptimizer, d.CarrySchedule, d.WarmupSteps, d.WarmupRatio = "round_start", false, false, 0, 0.2
+			d.Reference, o.CarryMoments, o.CarrySchedule, o.WarmupSteps = "round_start", false, false, 0.2
 		},
-		"fid": func(d *configs.DPO) {
+		"fid": func(d *configs.DPO, o *configs.Optimizer) {
 			d.Best, d.FIDTexts, d.Epochs, d.LearningRate = "fid", 24, 3, 5e-2
-			d.Pairs, d.MicroTokens, d.BatchPairs, d.Schedule = "all", 200, 12, "linear"
+			d.Pairs, d.MicroTokens, d.BatchPairs, o.Schedule = "all", 200, 12, "linear"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := w.Config
-			change(&c.DPO)
+			change(&c.DPO, &c.Optimizer)
 			want, dir := t.TempDir(), t.TempDir()
 			var stale error
 			notRead := func(event map[string]any) {
@@ -133,12 +133,12 @@ func TestPreferenceOptions(t *testing.T) {
 			}
 		})
 	}
-	for want, change := range map[string]func(d *configs.DPO){
-		"dpo.eval_share": func(d *configs.DPO) { d.Best = "pairs" },
-		"dpo.patience":   func(d *configs.DPO) { d.Patience = 2 },
+	for want, change := range map[string]func(d *configs.DPO, o *configs.Optimizer){
+		"dpo.eval_share": func(d *configs.DPO, o *configs.Optimizer) { d.Best = "pairs" },
+		"dpo.patience":   func(d *configs.DPO, o *configs.Optimizer) { d.Patience = 2 },
 	} {
 		c := w.Config
-		change(&c.DPO)
+		change(&c.DPO, &c.Optimizer)
 		if err := train(t.Context(), Options{Config: c, Dir: t.TempDir()}); !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v", err)
 		}

@@ -88,19 +88,17 @@ func TestDistinctExamples(t *testing.T) {
 	}
 }
 
+// Texts are separated as in the published code.
 func TestTemplateSeparator(t *testing.T) {
 	g := configs.Generate{Examples: 2, TemplateHeader: "List:", TemplateItem: "Original Text Sample {i}"}
-	for separator, gap := range map[string]string{"": "\n\n", "empty_line": "\n\n", "line_end": "\n"} {
-		g.TemplateSeparator = separator
-		p, err := NewPrompter(newTokenizer(t, "Original Text Sample"), g, configs.Data{MaxTokens: 200}, []datasets.Text{{Text: "one"}, {Text: "one"}}, 400, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		prompts, err := p.Draw(rand.New(rand.NewPCG(1, 2)), 1)
-		want := "List:" + gap + "Original Text Sample 1\none" + gap + "Original Text Sample 2\none" + gap + "Original Text Sample 3\n"
-		if err != nil || prompts[0].Text != want || p.tok.Decode(prompts[0].IDs, false) != want {
-			t.Errorf("%q: %v, %q, want %q", separator, err, prompts[0].Text, want)
-		}
+	p, err := NewPrompter(newTokenizer(t, "Original Text Sample"), g, configs.Data{MaxTokens: 200}, []datasets.Text{{Text: "one"}, {Text: "one"}}, 400, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompts, err := p.Draw(rand.New(rand.NewPCG(1, 2)), 1)
+	want := "List:\nOriginal Text Sample 1\none\nOriginal Text Sample 2\none\nOriginal Text Sample 3\n"
+	if err != nil || prompts[0].Text != want || p.tok.Decode(prompts[0].IDs, false) != want {
+		t.Errorf("%v, %q, want %q", err, prompts[0].Text, want)
 	}
 }
 
@@ -109,37 +107,35 @@ func TestCutSamplesAndEnds(t *testing.T) {
 	tok := newTokenizer(t, "text goes on and on", "Original Text Sample")
 	for _, item := range []string{"", "Original Text Sample {i}"} {
 		for _, cut := range []bool{false, true} {
-			for _, end := range []string{"stopped", "always"} {
-				g := configs.Generate{Examples: 1, TemplateItem: item, CutSamples: cut, EndOfText: end}
-				p, err := NewPrompter(tok, g, configs.Data{MaxTokens: 8}, []datasets.Text{{Text: "on"}}, 400, 30)
-				if err != nil {
-					t.Fatal(err)
-				}
-				mark := p.newline
-				if item != "" {
-					mark = []int32{p.separator}
-				}
-				for _, text := range []string{"on and", "text goes on, é日本語 and on", "日本語日本語日本語", strings.Repeat("xyz ", 30), ""} {
-					for _, stopped := range []bool{false, true} {
-						ids := tok.Encode(text)
-						got, completion := p.Read(ids, stopped)
-						ends := len(completion) >= len(mark) && slices.Equal(completion[len(completion)-len(mark):], mark)
-						shortened := cut && len(tok.Encode(strings.Join(strings.Fields(text), " "))) > 8
-						wantEnd := end == "always" || stopped && !shortened && len(ids)+len(mark) <= 30
-						body := completion
-						if ends {
-							body = body[:len(body)-len(mark)]
-						}
-						where := []any{item, cut, end, text, stopped, completion}
-						if ends != wantEnd || len(completion) > 30 {
-							t.Errorf("%v: an end %v, want %v", where, ends, wantEnd)
-						}
-						if cut && (len(body) > 8 || strings.Contains(got, "\uFFFD") || !strings.HasPrefix(strings.Join(strings.Fields(text), " "), got) || strings.TrimSpace(tok.Decode(body, true)) != got) {
-							t.Errorf("%v: cut to %q of %d tokens", where, got, len(body))
-						}
-						if !cut && got != strings.Join(strings.Fields(text), " ") {
-							t.Errorf("%v: reads %q", where, got)
-						}
+			g := configs.Generate{Examples: 1, TemplateItem: item, CutSamples: cut}
+			p, err := NewPrompter(tok, g, configs.Data{MaxTokens: 8}, []datasets.Text{{Text: "on"}}, 400, 30)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mark := p.newline
+			if item != "" {
+				mark = []int32{p.separator}
+			}
+			for _, text := range []string{"on and", "text goes on, é日本語 and on", "日本語日本語日本語", strings.Repeat("xyz ", 30), ""} {
+				for _, stopped := range []bool{false, true} {
+					ids := tok.Encode(text)
+					got, completion := p.Read(ids, stopped)
+					ends := len(completion) >= len(mark) && slices.Equal(completion[len(completion)-len(mark):], mark)
+					shortened := cut && len(tok.Encode(strings.Join(strings.Fields(text), " "))) > 8
+					wantEnd := cut || stopped && !shortened && len(ids)+len(mark) <= 30
+					body := completion
+					if ends {
+						body = body[:len(body)-len(mark)]
+					}
+					where := []any{item, cut, text, stopped, completion}
+					if ends != wantEnd || len(completion) > 30 {
+						t.Errorf("%v: an end %v, want %v", where, ends, wantEnd)
+					}
+					if cut && (len(body) > 8 || strings.Contains(got, "\uFFFD") || !strings.HasPrefix(strings.Join(strings.Fields(text), " "), got) || strings.TrimSpace(tok.Decode(body, true)) != got) {
+						t.Errorf("%v: cut to %q of %d tokens", where, got, len(body))
+					}
+					if !cut && got != strings.Join(strings.Fields(text), " ") {
+						t.Errorf("%v: reads %q", where, got)
 					}
 				}
 			}

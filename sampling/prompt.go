@@ -68,10 +68,7 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 		return nil, errors.New("sampling: the tokenizer has no end-of-text token")
 	}
 	p := &Prompter{tok: tok, config: g, context: context - longest, longest: longest, maxTokens: d.MaxTokens,
-		separator: separator, newline: tok.Encode("\n"), gap: "\n\n"}
-	if g.TemplateSeparator == "line_end" {
-		p.gap = "\n"
-	}
+		separator: separator, newline: tok.Encode("\n"), gap: "\n"}
 	if g.TemplateItem != "" {
 		if p.marker = strings.TrimSpace(strings.SplitN(g.TemplateItem, "{i}", 2)[0]); p.marker == "" {
 			return nil, fmt.Errorf("sampling: generate.template_item is %q: it must begin with words, which end a "+
@@ -349,7 +346,7 @@ func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []in
 		text, completion = p.first(completion)
 		stopped = false
 	}
-	if p.config.EndOfText == "always" {
+	if p.config.CutSamples {
 		return text, append(completion[:min(len(completion), max(0, p.longest-len(end)))], end...)
 	}
 	if stopped {

@@ -78,7 +78,7 @@ func TestTemplatePrompts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range prompts {
-		if !strings.HasPrefix(x.Text, "List of 6 originals:\n\nOriginal Text Sample 1\n") || !strings.HasSuffix(x.Text, "\n\nOriginal Text Sample 4\n") || strings.Count(x.Text, "Original Text Sample") != 4 {
+		if !strings.HasPrefix(x.Text, "List of 6 originals:\nOriginal Text Sample 1\n") || !strings.HasSuffix(x.Text, "\nOriginal Text Sample 4\n") || strings.Count(x.Text, "Original Text Sample") != 4 {
 			t.Errorf("the prompt is %q", x.Text)
 		}
 		if p.tok.Decode(x.IDs, false) != x.Text {
@@ -190,7 +190,7 @@ func TestQuoting(t *testing.T) {
 	for _, item := range []string{"", "Text {i}"} {
 		p := newPrompter(t, configs.Generate{Examples: 1, TemplateItem: item}, 120, 20)
 		x, err := p.Quoting("", []string{"the first one", "the second one"}, "a begin")
-		if err != nil || !strings.HasSuffix(p.tok.Decode(x.IDs, true), "the second one"+map[bool]string{true: "\n", false: "\n\nText 3\n"}[item == ""]+"a begin") {
+		if err != nil || !strings.HasSuffix(p.tok.Decode(x.IDs, true), "the second one"+map[bool]string{true: "\n", false: "\nText 3\n"}[item == ""]+"a begin") {
 			t.Errorf("%q (%v)", p.tok.Decode(x.IDs, true), err)
 		}
 		if text, _ := p.Read(append(slices.Clone(x.Begun), p.tok.Encode("ning of a text")...), true); text != "a beginning of a text" {

@@ -36,6 +36,10 @@ func (s *Samples) Gain(clients query.Means) (float64, error) {
 	return sum / float64(counted), nil
 }
 
+// ClientTexts is the assumed number of texts of a client, where the scale of the clients' scores is measured on public texts
+// because clipping hides it. Twice as many make the clients' mean count at most 1.4 times as much.
+const ClientTexts = 4
+
 // Groups returns where groups of each successive texts begin, at most most of them, spread evenly over n texts, and their
 // size: n if there are fewer than each. Groups of public texts stand for clients where the scale of a released mean is
 // measured, since successive texts are as similar as one client's.

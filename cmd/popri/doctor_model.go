@@ -42,7 +42,7 @@ func planMemory(c configs.Config) (*memoryPlan, error) {
 		}
 	}
 	smaller := c
-	for _, try := range []struct{ key, value string }{{"model.weights", "compute"}, {"dpo.gradient_checkpointing", "true"},
+	for _, try := range []struct{ key, value string }{{"model.weights", "compute"}, {"optimizer.gradient_checkpointing", "true"},
 		{"dpo.micro_pairs", "1"}, {"generate.batch_tokens", "4096"}} {
 		before := smaller
 		if err := smaller.Set(try.key, try.value); err != nil {

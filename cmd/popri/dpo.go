@@ -28,7 +28,7 @@ func (a *app) dpo() *cobra.Command {
 		Short: "Train an adapter on preference pairs",
 		Long: `Trains a LoRA adapter on preference pairs, with the model without the adapter as the reference, and writes it in PEFT's
 format. Pairs are JSON lines or Parquet in TRL's format (texts prompt, chosen and rejected), or a run's pairs.parquet. The
-keys dpo.*, lora.* and seed of the configuration apply. steps.jsonl beside the adapter gets the metrics of each step under
+keys dpo.*, optimizer.*, lora.* and seed of the configuration apply. steps.jsonl beside the adapter gets the metrics of each step under
 TRL's names; evals.jsonl gets those of held-out pairs (--eval-pairs, or dpo.eval_share of the pairs).
 
 --resume continues a training that was interrupted or killed; it ends with the same bytes as an uninterrupted one. The

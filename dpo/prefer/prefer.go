@@ -178,8 +178,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
 		return nil, fault.Userf("%s: %w", dir, err)
 	}
-	adapter, err := lora.New(m, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA,
-		Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
+	adapter, err := lora.New(m, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
 	if err != nil {
 		return nil, fault.Userf("%w", err)
 	}
@@ -214,7 +213,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	}
 	f := preference.NewFit(c, t, train, held)
 	f.Checkpoint.Path = checkpoint
-	if err := t.ResetSchedule(preference.Schedule(c.DPO, f.Total())); err != nil {
+	if err := t.ResetSchedule(preference.Schedule(c.Optimizer, c.DPO.LearningRate, f.Total())); err != nil {
 		return nil, err
 	}
 	if f.Checkpoint.Key, err = trainingKey(c, t, train, held); err != nil {

@@ -216,7 +216,7 @@ func TestPreferCancelled(t *testing.T) {
 // that step is kept and can be loaded.
 func TestPreferDiverges(t *testing.T) {
 	_, pairs, c := preferFiles(t, 12)
-	c.DPO.EvalShare, c.DPO.Best, c.DPO.MaxGradNorm, c.DPO.LearningRate, c.DPO.WarmupSteps, c.DPO.Schedule, c.DPO.WeightDecay = 0, "last", 0, 10, 0, "constant", 10
+	c.DPO.EvalShare, c.DPO.Best, c.Optimizer.MaxGradNorm, c.DPO.LearningRate, c.Optimizer.WarmupSteps, c.Optimizer.Schedule, c.Optimizer.WeightDecay = 0, "last", 0, 10, 0, "constant", 10
 	c.DPO.Epochs, c.DPO.Loss = 200, "ipo_sum"
 	dir := filepath.Join(t.TempDir(), "diverges")
 	_, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir})

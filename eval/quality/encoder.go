@@ -116,8 +116,8 @@ func (p *PairRecovery) add(c configs.Config, samples embedding.Matrix, embedded 
 		ways = append(ways, s.Project)
 	} else {
 		// As Private Evolution asks: a text votes for its nearest sample.
-		bound = c.PrivateEvolution.Clip
-		v, err := scoring.NewVotes(samples, scoring.VoteOptions{Metric: scoring.Metric(c.PrivateEvolution.Metric), Choices: 1,
+		bound = 1
+		v, err := scoring.NewVotes(samples, scoring.VoteOptions{Metric: scoring.L2, Choices: 1,
 			Bound: bound}, "")
 		if err != nil {
 			return err

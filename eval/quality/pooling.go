@@ -164,7 +164,7 @@ func (s simulated) samples(random *rand.Rand, round int) embedding.Matrix {
 
 // standIns are clients made of public texts, as in a run.
 func (s simulated) standIns() query.Means {
-	starts, size := scoring.Groups(s.prompts.Rows, s.config.Scoring.ClientTexts, poolingClients)
+	starts, size := scoring.Groups(s.prompts.Rows, scoring.ClientTexts, poolingClients)
 	m := query.Means{Clients: len(starts), Dim: s.prompts.Dim, Data: make([]float64, len(starts)*s.prompts.Dim)}
 	for i, at := range starts {
 		query.MeanRow(m.Row(i), s.prompts.Slice(at, at+size))

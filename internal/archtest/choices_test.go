@@ -26,12 +26,12 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 		names = append(names, m.Name)
 	}
 	for key, code := range map[string][]string{
-		"method":            names,
-		"dpo.loss":          dpo.Losses(),
-		"dpo.schedule":      training.Schedules,
-		"model.device":      tensor.Devices,
-		"fed.sampling":      texts(ledger.Full, ledger.Poisson, ledger.Fixed),
-		"scoring.normalize": {string(scoring.None), string(scoring.Standardized)},
+		"method":             names,
+		"dpo.loss":           dpo.Losses(),
+		"optimizer.schedule": training.Schedules,
+		"model.device":       tensor.Devices,
+		"fed.sampling":       texts(ledger.Full, ledger.Poisson, ledger.Fixed),
+		"scoring.normalize":  {string(scoring.None), string(scoring.Standardized)},
 	} {
 		have, want := slices.Sorted(slices.Values(configs.Choices(key))), slices.Sorted(slices.Values(code))
 		if !slices.Equal(have, want) {
@@ -43,7 +43,7 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, name := range configs.Choices("dpo.schedule") {
+	for _, name := range configs.Choices("optimizer.schedule") {
 		if err := (training.Schedule{Kind: name, Peak: 1, Total: 10}).Check(); err != nil {
 			t.Error(err)
 		}

@@ -13,8 +13,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"gopkg.in/yaml.v3"
-
 	"popri/configs"
 )
 
@@ -55,7 +53,8 @@ func Settings(dir string) ([]byte, error) {
 		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, show(value), about)
 	}
 	page.WriteString("\n## Presets\n" +
-		"Each preset sets the keys below and is otherwise like `demo`, whose values are the defaults above.\n")
+		"Each preset sets the keys below and is otherwise like `demo`, whose values are the defaults above, or like the preset that " +
+		"it is based on. A file of your own may begin with `base: NAME`, which is the same as `--preset NAME`.\n")
 	for _, name := range configs.Presets() {
 		if err := preset(&page, dir, name); err != nil {
 			return nil, err
@@ -108,13 +107,21 @@ func preset(page *bytes.Buffer, dir, name string) error {
 		about = append(about, strings.TrimSpace(comment))
 	}
 	fmt.Fprintf(page, "\n### %s\n%s\n", name, markdown(strings.Join(about, " ")))
-	defaults, set := configs.Default(), configs.Default()
-	if err := yaml.Unmarshal(content, &set); err != nil {
-		return fmt.Errorf("preset %s: %w", name, err)
+	set, base, err := configs.Preset(name)
+	if err != nil {
+		return err
 	}
-	head := "\n| key | default | here |\n|---|---|---|\n"
+	standard, in := configs.Default(), "default"
+	if base != "" && base != configs.DefaultPreset {
+		if standard, _, err = configs.Preset(base); err != nil {
+			return err
+		}
+		in = base
+		fmt.Fprintf(page, "\nIt is based on [%s](#%s).\n", base, base)
+	}
+	head := "\n| key | " + in + " | here |\n|---|---|---|\n"
 	for _, k := range configs.Keys() {
-		was, _ := defaults.Get(k.Name)
+		was, _ := standard.Get(k.Name)
 		is, _ := set.Get(k.Name)
 		if !reflect.DeepEqual(was, is) {
 			fmt.Fprintf(page, "%s| `%s` | %s | %s |\n", head, k.Name, show(was), show(is))

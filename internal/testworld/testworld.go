@@ -222,7 +222,7 @@ func (w *World) configure() {
 	c.Scoring.Dim, c.Scoring.Release = 8, "rounds"
 	c.Privacy.Epsilon, c.Privacy.Delta, c.Privacy.InsecureSeededNoise = 20, 1e-3, true
 	c.LoRA.Rank = 2
-	c.DPO.RejectedRank, c.DPO.BatchPairs, c.DPO.WarmupSteps = 3, 4, 1
+	c.DPO.RejectedRank, c.DPO.BatchPairs, c.Optimizer.WarmupSteps = 3, 4, 1
 	c.PrivateEvolution.Population, c.PrivateEvolution.LookAhead = 24, 2
 	c.GRPO.BatchPrompts = 4
 	c.PublicSelection.Texts, c.PublicSelection.Head, c.PublicSelection.Effective, c.PublicSelection.Rows = 60, 20, 5, 60
@@ -231,6 +231,6 @@ func (w *World) configure() {
 	c.Downstream.Model = w.Device
 	c.Downstream.Steps, c.Downstream.Batch, c.Downstream.Length = 12, 8, 40
 	c.Downstream.LearningRate = 5e-3
-	c.Downstream.WarmupSteps, c.Downstream.EvalEvery, c.Downstream.Bootstrap = 2, 4, 100
+	c.Downstream.WarmupSteps, c.Downstream.EvalEvery = 2, 4
 	w.Config = c
 }

@@ -16,13 +16,10 @@ var Description = method.Description{
 	Title:      "Private Evolution",
 	Query:      asked,
 	NeedsTexts: func(configs.Config) bool { return true },
-	Noise: func(c configs.Config, needed float64) (float64, error) {
-		return NoiseMultiplier(needed, c.PrivateEvolution.NoiseFactor)
-	},
-	Check:  check,
-	New:    NewMethod,
-	Series: figures,
-	Work:   work,
+	Check:      check,
+	New:        NewMethod,
+	Series:     figures,
+	Work:       work,
 	Denoise: func(c configs.Config) string {
 		return fmt.Sprintf("threshold of %g votes", c.PrivateEvolution.Threshold)
 	},
@@ -66,16 +63,12 @@ var figures = series.Set{
 	},
 }
 
-// votes are the clients' query under a configuration.
-func votes(c configs.Config) scoring.VoteOptions {
-	e := c.PrivateEvolution
-	return scoring.VoteOptions{Metric: scoring.Metric(e.Metric), Choices: e.Votes, PerText: e.PerText, Bound: e.Clip}
-}
+// votes are the clients' query, as in both papers: each text votes for its nearest sample, and a client's votes are clipped
+// to the norm of one, which no client's votes are below, so that no noise is wasted. By cosine, samples whose variations
+// agree would win, because the mean of their embeddings is longer.
+var votes = scoring.VoteOptions{Metric: scoring.L2, Choices: 1, Bound: 1}
 
-func asked(c configs.Config) (name string, bound float64) {
-	o := votes(c)
-	return o.Name(), o.Bound
-}
+func asked(configs.Config) (name string, bound float64) { return votes.Name(), votes.Bound }
 
 func check(c configs.Config, _ bool) error {
 	if c.Generate.Examples < 1 {
@@ -107,10 +100,6 @@ func notes(c configs.Config) []string {
 	e := c.PrivateEvolution
 	out := []string{fmt.Sprintf("After its release, each count of votes was lowered by %g, and what fell below 0 counts as 0. "+
 		"What is selected follows from the released counts alone, so it costs no privacy.", e.Threshold)}
-	if e.NoiseFactor != 1 && c.Privacy.NoiseMultiplier == 0 {
-		out = append(out, fmt.Sprintf("The noise is %g times what the budget needs (private_evolution.noise_factor), "+
-			"and is charged as it was added.", e.NoiseFactor))
-	}
 	out = append(out, fmt.Sprintf("Over all rounds, a client sends and receives %s. Samples count as embeddings of %d values.",
 		traffic(c), c.Scoring.Dim))
 	return out

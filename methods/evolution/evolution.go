@@ -18,8 +18,6 @@ const (
 	AugPE   = "aug_pe"
 	ByRank  = "rank" // select
 	Sampled = "sample"
-	All     = "all" // accumulate
-	Last    = "last"
 )
 
 // Evolution makes populations of texts. It keeps no state between rounds: a population and its selection are the whole
@@ -41,15 +39,11 @@ func New(c configs.Config, writer Writer) (*Evolution, error) {
 		return nil, fmt.Errorf("evolution: the variant is %q, want %q or %q", p.Variant, PreText, AugPE)
 	case p.Select != ByRank && p.Select != Sampled:
 		return nil, fmt.Errorf("evolution: select is %q, want %q or %q", p.Select, ByRank, Sampled)
-	case p.Accumulate != All && p.Accumulate != Last:
-		return nil, fmt.Errorf("evolution: accumulate is %q, want %q or %q", p.Accumulate, All, Last)
 	case Kind(p.Variation) != Fill && Kind(p.Variation) != Rephrase:
 		return nil, fmt.Errorf("evolution: the variation is %q, want %q or %q", p.Variation, Fill, Rephrase)
 	case p.Population < 1 || p.LookAhead < 0 || p.Variant == AugPE && p.Variations < 1:
 		return nil, fmt.Errorf("evolution: a population of %d, a look-ahead of %d and %d variations are not possible",
 			p.Population, p.LookAhead, p.Variations)
-	case !(p.MaskShare > 0 && p.MaskShare <= 1):
-		return nil, fmt.Errorf("evolution: the mask share is %g, want a number above 0 and at most 1", p.MaskShare)
 	}
 	return e, nil
 }

@@ -399,21 +399,18 @@ func TestSurvivors(t *testing.T) {
 		{population("d", "a", "e", "f"), Selection{Copies: []int{0, 3, 1, 0}}},
 		{population("g", "h", "i", "j"), Selection{Copies: []int{1, 1, 1, 1}, Kept: true}},
 	}
-	all, last := open(t, &scribe{}), open(t, &scribe{}, "private_evolution.accumulate=last")
+	e := open(t, &scribe{})
 	for _, c := range []struct {
-		e      *Evolution
 		rounds []Round
 		want   []string
 	}{
-		{all, rounds, []string{"a", "c", "a", "e"}},
-		{last, rounds, []string{"a", "e"}},
-		{last, rounds[:1], []string{"a", "c"}},
-		{all, rounds[2:], []string{"g", "h", "i", "j"}},
-		{all, nil, nil},
-		{last, nil, nil},
+		{rounds, []string{"a", "c", "a", "e"}},
+		{rounds[:1], []string{"a", "c"}},
+		{rounds[2:], []string{"g", "h", "i", "j"}},
+		{nil, nil},
 	} {
-		if got := datasets.Strings(c.e.Survivors(c.rounds)); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.e.config.Accumulate, got, c.want)
+		if got := datasets.Strings(e.Survivors(c.rounds)); !slices.Equal(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }
@@ -516,7 +513,7 @@ func TestExpand(t *testing.T) {
 // The settings that a configuration admits are those that the code knows, and no others.
 func TestSettingsAgreeWithConfigs(t *testing.T) {
 	for key, values := range map[string][]string{
-		"variant": {PreText, AugPE}, "select": {ByRank, Sampled}, "accumulate": {All, Last},
+		"variant": {PreText, AugPE}, "select": {ByRank, Sampled},
 		"variation": {string(Fill), string(Rephrase)},
 	} {
 		for _, value := range values {
@@ -547,7 +544,6 @@ func TestSettingsAgreeWithConfigs(t *testing.T) {
 		func(p *configs.PrivateEvolution) { p.Population = 0 },
 		func(p *configs.PrivateEvolution) { p.LookAhead = -1 },
 		func(p *configs.PrivateEvolution) { p.Variant, p.Variations = AugPE, 0 },
-		func(p *configs.PrivateEvolution) { p.MaskShare = 0 },
 	} {
 		c := settings(t)
 		change(&c.PrivateEvolution)

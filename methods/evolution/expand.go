@@ -16,16 +16,12 @@ type Round struct {
 }
 
 // Survivors returns the selected texts that the prompts of the synthetic set quote, in order of the rounds: of each round,
-// or of the last one alone where private_evolution.accumulate is "last", every text once (main.py and llama_bootstrap.py
-// of PrE-Text). A text that several rounds selected is there for each of them. The survivors of the last round are also
-// what Aug-PE publishes as its result. Rounds that kept their parents selected nothing and are left out, unless all did.
+// every text once (main.py and llama_bootstrap.py of PrE-Text). A text that several rounds selected is there for each of
+// them. Rounds that kept their parents selected nothing and are left out, unless all did.
 func (e *Evolution) Survivors(rounds []Round) []datasets.Text {
 	kept := func(r Round) bool { return r.Selection.Kept }
 	if voted := slices.DeleteFunc(slices.Clone(rounds), kept); len(voted) > 0 {
 		rounds = voted
-	}
-	if e.config.Accumulate == Last {
-		rounds = rounds[max(0, len(rounds)-1):]
 	}
 	var out []datasets.Text
 	for _, r := range rounds {

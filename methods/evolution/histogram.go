@@ -128,18 +128,3 @@ func selection(counts []float64, n int) (s Selection, empty bool, err error) {
 	}
 	return s, empty, nil
 }
-
-// NoiseMultiplier returns the noise multiplier of a release: sigma, which the budget needs, times factor
-// (private_evolution.noise_factor), at least 1. Release and ledger must both use this number: the charge then states
-// the added noise, and ε is what the run really spends. The published code of PrE-Text adds √2·1.541 = 2.179 times the
-// noise that its paper accounts; charging sigma would also be valid, and would report a larger ε than was spent. A
-// factor below 1 is an error, because the noise must never be less than the charge.
-func NoiseMultiplier(sigma, factor float64) (float64, error) {
-	if !(factor >= 1) || math.IsInf(factor, 1) {
-		return 0, fmt.Errorf("evolution: the noise factor is %g, want a number of at least 1", factor)
-	}
-	if !(sigma > 0) || math.IsInf(sigma*factor, 1) {
-		return 0, fmt.Errorf("evolution: the noise multiplier is %g, want a number above 0", sigma)
-	}
-	return sigma * factor, nil
-}

@@ -178,15 +178,3 @@ func TestSelectionsRefuseBadCounts(t *testing.T) {
 		t.Error("Resample accepted counts whose sum overflows")
 	}
 }
-
-// No setting gives a release less noise than the budget needs.
-func TestNoiseMultiplier(t *testing.T) {
-	if got, err := NoiseMultiplier(1.541, math.Sqrt2); err != nil || math.Abs(got-2.179) > 5e-4 {
-		t.Errorf("PrE-Text's published noise is %g %v, want 2.179", got, err)
-	}
-	for _, c := range [][2]float64{{1, 0.999}, {1, math.NaN()}, {1, math.Inf(1)}, {0, 1}, {-1, 2}, {math.NaN(), 1}} {
-		if got, err := NoiseMultiplier(c[0], c[1]); err == nil {
-			t.Errorf("sigma %g, factor %g gave %g", c[0], c[1], got)
-		}
-	}
-}

@@ -173,7 +173,7 @@ func (m *Method) ask(r *trainer.Round, vectors embedding.Matrix) (*release.Relea
 	if err != nil {
 		return nil, err
 	}
-	asked, err := scoring.NewVotes(vectors, votes(m.Config), key)
+	asked, err := scoring.NewVotes(vectors, votes, key)
 	if err != nil {
 		return nil, err
 	}

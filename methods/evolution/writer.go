@@ -46,12 +46,16 @@ func Beginning(text string, share float64, random *rand.Rand) string {
 	return strings.Join(words[:max(0, kept)], " ")
 }
 
+// maskShare is that of PrE-Text; Aug-PE drops 0.5. A smaller share hardly varies the texts, a larger one loses what was
+// selected.
+const maskShare = 0.3
+
 // variation plans one variation of texts[parent]. It quotes up to quotes other texts, drawn from all.
 func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Rand) Request {
 	r := Request{Kind: Kind(e.config.Variation), Parent: texts[parent].Text, Label: texts[parent].Label}
 	r.Quotes = others(texts, parent, e.quotes-1, random)
 	if r.Kind == Fill {
-		r.MaskShare = e.config.MaskShare
+		r.MaskShare = maskShare
 		r.Beginning = Beginning(r.Parent, r.MaskShare, random)
 	}
 	return r

@@ -80,9 +80,7 @@ func (m *Method) updates() int {
 
 // newSchedule makes the schedule of learning rates over a number of updates.
 func (m *Method) newSchedule(updates int) (training.Schedule, error) {
-	d := m.Config.DPO
-	d.LearningRate = m.Config.GRPO.LearningRate
-	s := preference.Schedule(d, updates)
+	s := preference.Schedule(m.Config.Optimizer, m.Config.GRPO.LearningRate, updates)
 	return s, s.Check()
 }
 
@@ -96,19 +94,19 @@ func (m *Method) Restore(round int) error {
 		return err
 	}
 	g, updates := m.Config.GRPO, m.updates()
-	if m.Config.DPO.CarrySchedule {
+	if m.Config.Optimizer.CarrySchedule {
 		updates *= m.Config.Trainer.Rounds
 	}
 	if m.schedule, err = m.newSchedule(updates); err != nil {
 		return err
 	}
-	m.Model.Recompute = m.Config.DPO.GradientCheckpointing
+	m.Model.Recompute = m.Config.Optimizer.GradientCheckpointing
 	m.free()
 	m.objective = &objective{model: m.Model, adapter: m.Adapter,
-		optimizer: training.NewOptimizer(params, preference.Optimizer(m.Config.DPO)),
-		options: options{loss: Loss{Epsilon: g.Epsilon, EpsilonHigh: cmp.Or(g.EpsilonHigh, g.Epsilon), Beta: g.Beta},
+		optimizer: training.NewOptimizer(params, preference.Optimizer(m.Config.Optimizer)),
+		options: options{loss: Loss{Epsilon: g.Epsilon, EpsilonHigh: g.Epsilon, Beta: g.Beta},
 			lossType: g.LossType, bestOfN: g.BestOfN, longest: m.Config.Generate.MaxNewTokens,
-			micro: cmp.Or(g.MicroSamples, defaultMicro)}}
+			micro: cmp.Or(2*m.Config.DPO.MicroPairs, defaultMicro)}}
 	if round == 0 {
 		return nil
 	}
@@ -174,10 +172,10 @@ func (m *Method) check(r *trainer.Round, list []group) error {
 func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage, list []group) (err error) {
 	c, stream := m.Config, []string{"round", strconv.Itoa(r.Number), "grpo"}
 	o := m.objective
-	if !c.DPO.CarryOptimizer {
+	if !c.Optimizer.CarryMoments {
 		o.optimizer.Reset()
 	}
-	if !c.DPO.CarrySchedule {
+	if !c.Optimizer.CarrySchedule {
 		if m.schedule, err = m.newSchedule(m.updates()); err != nil {
 			return err
 		}

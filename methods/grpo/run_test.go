@@ -88,7 +88,7 @@ func TestReleases(t *testing.T) {
 func TestOptions(t *testing.T) {
 	rounds, steps := train(t, func(c *configs.Config) {
 		c.GRPO.NumIterations, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 4, 0.1, 1, 1
-		c.GRPO.Epsilon, c.GRPO.MicroSamples, c.GRPO.LossType = 0.05, 3, "grpo"
+		c.GRPO.Epsilon, c.DPO.MicroPairs, c.GRPO.LossType = 0.05, 2, "grpo"
 	})
 	for _, r := range rounds {
 		if v := r.Values; v["trained_on"] != 24 || v["steps"] != 12 || !(v["kl"] > 0) || !(v["clip_ratio/region_mean"] > 0) {

@@ -175,7 +175,7 @@ func (f *EachRound) gain(samples *scoring.Samples) (float64, error) {
 
 func (f *EachRound) publicClients() (query.Means, error) {
 	texts := f.Prompter.Texts()
-	starts, each := scoring.Groups(len(texts), f.Config.Scoring.ClientTexts, gainClients)
+	starts, each := scoring.Groups(len(texts), scoring.ClientTexts, gainClients)
 	var chosen []string
 	offsets := []int{0}
 	for _, at := range starts {

@@ -22,15 +22,15 @@ type FineTuning struct {
 const fineTuneParts = 2
 
 // FineTune trains the adapters on rows, epoch after epoch, and returns the mean loss in nats a token over all steps. The
-// section dpo has AdamW's other settings. FineTune keeps no state on disk.
+// section optimizer has AdamW's other settings. FineTune keeps no state on disk.
 func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []lm.Row, f FineTuning) (float64, error) {
-	d := p.Config.DPO
+	o := p.Config.Optimizer
 	params, err := p.Adapter.Trainable()
 	if err != nil {
 		return 0, err
 	}
-	p.Model.Recompute = d.GradientCheckpointing
-	optimizer := training.NewOptimizer(params, preference.Optimizer(d))
+	p.Model.Recompute = o.GradientCheckpointing
+	optimizer := training.NewOptimizer(params, preference.Optimizer(o))
 	defer optimizer.Free()
 	mean := 0.0
 	loss := &training.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer, Rows: training.InMemory(examples),

@@ -283,7 +283,7 @@ func TestPairsByWitness(t *testing.T) {
 	}
 	chosen := func(objective string) int {
 		tr := plainMethod(4, 2)
-		tr.Config.Scoring.Objective, tr.Config.Scoring.ClientTexts, tr.Config.Scoring.ClipNorm = objective, 2, 1e6
+		tr.Config.Scoring.Objective, tr.Config.Scoring.ClipNorm = objective, 1e6
 		tr.Encoder = circle{}
 		tr.Prompter = quoting(t, "1 0", "0 1", "1 2", "2 1", "1 1")
 		pairs, err := pairsOf(tr, t.TempDir(), prompts, rows, vectors, &release.Release{Clients: 10, Sum: sum}, series.NewRound(0))

@@ -38,7 +38,7 @@ func stepsPerRound(c configs.Config) int {
 // restoreDPO prepares the steps of a run, with the state after a round; round 0 has none.
 func (m *Method) restoreDPO(round int) error {
 	steps := stepsPerRound(m.Config)
-	if m.Config.DPO.CarrySchedule {
+	if m.Config.Optimizer.CarrySchedule {
 		steps *= m.Config.Trainer.Rounds
 	}
 	if m.dpo != nil {
@@ -75,11 +75,11 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 	}
 	f := preference.NewFit(c, m.dpo, train, held, stream...)
 	f.Checkpoint = training.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile), Key: fmt.Sprintf("round %d", r.Number)}
-	if !c.DPO.CarryOptimizer {
+	if !c.Optimizer.CarryMoments {
 		m.dpo.Optimizer.Reset()
 	}
-	if !c.DPO.CarrySchedule {
-		if err := m.dpo.ResetSchedule(preference.Schedule(c.DPO, f.Total())); err != nil {
+	if !c.Optimizer.CarrySchedule {
+		if err := m.dpo.ResetSchedule(preference.Schedule(c.Optimizer, c.DPO.LearningRate, f.Total())); err != nil {
 			return err
 		}
 	}

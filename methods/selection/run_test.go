@@ -80,7 +80,7 @@ func TestSelectsAllThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.Config
-	c.PublicSelection.Rows, c.PublicSelection.Weights, c.PublicSelection.HeadWeight = 150, "prior", 1
+	c.PublicSelection.Rows, c.PublicSelection.Weights, c.PublicSelection.Head = 150, "prior", 0
 	if _, texts := train(t, c); len(texts) != 150 {
 		t.Errorf("%d texts of a pool of 150", len(texts))
 	}

@@ -81,6 +81,10 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 	return s, nil
 }
 
+// headWeight is the weight of the most relevant candidates. Their number (public_selection.head) says as much: fewer texts
+// of a greater weight are much the same.
+const headWeight = 3
+
 // weigh weights candidates, of which the most relevant are first.
 func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Weighting, error) {
 	points := embedding.NewMatrix(len(candidates), t.Points.Dim)
@@ -90,7 +94,7 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 		copy(points.Row(n), t.Points.Row(i))
 		prior[n] = 1
 		if n < c.Head {
-			prior[n] = c.HeadWeight
+			prior[n] = headWeight
 		}
 	}
 	if c.Weights == "prior" {

@@ -54,7 +54,7 @@ func Embed(e method.Env) (*Pool, error) {
 func NewPool(texts []datasets.Text, vectors embedding.Matrix, c configs.Config) (*Pool, error) {
 	p := &Pool{Texts: texts, Vectors: vectors, Points: vectors, Centre: mean(vectors)}
 	var err error
-	if p.gain, err = gain(vectors, p.Centre, c.Scoring.ClientTexts); err != nil {
+	if p.gain, err = gain(vectors, p.Centre, scoring.ClientTexts); err != nil {
 		return nil, err
 	}
 	if !HasFeatures(c) {
@@ -69,7 +69,7 @@ func NewPool(texts []datasets.Text, vectors embedding.Matrix, c configs.Config) 
 	}
 	values := scoring.FeaturesOf(p.features, vectors)
 	p.featureCentre = mean(values)
-	featureGain, err := gain(values, p.featureCentre, c.Scoring.ClientTexts)
+	featureGain, err := gain(values, p.featureCentre, scoring.ClientTexts)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@
 //	score     ⟨x − μ, y⟩                         of a text x, up to a factor
 //
 // The scaling to the bound C gives every client the same weight and hides the length of its vector. Groups of public
-// texts, as many as a client has (scoring.client_texts), show how long such vectors are.
+// texts, as many as a client is assumed to have, show how long such vectors are.
 //
 // With features, whose mean over all public texts is φ and over client i's texts f_i, and their share s of the squared
 // bound, everything is the same in the joint space of points z(x):

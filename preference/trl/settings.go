@@ -7,6 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"popri/configs"
+	"popri/preference"
 	"popri/tensor"
 )
 
@@ -38,7 +39,7 @@ func (x number) MarshalYAML() (any, error) {
 // dpoConfig has the arguments of TRL's DPOConfig that follow from a configuration, under TRL's names. compute is the type
 // of the products.
 func dpoConfig(c configs.Config, compute tensor.DType) map[string]any {
-	d := c.DPO
+	d, o := c.DPO, preference.Optimizer(c.Optimizer)
 	losses, weights := []string{d.Loss}, []number{1}
 	if d.SFTWeight > 0 {
 		losses, weights = append(losses, "sft"), append(weights, number(d.SFTWeight))
@@ -46,9 +47,9 @@ func dpoConfig(c configs.Config, compute tensor.DType) map[string]any {
 	return map[string]any{
 		"loss_type": losses, "loss_weights": weights, "beta": number(d.Beta),
 		"label_smoothing": number(d.LabelSmoothing),
-		"learning_rate":   number(d.LearningRate), "num_train_epochs": d.Epochs, "max_grad_norm": number(d.MaxGradNorm),
-		"weight_decay": number(d.WeightDecay), "adam_beta1": number(d.AdamBeta1), "adam_beta2": number(d.AdamBeta2), "adam_epsilon": number(d.AdamEps),
-		"optim": "adamw_torch", "gradient_checkpointing": d.GradientCheckpointing, "disable_dropout": true,
+		"learning_rate":   number(d.LearningRate), "num_train_epochs": d.Epochs, "max_grad_norm": number(o.MaxNorm),
+		"weight_decay": number(o.WeightDecay), "adam_beta1": number(o.Beta1), "adam_beta2": number(o.Beta2), "adam_epsilon": number(o.Epsilon),
+		"optim": "adamw_torch", "gradient_checkpointing": c.Optimizer.GradientCheckpointing, "disable_dropout": true,
 		"precompute_ref_log_probs": true, "max_length": nil, "bf16": compute == tensor.BFloat16,
 		"use_cpu": c.Model.Device == "cpu", "seed": int(c.Seed & 0x7fffffff), "save_strategy": "no", "eval_strategy": "no",
 		"logging_steps": 1, "logging_nan_inf_filter": false, "report_to": "none", "disable_tqdm": true,

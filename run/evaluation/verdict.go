@@ -25,7 +25,7 @@ func (e *Outcome) Verdict() string {
 	}
 	difference := fmt.Sprintf("%+.2f points of accuracy", 100**best.Behind)
 	if best.BehindCI == nil {
-		return fmt.Sprintf("The product has %s against the next best text, %s; without a bootstrap (downstream.bootstrap), nothing "+
+		return fmt.Sprintf("The product has %s against the next best text, %s; without a bootstrap, nothing "+
 			"says whether that is chance.", difference, best.Name)
 	}
 	low, high := 100*best.BehindCI[0], 100*best.BehindCI[1]

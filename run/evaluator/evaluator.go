@@ -47,7 +47,7 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 			return nil, fault.Userf("%w", err)
 		}
 	}
-	suite.Draws, suite.Cache, suite.CacheKey = c.Downstream.Bootstrap, o.Cache, key
+	suite.Draws, suite.Cache, suite.CacheKey = resamples, o.Cache, key
 	suite.Main, suite.ReferencePrivate = main, c.Eval.ReferencePrivate
 	suite.End, suite.Progress = o.Progress.End, o.Progress.Updated
 	results, err := suite.Run(ctx, sources)

@@ -125,9 +125,10 @@ func read(dir string) (Inputs, error) {
 	return in, nil
 }
 
-// Compare refuses to resume the run in dir if its inputs were others than these, unless the changes are accepted. They are
+// Compare refuses to resume the run in dir, whose configuration is c, if its inputs were others than these, unless the
+// changes are accepted. They are
 // recorded then.
-func (in Inputs) Compare(dir string, accept bool) error {
+func (in Inputs) Compare(dir string, c configs.Config, accept bool) error {
 	began, err := read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Userf("%s has no %s, so what the run began with is not known: restore the file, or begin anew in "+
@@ -136,6 +137,7 @@ func (in Inputs) Compare(dir string, accept bool) error {
 	if err != nil {
 		return fault.Userf("%w", err)
 	}
+	began.Settings = c.Present(began.Settings)
 	changes := in.since(began)
 	if len(changes) == 0 {
 		return nil

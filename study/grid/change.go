@@ -20,7 +20,7 @@ type Change struct {
 func parseChange(text string) (c Change, err error) {
 	for _, word := range strings.Split(text, " ") {
 		key, value, assigned := strings.Cut(word, "=")
-		switch known := slices.ContainsFunc(configs.Keys(), func(k configs.Key) bool { return k.Name == key }); {
+		switch _, known := configs.Default().Get(key); {
 		case assigned && known && slices.Contains(c.Keys, key):
 			return c, fault.Userf("--instead %s: %s is there twice", text, key)
 		case assigned && known:

@@ -1,0 +1,103 @@
+package configs
+
+import "fmt"
+
+// formerly has the keys of earlier versions, so that their files, variables and --set still mean what they meant, and the
+// folders of their runs can be resumed, reported and audited.
+var formerly = map[string]struct {
+	now  string           // the key that holds its values today; "" if the program decides
+	zero bool             // 0 says nothing: another key has the value
+	is   func(Config) any // what the program does where there is no key; nil accepts any value
+	why  string           // of that
+}{
+	"dpo.schedule":               {now: "optimizer.schedule"},
+	"dpo.min_learning_rate":      {now: "optimizer.min_learning_rate"},
+	"dpo.warmup_steps":           {now: "optimizer.warmup_steps"},
+	"dpo.warmup_ratio":           {now: "optimizer.warmup_steps", zero: true},
+	"dpo.carry_optimizer":        {now: "optimizer.carry_moments"},
+	"dpo.carry_schedule":         {now: "optimizer.carry_schedule"},
+	"dpo.gradient_checkpointing": {now: "optimizer.gradient_checkpointing"},
+	"dpo.max_grad_norm":          {now: "optimizer.max_grad_norm"},
+	"dpo.weight_decay":           {now: "optimizer.weight_decay"},
+
+	"dpo.adam_beta1": {is: always(0.9), why: adam},
+	"dpo.adam_beta2": {is: always(0.999), why: adam},
+	"dpo.adam_eps":   {is: always(1e-8), why: adam},
+
+	"generate.top_k": {is: always(0), why: "generate.top_p cuts unlikely tokens"},
+	"generate.template_separator": {is: func(c Config) any {
+		if c.Generate.TemplateHeader+c.Generate.TemplateItem == "" {
+			return nil
+		}
+		return "line_end"
+	}, why: "the line of generate.template_item tells texts apart"},
+	"generate.end_of_text": {is: func(c Config) any {
+		if c.Generate.CutSamples {
+			return "always"
+		}
+		return "stopped"
+	}, why: "generate.cut_samples decides it"},
+
+	"scoring.client_texts": {is: always(4), why: "it is of little weight, and how many texts clients have is private"},
+	"fed.dropout":          {is: always(0), why: "the clients of a run are in memory or in shards, where none drops out"},
+	"lora.rslora":          {is: always(false), why: "lora.alpha times √rank does the same"},
+
+	"downstream.gradient_checkpointing": {is: always(false), why: "downstream.micro_texts bounds the memory"},
+	"downstream.patience":               {is: always(0), why: "training sets are compared after the same number of updates"},
+	"downstream.bootstrap":              {is: always(1000), why: "fewer resamples make intervals that vary from seed to seed"},
+
+	"private_evolution.metric":       {is: always("l2"), why: papers},
+	"private_evolution.votes":        {is: always(1), why: papers},
+	"private_evolution.per_text":     {is: always(false), why: "shorter vectors than the bound hide more texts behind the noise"},
+	"private_evolution.clip":         {is: always(1), why: "it is the norm of one text's vote"},
+	"private_evolution.noise_factor": {is: always(1), why: "more noise than the budget needs helps nobody; privacy.noise_multiplier sets it"},
+	"private_evolution.mask_share":   {is: always(0.3), why: papers},
+	"private_evolution.accumulate":   {is: always("all"), why: papers},
+
+	"public_selection.head_weight": {is: always(3), why: "public_selection.head says as much"},
+
+	"grpo.epsilon_high": {zero: true, is: func(c Config) any { return c.GRPO.Epsilon }, why: "grpo.epsilon bounds both sides"},
+	"grpo.micro_samples": {is: func(c Config) any {
+		if c.Method != "grpo" {
+			return nil
+		}
+		return 2 * c.DPO.MicroPairs
+	}, why: "dpo.micro_pairs bounds the memory"},
+}
+
+const papers = "the papers on Private Evolution do so"
+
+const adam = "adapters are trained with the values of AdamW's paper everywhere"
+
+func always(value any) func(Config) any { return func(Config) any { return value } }
+
+// checkGone refuses values of keys that the program no longer has, unless it works by these values.
+func (l *loader) checkGone(c Config) {
+	for name, v := range l.gone {
+		f := formerly[name]
+		if is := f.is(c); is != nil && fmt.Sprint(is) != fmt.Sprint(v.value) {
+			l.add(v.where, name, "is %s, but the key is gone: the value is %v, because %s", describe(v.value), is, f.why)
+		}
+	}
+}
+
+// Present returns the settings of an earlier version's run under today's names. A value of a key that is gone stays only
+// where the program works by another one with c.
+func (c Config) Present(settings map[string]string) map[string]string {
+	l, old, out := newLoader(), layer{}, map[string]string{}
+	for name, text := range settings {
+		if _, ok := formerly[name]; ok {
+			l.set(old, name, parse(name, text), "")
+		} else {
+			out[name] = text
+		}
+	}
+	for name, v := range old {
+		out[name] = fmt.Sprint(v.value)
+	}
+	l.checkGone(c)
+	for _, p := range l.problems {
+		out[p.Key] = settings[p.Key]
+	}
+	return out
+}

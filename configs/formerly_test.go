@@ -1,0 +1,119 @@
+package configs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// A run's config.yaml of the version that had all of these keys says what it said.
+func TestEarlierConfiguration(t *testing.T) {
+	const file = "testdata/earlier/demo.yaml"
+	c, err := Load(LoadOptions{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections map[string]any
+	if err := yaml.Unmarshal(content, &sections); err != nil {
+		t.Fatal(err)
+	}
+	delete(sections, "provenance")
+	old := map[string]string{} // as in a run's inputs.json
+	for section, values := range sections {
+		if keys, ok := values.(map[string]any); ok {
+			for key, value := range keys {
+				old[section+"."+key] = fmt.Sprint(value)
+			}
+		} else {
+			old[section] = fmt.Sprint(values)
+		}
+	}
+	for name := range formerly {
+		if _, ok := old[name]; !ok {
+			t.Errorf("%s lacks %s", file, name)
+		}
+	}
+	present := c.Present(old)
+	for _, k := range Keys() {
+		want, _ := c.Get(k.Name)
+		if present[k.Name] != fmt.Sprint(want) {
+			t.Errorf("%s is %q in inputs.json, %v in config.yaml", k.Name, present[k.Name], want)
+		}
+		delete(present, k.Name)
+	}
+	if len(present) > 0 {
+		t.Errorf("keys that nobody knows: %v", present)
+	}
+	old["dpo.adam_eps"] = "0.1"
+	if present := c.Present(old); present["dpo.adam_eps"] != "0.1" {
+		t.Error("another constant than the program's is overlooked")
+	}
+}
+
+func TestEarlierNames(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	for _, c := range []struct {
+		file, env, set string // the variable has the value 7
+		want           string // a key and its value, or an error
+	}{
+		{file: "dpo: {schedule: linear}", want: "optimizer.schedule=linear"},
+		{env: "POPRI_DPO_MAX_GRAD_NORM", want: "optimizer.max_grad_norm=7"},
+		{set: "dpo.carry_optimizer=false", want: "optimizer.carry_moments=false"},
+		{set: "dpo.warmup_ratio=0", want: "optimizer.warmup_steps=5"},
+		{set: "dpo.warmup_ratio=0.1 dpo.warmup_steps=0", want: "optimizer.warmup_steps=0.1"},
+		{set: "dpo.warmup_steps=0 dpo.warmup_ratio=0.1", want: "optimizer.warmup_steps=0.1"},
+		{set: "dpo.warmup_steps=3 dpo.warmup_steps=0", want: "optimizer.warmup_steps=0"},
+		{file: "dpo: {warmup_steps: 3}", set: "optimizer.warmup_steps=4", want: "optimizer.warmup_steps=4"},
+		{set: "dpo.warmup_steps=3 dpo.warmup_ratio=0.1", want: "--set: dpo.warmup_ratio: sets optimizer.warmup_steps, which dpo.warmup_steps sets too"},
+		{file: "dpo: {schedule: linear}\noptimizer: {schedule: cosine}", want: "c.yaml:2: optimizer.schedule: sets optimizer.schedule, which dpo.schedule sets too"},
+		{file: "dpo:\n  schedule: 3", want: "c.yaml:2: dpo.schedule: is 3, must be a text"},
+		{file: "dpo: {adam_beta2: 0.999}", set: "dpo.adam_eps=1e-8", want: "dpo.beta=0.1"},
+		{file: "dpo:\n  adam_beta2: 0.95", want: "c.yaml:2: dpo.adam_beta2: is 0.95, but the key is gone: the value is 0.999, because"},
+		{env: "POPRI_DPO_ADAM_EPS", want: "POPRI_DPO_ADAM_EPS: dpo.adam_eps: is 7, but the key is gone"},
+	} {
+		if err := os.WriteFile(file, []byte(c.file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if c.env != "" {
+			t.Setenv(c.env, "7")
+		}
+		got, err := Load(LoadOptions{File: file, Env: true, Set: strings.Fields(c.set)})
+		os.Unsetenv(c.env)
+		key, want, _ := strings.Cut(c.want, "=")
+		if err != nil {
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v: %v", c, err)
+			}
+		} else if v, ok := got.Get(key); !ok || fmt.Sprint(v) != want {
+			t.Errorf("%+v: %v", c, v)
+		}
+	}
+	c := Default()
+	if err := c.Set("dpo.schedule", "linear"); err != nil || c.Optimizer.Schedule != "linear" {
+		t.Error(err)
+	}
+	if err := c.Set("dpo.adam_eps", "1"); len(problems(t, err)) != 1 {
+		t.Error(err)
+	}
+	if v, ok := c.Get("dpo.schedule"); v != "linear" || !ok {
+		t.Errorf("%v, %v", v, ok)
+	}
+}
+
+// No key of today hides behind an old name.
+func TestFormerlyLeadsToKeys(t *testing.T) {
+	for name, f := range formerly {
+		_, now := lookup(f.now)
+		if _, known := lookup(name); known || now != (f.is == nil) || (f.why == "") != (f.is == nil) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package configs
+
+import (
+	"math"
+	"slices"
+)
+
+// Optimizer says how the adapters are trained, whatever they learn from: by AdamW with decay rates 0.9 and 0.999 and 1e-8 in
+// its divisor, as everywhere. Each objective has its learning rate in its own section, that of warmup and of
+// private_evolution_sft is constant, and the small model of downstream is trained by a recipe of its own.
+type Optimizer struct {
+	// Schedule is "constant", "linear", "cosine" or "cosine_with_min_lr", over all steps of all rounds unless CarrySchedule
+	// is false. Default "cosine".
+	Schedule string `yaml:"schedule"`
+	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for other
+	// schedules.
+	MinLearningRate float64 `yaml:"min_learning_rate"`
+	// WarmupSteps is the number of first steps over which the learning rate rises from 0; below 1, it is their share of the
+	// schedule's steps, rounded up. Default 5; 0 for none.
+	WarmupSteps float64 `yaml:"warmup_steps"`
+	// CarryMoments keeps AdamW's moments from round to round, as in the paper; false resets them in each round. Default
+	// true.
+	CarryMoments bool `yaml:"carry_moments"`
+	// CarrySchedule runs one schedule over all rounds, as in the paper; false runs a whole schedule with warm-up in each
+	// round. Default true.
+	CarrySchedule bool `yaml:"carry_schedule"`
+	// MaxGradNorm is the L2 norm to which the gradient is clipped; 0 does not clip. Default 1.
+	MaxGradNorm float64 `yaml:"max_grad_norm"`
+	// WeightDecay is AdamW's decoupled weight decay of the adapters. Default 0, because adapters are small already.
+	WeightDecay float64 `yaml:"weight_decay"`
+	// GradientCheckpointing keeps only the inputs of the model's blocks in the forward pass and computes the rest again in
+	// the backward pass: less memory, a third more work, the same gradients. Default false.
+	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
+}
+
+// optimizer checks the section optimizer.
+func (v *validator) optimizer(c Config) {
+	o := c.Optimizer
+	v.oneOf("optimizer.schedule", o.Schedule, schedules)
+	v.between("optimizer.min_learning_rate", o.MinLearningRate, 0, 10)
+	key, peak := "dpo.learning_rate", c.DPO.LearningRate
+	if c.Method == "grpo" {
+		key, peak = "grpo.learning_rate", c.GRPO.LearningRate
+	}
+	if m := o.MinLearningRate; m > peak {
+		v.add("optimizer.min_learning_rate", "is %v, must be at most %s, which is %v", m, key, peak)
+	} else if m > 0 && o.Schedule != "cosine_with_min_lr" && slices.Contains(schedules, o.Schedule) {
+		v.add("optimizer.min_learning_rate", "is %v, must be 0 where optimizer.schedule is %q: cosine_with_min_lr ends above 0",
+			m, o.Schedule)
+	}
+	v.between("optimizer.warmup_steps", o.WarmupSteps, 0, maxCount)
+	if w := o.WarmupSteps; w > 1 && w != math.Trunc(w) {
+		v.add("optimizer.warmup_steps", "is %v, must be a whole number, or below 1 for a share of the steps", w)
+	}
+	v.between("optimizer.max_grad_norm", o.MaxGradNorm, 0, 1e6)
+	v.between("optimizer.weight_decay", o.WeightDecay, 0, 10)
+}
