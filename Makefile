@@ -16,11 +16,10 @@ PACKAGES  ?= ./...
 FUZZTIME  ?= 1m
 TESTFLAGS ?=
 
-# What stands on libtorch; % is any name. Everything else must build without cgo, on any platform.
-NATIVE := popri/assembly popri/cmd/popri popri/downstream popri/dpo popri/dpo/prefer popri/embedding/torch popri/eval/benchmark \
-	popri/eval/quality popri/internal/allocator popri/internal/golden/goldentensor popri/internal/testworld popri/lm popri/lora \
-	popri/method popri/methods popri/methods/% popri/preference popri/preference/% popri/pretrain popri/run popri/run/% \
-	popri/sampling popri/sampling/% popri/study popri/study/cost popri/study/halving popri/tensor popri/textgen popri/trainer popri/training
+# What must build without cgo, on any platform.
+PURE := ./accountant/... ./configs/... ./datasets/... ./fedsim/... ./scoring/... ./show/... ./eval/domain ./eval/metrics \
+	./model/convert ./model/embedding ./model/embedding/sentence ./model/embedding/spago ./model/gguf ./model/safetensors \
+	./model/shipped ./model/tokenizer ./run/eventlog ./run/rundir ./run/series ./study/grid ./study/jobs ./study/plan
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -39,17 +38,17 @@ test: setup pure ## every test
 	go test $(TESTFLAGS) $(PACKAGES)
 
 # What computes with tensors. Go does not see these variables when it keeps results, hence -count=1.
-COMPUTING := ./tensor ./lm ./lora ./dpo ./downstream ./embedding/torch
+COMPUTING := ./model/tensor ./model/lm ./lora ./trainer ./dpo ./eval/downstream ./model/embedding/torch
 
 portable: setup ## what a GPU would run, on the CPU: the tests of models and training without kernels of our own
 	POPRI_KERNELS=off go test -count=1 $(TESTFLAGS) $(COMPUTING)
 
 cuda: setup ## the same tests on a GPU
-	POPRI_DEVICE=cuda go test -count=1 -run '^TestDevice$$' ./tensor
+	POPRI_DEVICE=cuda go test -count=1 -run '^TestDevice$$' ./model/tensor
 	POPRI_DEVICE=cuda go test -count=1 $(TESTFLAGS) $(COMPUTING)
 
 pure: ## the packages that need no libtorch, without cgo
-	CGO_ENABLED=0 go build $(filter-out $(NATIVE),$(shell go list ./...))
+	CGO_ENABLED=0 go build $(PURE)
 
 lint: setup ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
@@ -92,7 +91,7 @@ engines-models: setup ## TRL and vLLM's CPU build, once (14 GB), and the tests t
 	go test -count=1 -v -timeout 60m -run '^(TestTrainsInTRL|TestSamplesOnVLLM)$$' ./run
 
 leak: setup ## allocate tensors for a minute: nothing may be left
-	POPRI_LEAK=1m go test -count=1 -v -run '^TestManyAllocations' ./tensor
+	POPRI_LEAK=1m go test -count=1 -v -run '^TestManyAllocations' ./model/tensor
 
 engines-jobs: setup ## Ray and Slurm on this machine (Slurm: Debian, as root), and the tests of grids as their jobs
 	scripts/engines_jobs.sh

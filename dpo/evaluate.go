@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"popri/training"
+	"popri/trainer"
 )
 
 // Evaluation is one measurement during a training, under TRL's names. Figures of held-out pairs are means over them,
@@ -26,7 +26,7 @@ type Evaluation struct {
 }
 
 // Evaluate measures the current adapters on pairs, which must have their reference log-probabilities. Pairs without a
-// finite loss give a [*training.NonFinite], or are left out and counted if skip is set.
+// finite loss give a [*trainer.NonFinite], or are left out and counted if skip is set.
 func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluation, error) {
 	lp := make([][2]float64, len(pairs))
 	if err := t.LogProbs(ctx, pairs,
@@ -34,7 +34,7 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluati
 		return Evaluation{}, err
 	}
 	chosenLen := meanChosenLen(pairs)
-	refused := training.NonFinite{What: "pair"}
+	refused := trainer.NonFinite{What: "pair"}
 	var examples []Example
 	var losses []float64
 	for i, p := range pairs {

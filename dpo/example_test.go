@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 
 	"popri/dpo"
-	"popri/lm"
 	"popri/lora"
-	"popri/training"
+	"popri/model/lm"
+	"popri/trainer"
 )
 
 // Preference training of a model's adapter on pairs of token ids. lm.Load and lora.Load read folders of Hugging Face's and
@@ -32,8 +32,8 @@ func Example() {
 		panic(err)
 	}
 	tuner, err := dpo.NewTuner(model, adapter, dpo.Options{Loss: loss, Beta: 0.1, BatchPairs: 2, MicroPairs: 2,
-		Schedule: training.Schedule{Kind: "cosine", Peak: 1e-2, Total: 20},
-		AdamW:    training.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1}})
+		Schedule: trainer.Schedule{Kind: "cosine", Peak: 1e-2, Total: 20},
+		AdamW:    trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1}})
 	if err != nil {
 		panic(err)
 	}

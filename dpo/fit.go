@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"popri/training"
+	"popri/trainer"
 )
 
 // Fit trains on a set of pairs for some epochs. It writes checkpoints, evaluates between updates and can keep the best
@@ -27,11 +27,11 @@ type Fit struct {
 	// Patience is the number of measurements in a row without an improvement after which the training ends; 0 means never.
 	Patience int
 	// SkipNonFinite leaves out, and counts, pairs whose loss or gradient is not finite, instead of returning a
-	// [*training.NonFinite].
+	// [*trainer.NonFinite].
 	SkipNonFinite bool
 
 	// Checkpoint holds the state after each update. An interrupted training resumes from it and ends with the same bits.
-	Checkpoint training.Checkpoint
+	Checkpoint trainer.Checkpoint
 
 	OnStep func(m Metrics, done, total int)
 	OnEval func(e Evaluation)
@@ -41,7 +41,7 @@ type Fit struct {
 
 // Outcome is what a training did. A checkpoint holds it beside the tensors.
 type Outcome struct {
-	training.Progress
+	trainer.Progress
 	Steps []Metrics    `json:"steps"` // of each update that had a pair to train on
 	Evals []Evaluation `json:"evals"` // measurements
 	Value float64      `json:"value"` // of the best one, by what the training is judged
@@ -50,8 +50,8 @@ type Outcome struct {
 // Total returns the number of updates that are planned.
 func (f *Fit) Total() int { return f.Epochs * f.epochs().Updates() }
 
-func (f *Fit) epochs() *training.Epochs {
-	return &training.Epochs{Examples: len(f.Pairs), Size: f.Tuner.BatchPairs, Order: f.Order}
+func (f *Fit) epochs() *trainer.Epochs {
+	return &trainer.Epochs{Examples: len(f.Pairs), Size: f.Tuner.BatchPairs, Order: f.Order}
 }
 
 // Run trains, or resumes from the checkpoint. After an error, the adapters are those of the last complete update.
@@ -59,10 +59,10 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 	if len(f.Pairs) == 0 || f.Epochs < 1 {
 		return nil, fmt.Errorf("dpo: %d pairs for %d epochs: nothing to train on", len(f.Pairs), f.Epochs)
 	}
-	o := &Outcome{Progress: training.Begun()}
+	o := &Outcome{Progress: trainer.Begun()}
 	f.outcome = o
 	epochs := f.epochs()
-	loop := training.Loop{Optimizer: f.Tuner.Optimizer, Objective: f, Batches: epochs, Schedule: f.Tuner.Schedule,
+	loop := trainer.Loop{Optimizer: f.Tuner.Optimizer, Objective: f, Batches: epochs, Schedule: f.Tuner.Schedule,
 		Updates: f.Total(), SkipNonFinite: f.SkipNonFinite, Patience: f.Patience, MeasureEvery: f.EvalSteps,
 		Checkpoint: f.Checkpoint, Record: o, Progress: &o.Progress}
 	if loop.MeasureEvery == 0 {
@@ -72,7 +72,7 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 		loop.Measure = f.measure
 	}
 	if f.KeepBest {
-		loop.Keep = training.BestState
+		loop.Keep = trainer.BestState
 	}
 	if f.OnStep != nil {
 		loop.OnUpdate = func(done int) error {
@@ -89,19 +89,19 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 	return o, nil
 }
 
-// Batch implements [training.Objective].
-func (f *Fit) Batch(places []int) (training.Batch, error) {
+// Batch implements [trainer.Objective].
+func (f *Fit) Batch(places []int) (trainer.Batch, error) {
 	pairs := at(f.Pairs, places)
 	if err := f.Tuner.Check(pairs); err != nil {
-		return training.Batch{}, err
+		return trainer.Batch{}, err
 	}
-	return f.Tuner.batch(pairs, func(_ training.Update, m Metrics) { f.outcome.Steps = append(f.outcome.Steps, m) }), nil
+	return f.Tuner.batch(pairs, func(_ trainer.Update, m Metrics) { f.outcome.Steps = append(f.outcome.Steps, m) }), nil
 }
 
 // named adds to the error of an update which of all pairs is to blame.
 func (f *Fit) named(err error) error {
-	failed, ok := errors.AsType[*training.UpdateError](err)
-	refused := training.NonFiniteExamples(err)
+	failed, ok := errors.AsType[*trainer.UpdateError](err)
+	refused := trainer.NonFiniteExamples(err)
 	if !ok || refused == nil {
 		return err
 	}

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"testing"
 
-	"popri/lm"
 	"popri/lora"
-	"popri/safetensors"
-	"popri/tensor"
-	"popri/training"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tensor"
+	"popri/trainer"
 )
 
 const testVocab = 40
@@ -37,8 +37,8 @@ func testTuner(t *testing.T, loss Loss, rate float64, micro int) *Tuner {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Free)
-	tr, err := NewTuner(m, a, Options{Loss: loss, Beta: 0.5, Schedule: training.Schedule{Kind: "constant", Peak: rate, Total: 1000},
-		BatchPairs: 8, MicroPairs: micro, AdamW: training.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1}})
+	tr, err := NewTuner(m, a, Options{Loss: loss, Beta: 0.5, Schedule: trainer.Schedule{Kind: "constant", Peak: rate, Total: 1000},
+		BatchPairs: 8, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestGrouping(t *testing.T) {
 			}
 		}
 		tr.Optimizer.SetState(start)
-		tr.Optimizer.Done = training.Counters{}
+		tr.Optimizer.Done = trainer.Counters{}
 		m, err := tr.Step(pairs)
 		tokens := int64(0)
 		for _, p := range pairs {
@@ -293,7 +293,7 @@ func TestNonFinite(t *testing.T) {
 			before := tr.Optimizer.State().Clone()
 			batch := []Pair{pairs[3], pairs[11], pairs[0], pairs[7], pairs[8]}
 			m, err := tr.Step(batch)
-			n, ok := errors.AsType[*training.NonFinite](err)
+			n, ok := errors.AsType[*trainer.NonFinite](err)
 			if !ok || !slices.Equal(n.Examples, []int{1}) || !strings.Contains(err.Error(), "pair 1: the "+c.what) {
 				t.Fatalf("%+v: %+v, %v", c, m, err)
 			}
@@ -303,7 +303,7 @@ func TestNonFinite(t *testing.T) {
 
 			f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 2, Order: inOrder(16)}
 			o, err := f.Run(t.Context())
-			if _, ok := errors.AsType[*training.NonFinite](err); !ok || !strings.Contains(err.Error(), "number 11 of all, prompt 11") {
+			if _, ok := errors.AsType[*trainer.NonFinite](err); !ok || !strings.Contains(err.Error(), "number 11 of all, prompt 11") {
 				t.Errorf("%+v: %v", c, err)
 			}
 			if len(o.Steps) > 1 || tr.Optimizer.Done.Steps != len(o.Steps) {
@@ -312,7 +312,7 @@ func TestNonFinite(t *testing.T) {
 
 			// Skipped, the rest is trained on as if the pair were not there.
 			tr.Optimizer.SetState(before)
-			tr.Optimizer.Done = training.Counters{}
+			tr.Optimizer.Done = trainer.Counters{}
 			f.SkipNonFinite = true
 			if o, err = f.Run(t.Context()); err != nil {
 				t.Fatal(err)
@@ -326,7 +326,7 @@ func TestNonFinite(t *testing.T) {
 			}
 			got := tr.Optimizer.State().Clone()
 			tr.Optimizer.SetState(before)
-			tr.Optimizer.Done = training.Counters{}
+			tr.Optimizer.Done = trainer.Counters{}
 			for epoch := range 2 {
 				order := f.Order(epoch)
 				for at := 0; at < 16; at += 8 {
@@ -373,7 +373,7 @@ func TestNonFinite(t *testing.T) {
 // bits.
 func TestResume(t *testing.T) {
 	judged := errors.New("interrupted while judging")
-	run := func(t *testing.T, checkpoint string, interrupt bool) (*Outcome, training.State, training.Counters) {
+	run := func(t *testing.T, checkpoint string, interrupt bool) (*Outcome, trainer.State, trainer.Counters) {
 		for attempt := 0; ; attempt++ {
 			if attempt > 100 {
 				t.Fatal("it never ends")
@@ -383,7 +383,7 @@ func TestResume(t *testing.T) {
 			train, held := HoldOut(pairs, 0.2, rand.New(rand.NewPCG(1, 1)).Perm)
 			ctx, stop := context.WithCancel(t.Context())
 			calls := 0
-			f := &Fit{Tuner: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)), EvalSteps: 2, KeepBest: true, Checkpoint: training.Checkpoint{Path: checkpoint, Key: "a"},
+			f := &Fit{Tuner: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)), EvalSteps: 2, KeepBest: true, Checkpoint: trainer.Checkpoint{Path: checkpoint, Key: "a"},
 				OnStep: func(Metrics, int, int) {
 					if interrupt {
 						stop()
@@ -426,8 +426,8 @@ func TestResume(t *testing.T) {
 
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
 	pairs := referenced(t, tr, testPairs(29, 5))
-	f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 9, Order: inOrder(29), Checkpoint: training.Checkpoint{Path: path, Key: "b"}}
-	if _, err := f.Run(t.Context()); !errors.Is(err, training.ErrForeignCheckpoint) || !strings.Contains(err.Error(), path) {
+	f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 9, Order: inOrder(29), Checkpoint: trainer.Checkpoint{Path: path, Key: "b"}}
+	if _, err := f.Run(t.Context()); !errors.Is(err, trainer.ErrForeignCheckpoint) || !strings.Contains(err.Error(), path) {
 		t.Errorf("another training's checkpoint gives %v", err)
 	}
 	content, err := os.ReadFile(path)
@@ -457,7 +457,7 @@ func TestBestAndPatience(t *testing.T) {
 	}{{0, 5, 6, true}, {3, 1, 5, true}, {2, 1, 4, true}, {1, 1, 3, true}, {1, 1, 3, false}} {
 		tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
 		pairs := referenced(t, tr, testPairs(8, 6))
-		var states []training.State
+		var states []trainer.State
 		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: len(values), Order: inOrder(8), KeepBest: c.keep, Patience: c.patience}
 		f.Judge = func(context.Context) (float64, error) {
 			states = append(states, tr.Optimizer.State().Clone())
@@ -664,7 +664,7 @@ func TestResets(t *testing.T) {
 	_, carried := step()
 	tr.Optimizer.SetState(here)
 	tr.Optimizer.Reset()
-	if err := tr.ResetSchedule(training.Schedule{Kind: "linear", Peak: 1e-2, Total: 4}); err != nil {
+	if err := tr.ResetSchedule(trainer.Schedule{Kind: "linear", Peak: 1e-2, Total: 4}); err != nil {
 		t.Fatal(err)
 	}
 	m, anew := step()
@@ -687,7 +687,7 @@ func TestResets(t *testing.T) {
 	if m, _ := step(); m.LearningRate != 0.75e-2 {
 		t.Errorf("the schedule's second rate is %g", m.LearningRate)
 	}
-	if err := tr.ResetSchedule(training.Schedule{Kind: "steps", Peak: 1, Total: 1}); err == nil {
+	if err := tr.ResetSchedule(trainer.Schedule{Kind: "steps", Peak: 1, Total: 1}); err == nil {
 		t.Error("an unknown schedule is no error")
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 	"popri/internal/golden"
 	"popri/internal/golden/goldentensor"
-	"popri/lm"
 	"popri/lora"
-	"popri/training"
+	"popri/model/lm"
+	"popri/trainer"
 )
 
 func TestGoldenLosses(t *testing.T) {
@@ -165,8 +165,8 @@ func TestGoldenTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			options := Options{Loss: l, Beta: c.Beta, BatchPairs: c.Batch * c.Accumulate, MicroPairs: c.Batch,
-				Schedule: training.Schedule{Kind: c.Schedule, Peak: c.LR, Min: c.Min, Warmup: c.Warmup, Total: c.Steps},
-				AdamW:    training.AdamW{Beta1: c.Adam[0], Beta2: c.Adam[1], Epsilon: c.Adam[2], WeightDecay: c.WD, MaxNorm: c.MaxNorm}}
+				Schedule: trainer.Schedule{Kind: c.Schedule, Peak: c.LR, Min: c.Min, Warmup: c.Warmup, Total: c.Steps},
+				AdamW:    trainer.AdamW{Beta1: c.Adam[0], Beta2: c.Adam[1], Epsilon: c.Adam[2], WeightDecay: c.WD, MaxNorm: c.MaxNorm}}
 			tr, err := NewTuner(m, a, options)
 			if err != nil {
 				t.Fatal(err)

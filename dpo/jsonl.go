@@ -12,7 +12,7 @@ import (
 	"popri/internal/bom"
 	"popri/internal/jsonobject"
 	"popri/internal/quote"
-	"popri/tokenizer"
+	"popri/model/tokenizer"
 )
 
 // ReadJSONL reads pairs in the form of TRL's preference data sets: JSON lines with the texts "prompt", "chosen" and

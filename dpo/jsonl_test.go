@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/tokenizer"
+	"popri/model/tokenizer"
 )
 
 func lineTokenizer(t testing.TB) *tokenizer.Tokenizer {

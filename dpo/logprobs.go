@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"popri/lm"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/tensor"
 )
 
 // rows makes rows for scoring: the prompt once, then the chosen and the rejected completion, which do not see each other.

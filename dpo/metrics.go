@@ -1,8 +1,8 @@
 package dpo
 
 import (
-	"popri/lm"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/tensor"
 )
 
 // Metrics of one optimizer step, under TRL's names.

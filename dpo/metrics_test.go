@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"popri/lm"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/tensor"
 )
 
 // TestEntropyAndTokens compares with the logits of each completion in a row of its own.

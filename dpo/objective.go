@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"popri/tensor"
-	"popri/training"
+	"popri/model/tensor"
+	"popri/trainer"
 )
 
 // batch is the objective of preference training on pairs, which must have their reference log-probabilities:
@@ -14,15 +14,15 @@ import (
 //
 // with a [Loss] ℓ, for DPO −ln σ(β·[(log π − log π_ref)(c_i) − (log π − log π_ref)(r_i)]). done receives the figures of the
 // update after it.
-func (t *Tuner) batch(pairs []Pair, done func(training.Update, Metrics)) training.Batch {
+func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) trainer.Batch {
 	passes := t.passes(pairs, 1)
 	shares := make([]Metrics, len(passes))
-	b := training.Batch{Tokens: countTokens(pairs), Examples: len(pairs), What: "pair"}
+	b := trainer.Batch{Tokens: countTokens(pairs), Examples: len(pairs), What: "pair"}
 	for i, places := range passes {
 		b.Passes = append(b.Passes, t.pass(pairs, places, &shares[i]))
 	}
-	b.Alone = func(i int) training.Pass { return t.pass(pairs, []int{i}, new(Metrics)) }
-	b.Done = func(u training.Update) {
+	b.Alone = func(i int) trainer.Pass { return t.pass(pairs, []int{i}, new(Metrics)) }
+	b.Done = func(u trainer.Update) {
 		m := Metrics{Step: u.Step, Epoch: u.Epoch, LearningRate: u.LearningRate, GradNorm: u.GradNorm, NumTokens: u.Tokens,
 			Pairs: len(pairs), NonFinite: u.Skipped}
 		for _, s := range shares {
@@ -35,7 +35,7 @@ func (t *Tuner) batch(pairs []Pair, done func(training.Update, Metrics)) trainin
 
 // pass is the forward and backward pass of the pairs at places, among all of an update. It adds their share of the update's
 // figures to m.
-func (t *Tuner) pass(all []Pair, places []int, m *Metrics) training.Pass {
+func (t *Tuner) pass(all []Pair, places []int, m *Metrics) trainer.Pass {
 	n, chosenLen := float64(len(all)), meanChosenLen(all)
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
@@ -43,7 +43,7 @@ func (t *Tuner) pass(all []Pair, places []int, m *Metrics) training.Pass {
 			sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
 			lp := sums(sc, pairs)
 			byRow := make([]float64, 2*len(pairs))
-			refused := training.NonFinite{What: "pair"}
+			refused := trainer.NonFinite{What: "pair"}
 			for i, pair := range pairs {
 				if !pair.HasReference {
 					err = fmt.Errorf("pair %d has no reference log-probabilities", places[i])

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"popri/internal/parquetio"
-	"popri/tokenizer"
+	"popri/model/tokenizer"
 )
 
 // ReadParquet reads pairs from Parquet: the output of [WritePairs], with its token ids, or preference data in TRL's

@@ -13,9 +13,9 @@ import (
 	"math"
 	"runtime"
 
-	"popri/lm"
-	"popri/safetensors"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tensor"
 )
 
 // referenceForm is part of every key: it changes when the content of a file of reference log-probabilities changes, or

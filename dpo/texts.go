@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"popri/tokenizer"
+	"popri/model/tokenizer"
 )
 
 // Fields of TRL's other data sets that this package does not read, with advice about them.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"popri/lm"
 	"popri/lora"
-	"popri/training"
+	"popri/model/lm"
+	"popri/trainer"
 )
 
 // Options say what a [Tuner] minimises and how. Schedule, BatchPairs and AdamW have no default.
@@ -16,7 +16,7 @@ type Options struct {
 	Loss Loss
 	// Beta is the β of the rewards β·(log π − log π_ref) that are reported. The loss has a β of its own.
 	Beta     float64
-	Schedule training.Schedule // learning rates by update
+	Schedule trainer.Schedule // learning rates by update
 	// BatchPairs is the pairs of one update, 1 or more.
 	BatchPairs int
 	// MicroPairs is the largest number of pairs of one forward pass, 1 or more; above BatchPairs it counts as
@@ -25,7 +25,7 @@ type Options struct {
 	// MicroTokens bounds the tokens of one forward pass, padding included; pairs are then grouped by length. 0 takes
 	// MicroPairs at a time in the given order.
 	MicroTokens int
-	AdamW       training.AdamW
+	AdamW       trainer.AdamW
 }
 
 // Tuner trains a model's adapter on pairs. It holds the optimizer over all rounds.
@@ -33,7 +33,7 @@ type Tuner struct {
 	Options
 	Model     *lm.Model
 	Adapter   *lora.Adapter
-	Optimizer *training.Optimizer
+	Optimizer *trainer.Optimizer
 	// WeightsHash is [HashWeights] of Model; "" computes it when it is needed.
 	WeightsHash string
 }
@@ -51,7 +51,7 @@ func NewTuner(m *lm.Model, a *lora.Adapter, o Options) (*Tuner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tuner{Options: o, Model: m, Adapter: a, Optimizer: training.NewOptimizer(params, o.AdamW)}, nil
+	return &Tuner{Options: o, Model: m, Adapter: a, Optimizer: trainer.NewOptimizer(params, o.AdamW)}, nil
 }
 
 // Check returns an error that names the first pair that the model cannot take: an empty prompt or completion, a token
@@ -72,12 +72,12 @@ func (t *Tuner) Check(pairs []Pair) error {
 }
 
 // Step does one update on the mean loss of pairs, which must have their reference log-probabilities. A loss or gradient
-// that is not finite changes nothing and is a [*training.NonFinite], which names the pairs.
+// that is not finite changes nothing and is a [*trainer.NonFinite], which names the pairs.
 func (t *Tuner) Step(pairs []Pair) (m Metrics, err error) {
 	if err := t.Check(pairs); err != nil {
 		return m, err
 	}
-	b := t.batch(pairs, func(_ training.Update, figures Metrics) { m = figures })
+	b := t.batch(pairs, func(_ trainer.Update, figures Metrics) { m = figures })
 	u, err := t.Optimizer.Update(b, t.Schedule.At(t.Optimizer.Done.Position))
 	if err != nil {
 		return m, fmt.Errorf("dpo: step %d: %w", u.Step, err)
@@ -86,7 +86,7 @@ func (t *Tuner) Step(pairs []Pair) (m Metrics, err error) {
 }
 
 // ResetSchedule begins a new schedule of learning rates with the next step.
-func (t *Tuner) ResetSchedule(s training.Schedule) error {
+func (t *Tuner) ResetSchedule(s trainer.Schedule) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (t *Tuner) Advance(steps []Metrics) []Metrics {
 		out[i].NumTokens += done.Tokens
 	}
 	if n := len(out); n > 0 {
-		*done = training.Counters{Steps: out[n-1].Step, Position: done.Position + n, Tokens: out[n-1].NumTokens}
+		*done = trainer.Counters{Steps: out[n-1].Step, Position: done.Position + n, Tokens: out[n-1].NumTokens}
 	}
 	return out
 }

@@ -10,10 +10,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"popri/accountant"
-	"popri/embedding"
+	"popri/fedsim/noise"
 	"popri/internal/rng"
-	"popri/noise"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // Game tries to find out from noised sums whether one client, the canary, took part. It uses the code that scores real

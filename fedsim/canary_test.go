@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"popri/accountant"
-	"popri/embedding"
-	"popri/query"
+	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 func asking(o scoring.Options) func(embedding.Matrix, float64) (query.Query, error) {

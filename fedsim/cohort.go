@@ -2,7 +2,7 @@ package fedsim
 
 import (
 	"popri/accountant/ledger"
-	"popri/noise"
+	"popri/fedsim/noise"
 )
 
 // cohort draws the clients of a round, in ascending order.

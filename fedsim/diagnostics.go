@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"popri/fedsim/release"
 	"popri/internal/atomicfile"
-	"popri/query"
-	"popri/release"
-	"popri/rundir"
+	"popri/run/rundir"
+	"popri/scoring/query"
 )
 
 // UnsafeFolder is the name of the folder for figures without noise.

@@ -9,8 +9,8 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/datasets/clients"
-	"popri/embedding"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // Path is how the sum over clients is computed. All values give the same distribution.

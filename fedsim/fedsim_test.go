@@ -16,12 +16,12 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/datasets/clients"
-	"popri/embedding"
+	"popri/fedsim/noise"
+	"popri/fedsim/release"
 	"popri/internal/rng"
-	"popri/noise"
-	"popri/query"
-	"popri/release"
+	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 // encoder hashes words into unit vectors: enough to tell texts apart.

@@ -3,9 +3,9 @@ package fedsim
 import (
 	"fmt"
 
+	"popri/fedsim/noise"
 	"popri/internal/rng"
-	"popri/noise"
-	"popri/query"
+	"popri/scoring/query"
 )
 
 // aggregator computes a noised sum, in steps of a grid. The noise was planned to be shared among asked clients, of whom

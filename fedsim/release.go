@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"popri/accountant/ledger"
+	"popri/fedsim/noise"
+	"popri/fedsim/release"
 	"popri/internal/atomicfile"
-	"popri/noise"
-	"popri/release"
 )
 
 // Collect asks the clients, charges the ledger and returns the noised sum. Called again for a round that is on disk, it

@@ -7,10 +7,10 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/datasets/clients"
-	"popri/embedding"
-	"popri/noise"
-	"popri/query"
-	"popri/release"
+	"popri/fedsim/noise"
+	"popri/fedsim/release"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // Sums returns the exact sum over all clients, who are on other machines: their merged partial sums. It is called when a

@@ -13,8 +13,8 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/datasets/clients"
-	"popri/query"
-	"popri/release"
+	"popri/fedsim/release"
+	"popri/scoring/query"
 )
 
 // partials are the exact sums of the test's clients in n parts, added up.

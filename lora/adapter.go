@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"slices"
 
-	"popri/lm"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/tensor"
 )
 
 // Config says which projections are adapted and how.

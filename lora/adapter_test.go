@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"popri/lm"
-	"popri/safetensors"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tensor"
 )
 
 // Models and adapters of every kind, small.

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"popri/lm"
 	"popri/lora"
+	"popri/model/lm"
 )
 
 // An adapter for all projections of a model, written in PEFT's format and read back.

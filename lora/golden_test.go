@@ -9,9 +9,9 @@ import (
 
 	"popri/internal/golden"
 	"popri/internal/golden/goldentensor"
-	"popri/lm"
-	"popri/tensor"
-	"popri/training"
+	"popri/model/lm"
+	"popri/model/tensor"
+	"popri/trainer"
 )
 
 // distance is the largest difference of two tensors over the rows where mask is 1.
@@ -217,9 +217,9 @@ func TestGoldenTrain(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := k.Optimizer
-			schedule := training.Schedule{Kind: o.Kind, Peak: o.LR, Min: o.Min, Warmup: o.Warmup, Total: len(k.Trace)}
-			optimizer := training.NewOptimizer(params, training.AdamW{Beta1: o.Betas[0], Beta2: o.Betas[1], Epsilon: o.Eps, WeightDecay: o.WD, MaxNorm: o.Clip})
-			nextToken := training.NextToken{Model: m, Adapter: adapter, Optimizer: optimizer}
+			schedule := trainer.Schedule{Kind: o.Kind, Peak: o.LR, Min: o.Min, Warmup: o.Warmup, Total: len(k.Trace)}
+			optimizer := trainer.NewOptimizer(params, trainer.AdamW{Beta1: o.Betas[0], Beta2: o.Betas[1], Epsilon: o.Eps, WeightDecay: o.WD, MaxNorm: o.Clip})
+			nextToken := trainer.NextToken{Model: m, Adapter: adapter, Optimizer: optimizer}
 			c := goldentensor.Open(t, filepath.Join(dir, "batches.safetensors"))
 			err = tensor.Run(func(s *tensor.Scope) error {
 				ids, mask, labels := c.Load(s, "input_ids"), c.Load(s, "attention_mask"), c.Load(s, "labels")

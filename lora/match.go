@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"popri/internal/quote"
-	"popri/lm"
+	"popri/model/lm"
 )
 
 // Pattern gives a value to projections whose name ends, after a dot, in Key. Key is a regular expression.

@@ -14,9 +14,9 @@ import (
 	"popri/internal/bom"
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
-	"popri/lm"
-	"popri/safetensors"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tensor"
 )
 
 // ConfigFile is the file of an adapter's folder that is written last: a folder that has it is whole.

@@ -3,9 +3,9 @@ package methods
 
 import (
 	"popri/configs"
-	"popri/method"
 	"popri/methods/evolution"
 	"popri/methods/grpo"
+	"popri/methods/method"
 	"popri/methods/popri"
 	"popri/methods/selection"
 	"popri/methods/sft"

@@ -12,7 +12,7 @@ import (
 	"popri/internal/fault"
 	"popri/run/inputs"
 	"popri/run/provenance"
-	"popri/rundir"
+	"popri/run/rundir"
 )
 
 // begin makes the folder of a new run with its inputs and its configuration. The configuration is written last and

@@ -10,14 +10,14 @@ import (
 
 	"popri/eval/domain"
 	"popri/internal/rows"
-	"popri/method"
 	"popri/methods"
+	"popri/methods/method"
 	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 // untuned writes the text of the untuned model, from the prompts and seeds of the synthetic set, and returns it.
@@ -29,7 +29,7 @@ func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) 
 		}
 		return rows.Read[sampling.Row](file)
 	}
-	err = s.trainer.Stage("synthesize untuned", 0, func(stage trainer.Stage) error {
+	err = s.runner.Stage("synthesize untuned", 0, func(stage rounds.Stage) error {
 		writer := sampling.Writer{Config: s.Config.Generate}
 		env := method.Env{Dir: s.Dir, Config: s.Config, Model: s.generator.Model, Engine: s.engine}
 		return env.WithSampler(nil, func(model sampling.Sampler) (err error) {

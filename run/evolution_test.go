@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"popri/audit"
+	"popri/accountant/audit"
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods/evolution"
 	"popri/run/auditing"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 // evolving is a configuration of Private Evolution in the tests' world.
@@ -82,7 +82,7 @@ func TestPopulationMovesToClients(t *testing.T) {
 			if before, after := share(first), share(last); after < before+0.3 {
 				t.Errorf("the share of the clients' subject was %.2f in the first population and is %.2f in the last", before, after)
 			}
-			figures, err := trainer.ReadMetrics(dir)
+			figures, err := rounds.ReadMetrics(dir)
 			if err != nil || len(figures) != 5 {
 				t.Fatal(err, len(figures))
 			}

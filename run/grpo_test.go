@@ -15,10 +15,10 @@ import (
 	"popri/internal/testworld"
 	"popri/methods"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/series"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
+	"popri/run/series"
 )
 
 // allOfGRPO uses what a checkpoint of the method can hold.
@@ -38,8 +38,8 @@ func TestGRPOInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := 0
-	times := interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) trainer.Events {
-		return trainer.Events{Log: func(event string, _ int, _ any) {
+	times := interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) rounds.Events {
+		return rounds.Events{Log: func(event string, _ int, _ any) {
 			if event == "grpo_step" {
 				if done++; done%2 == 0 {
 					stop()
@@ -61,7 +61,7 @@ func TestForeignCheckpoint(t *testing.T) {
 	stop := func(dir string, c configs.Config) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		o := Options{Config: c, Dir: dir, Events: trainer.Events{Log: func(event string, _ int, _ any) {
+		o := Options{Config: c, Dir: dir, Events: rounds.Events{Log: func(event string, _ int, _ any) {
 			if event == "grpo_step" {
 				cancel()
 			}
@@ -105,35 +105,35 @@ func TestSelectByDistance(t *testing.T) {
 		c.Trainer.Select = "distance"
 		change(&c)
 		want, dir := t.TempDir(), t.TempDir()
-		var logged []trainer.Selection
-		o := Options{Config: c, Dir: want, Events: trainer.Events{Log: func(event string, _ int, v any) {
-			if s, ok := v.(trainer.Selection); ok && event == "selected" {
+		var logged []rounds.Selection
+		o := Options{Config: c, Dir: want, Events: rounds.Events{Log: func(event string, _ int, v any) {
+			if s, ok := v.(rounds.Selection); ok && event == "selected" {
 				logged = append(logged, s)
 			}
 		}}}
 		if err := train(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		rounds, err := trainer.ReadMetrics(want)
+		figures, err := rounds.ReadMetrics(want)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// least is computed here anew: the distance before each round, and after the last one.
-		least, at := rounds[0].Values["distance"], 0
-		for i, r := range rounds {
-			after := r.Get(trainer.DistanceAfter)
-			if (after != nil) != (i == len(rounds)-1) {
+		least, at := figures[0].Values["distance"], 0
+		for i, r := range figures {
+			after := r.Get(rounds.DistanceAfter)
+			if (after != nil) != (i == len(figures)-1) {
 				t.Fatalf("round %d: %v", i+1, r.Values)
 			}
-			if i+1 < len(rounds) {
-				after = rounds[i+1].Get("distance")
+			if i+1 < len(figures) {
+				after = figures[i+1].Get("distance")
 			}
 			if *after < least {
 				least, at = *after, i+1
 			}
 		}
 		chosen[at] = true
-		if len(logged) != 1 || logged[0] != (trainer.Selection{Round: at, Distance: least}) {
+		if len(logged) != 1 || logged[0] != (rounds.Selection{Round: at, Distance: least}) {
 			t.Errorf("%s: selected %+v, the least distance is %g after round %d", c.Method, logged, least, at)
 		}
 		product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
@@ -156,7 +156,7 @@ func TestSelectByDistance(t *testing.T) {
 		}
 		for _, stage := range []string{"measure", "synthesize"} {
 			ctx, cancel := context.WithCancel(t.Context())
-			o := Options{Config: c, Dir: dir, Resume: rundir.Exists(dir), Events: trainer.Events{StageBegin: func(s trainer.Stage) {
+			o := Options{Config: c, Dir: dir, Resume: rundir.Exists(dir), Events: rounds.Events{StageBegin: func(s rounds.Stage) {
 				if strings.HasPrefix(s.Name, stage) {
 					cancel()
 				}
@@ -184,7 +184,7 @@ func TestEveryMethodThatTunesMeasures(t *testing.T) {
 		c.Method, c.Trainer.Select = d.Name, "distance"
 		shows := false
 		for _, s := range d.Series.Columns {
-			shows = shows || s.Key == trainer.Distance && d.Work != nil && d.Product == methods.All[0].Product
+			shows = shows || s.Key == rounds.Distance && d.Work != nil && d.Product == methods.All[0].Product
 		}
 		if err := c.Validate(); (err == nil) != shows {
 			t.Errorf("%s: %v", d.Name, err)
@@ -194,7 +194,7 @@ func TestEveryMethodThatTunesMeasures(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"round": 1}`), &r); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := trainer.Nearest([]series.Round{r}); ok {
+	if _, ok := rounds.Nearest([]series.Round{r}); ok {
 		t.Error("a round without a distance is the nearest")
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"strings"
 	"testing"
 
+	"popri/accountant/guarantee"
 	"popri/accountant/ledger"
-	"popri/assembly"
 	"popri/datasets/clients"
-	"popri/guarantee"
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/testworld"
+	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/rundir"
+	"popri/run/rundir"
 )
 
 // copied is the shared world in a folder of its own, whose files a test may change.

@@ -7,18 +7,18 @@ import (
 
 	"popri/configs"
 	"popri/internal/testworld"
-	"popri/trainer"
+	"popri/run/rounds"
 )
 
 // sameInterrupted compares an uninterrupted run with one of the same configuration that is stopped where each of the given
 // stages begins, and resumed.
-func sameInterrupted(t *testing.T, c configs.Config, want string, stages ...trainer.Stage) {
+func sameInterrupted(t *testing.T, c configs.Config, want string, stages ...rounds.Stage) {
 	t.Helper()
 	dir := t.TempDir()
 	o := Options{Config: c, Dir: dir}
 	for _, at := range stages {
 		ctx, stop := context.WithCancel(t.Context())
-		o.Events.StageBegin = func(s trainer.Stage) {
+		o.Events.StageBegin = func(s rounds.Stage) {
 			if s.Name == at.Name && s.Round == at.Round {
 				stop()
 			}

@@ -11,9 +11,9 @@ import (
 	"popri/internal/testworld"
 	"popri/methods/policy"
 	"popri/methods/target"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 // TestScoredQuotesAndKeptTexts: from round 2 on, prompts quote the best samples of the rounds before; the written part of
@@ -26,7 +26,7 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Kept = 60, 10, 0.5
 	want := t.TempDir()
 	var kept target.Kept
-	o := Options{Config: c, Dir: want, Events: trainer.Events{Log: func(event string, _ int, v any) {
+	o := Options{Config: c, Dir: want, Events: rounds.Events{Log: func(event string, _ int, v any) {
 		if event == "kept" {
 			kept = v.(target.Kept)
 		}
@@ -84,5 +84,5 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 		t.Errorf("%d different texts of 60 were kept", len(different))
 	}
 
-	sameInterrupted(t, c, want, trainer.Stage{Name: "generate", Round: 3}, trainer.Stage{Name: "synthesize after round 3"})
+	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 3}, rounds.Stage{Name: "synthesize after round 3"})
 }

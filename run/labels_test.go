@@ -13,7 +13,7 @@ import (
 
 	"popri/configs"
 	"popri/datasets/clients"
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/testworld"
@@ -21,8 +21,8 @@ import (
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 // labelled makes the run of a configuration of the shared world one of labelled texts, which small models learn to give

@@ -3,19 +3,19 @@ package run
 import (
 	"errors"
 
-	"popri/assembly"
 	"popri/datasets/ceiling"
 	"popri/datasets/clients"
 	"popri/internal/fault"
-	"popri/method"
 	"popri/methods"
-	"popri/sampling"
-	"popri/sampling/vllm"
-	"popri/trainer"
+	"popri/methods/method"
+	"popri/run/assembly"
+	"popri/run/rounds"
+	"popri/run/sampling"
+	"popri/run/sampling/vllm"
 )
 
 // newMethod makes the method that the configuration names.
-func (s *Session) newMethod() (trainer.Method, error) {
+func (s *Session) newMethod() (rounds.Method, error) {
 	reference, err := assembly.ValidationReference(s.Data.Private, s.encoder)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s *Session) server() *vllm.Server {
 	server := vllm.New(url)
 	server.Stops = s.prompter.Stops()
 	server.Loaded = func(p vllm.Proof) {
-		if log := s.trainer.Events.Log; log != nil {
+		if log := s.runner.Events.Log; log != nil {
 			log("engine", 0, p)
 		}
 	}

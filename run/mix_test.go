@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"popri/accountant/guarantee"
 	"popri/datasets/clients"
-	"popri/guarantee"
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/testworld"
@@ -15,9 +15,9 @@ import (
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 // TestValidatedMix: the product is the set that teaches most about the validation clients, the table keeps a row for each
@@ -31,7 +31,7 @@ func TestValidatedMix(t *testing.T) {
 	dir := t.TempDir()
 	var mixed comparators.Mixed
 	var said []string
-	o := Options{Config: c, Dir: dir, Events: trainer.Events{Say: func(text string) { said = append(said, text) },
+	o := Options{Config: c, Dir: dir, Events: rounds.Events{Say: func(text string) { said = append(said, text) },
 		Log: func(event string, _ int, v any) {
 			if event == "mixed" {
 				mixed = v.(comparators.Mixed)
@@ -56,7 +56,7 @@ func TestValidatedMix(t *testing.T) {
 	if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, mixed.Chosen) && strings.Contains(s, "validation") }) {
 		t.Errorf("the user is not told what was chosen: %q", said)
 	}
-	sameInterrupted(t, c, dir, trainer.Stage{Name: "synthesize after round 2"})
+	sameInterrupted(t, c, dir, rounds.Stage{Name: "synthesize after round 2"})
 
 	s, err := Open(t.Context(), Options{Dir: dir, Resume: true})
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"popri/embedding/embeddingtest"
 	"popri/internal/fault"
 	"popri/internal/testworld"
-	"popri/lm"
-	"popri/rundir"
-	"popri/safetensors"
-	"popri/tokenizer"
-	"popri/trainer"
+	"popri/model/embedding/embeddingtest"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tokenizer"
+	"popri/run/rounds"
+	"popri/run/rundir"
 )
 
 // A run takes any architecture as its generator and a BERT folder as its encoder, and resumed it stays the same.
@@ -95,5 +95,5 @@ func TestWeightsHeldOnce(t *testing.T) {
 	if err := train(t.Context(), Options{Config: c, Dir: rounded}); err != nil {
 		t.Fatal(err)
 	}
-	sameInterrupted(t, c, rounded, trainer.Stage{Name: "dpo", Round: 2})
+	sameInterrupted(t, c, rounded, rounds.Stage{Name: "dpo", Round: 2})
 }

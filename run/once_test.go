@@ -9,19 +9,19 @@ import (
 	"strings"
 	"testing"
 
-	"popri/audit"
+	"popri/accountant/audit"
 	"popri/datasets"
 	"popri/fedsim"
+	"popri/fedsim/release"
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods/target"
-	"popri/release"
 	"popri/run/auditing"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 	"popri/scoring"
-	"popri/trainer"
 )
 
 // TestAskedOnce: a run that asks once has one charge and one release, with the noise of a single round, whatever the
@@ -36,7 +36,7 @@ func TestAskedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, entries := testworld.Charges(t, dir)
-	rounds, err := trainer.ReadMetrics(dir)
+	rounds, err := rounds.ReadMetrics(dir)
 	if err != nil || len(rounds) != 3 || len(entries) != 1 || entries[0].Query != "mean/full+1024" {
 		t.Fatalf("%d rounds, charges %+v (%v)", len(rounds), entries, err)
 	}
@@ -164,7 +164,7 @@ func TestAskedOnceForFeatures(t *testing.T) {
 		if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "squared norm bound") }) {
 			t.Errorf("%s: the report says %q (%v)", kind, page.Privacy.Statement, err)
 		}
-		sameInterrupted(t, c, want, trainer.Stage{Name: "select", Round: 1}, trainer.Stage{Name: "pairs", Round: 2})
+		sameInterrupted(t, c, want, rounds.Stage{Name: "select", Round: 1}, rounds.Stage{Name: "pairs", Round: 2})
 	}
 }
 
@@ -215,7 +215,7 @@ func TestKilledAfterTheWarmUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	o := Options{Config: c, Dir: dir, Events: trainer.Events{StageBegin: func(s trainer.Stage) {
+	o := Options{Config: c, Dir: dir, Events: rounds.Events{StageBegin: func(s rounds.Stage) {
 		if s.Name == "generate" {
 			stop()
 		}

@@ -7,24 +7,24 @@ import (
 	"runtime/debug"
 
 	"popri/accountant/ledger"
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets/clients"
-	"popri/embedding"
 	"popri/fedsim"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/methods"
+	"popri/model/embedding"
+	"popri/run/assembly"
 	"popri/run/evaluator"
 	"popri/run/inputs"
 	"popri/run/logging"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
+	"popri/run/sampling/vllm"
+	"popri/run/series"
 	"popri/run/sharding"
 	"popri/run/tracking"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/sampling/vllm"
-	"popri/series"
-	"popri/trainer"
 )
 
 // Options say what to run and where.
@@ -32,9 +32,9 @@ type Options struct {
 	Config configs.Config
 	Dir    string
 	Resume bool // Dir holds a run to resume; Config is then read from it
-	Events trainer.Events
+	Events rounds.Events
 	// Listen, if not nil, makes a further listener. Its argument has the figures of the method's rounds.
-	Listen func([]series.Series) trainer.Events
+	Listen func([]series.Series) rounds.Events
 	// Title is the report's title, and Command the command for the same run; "" takes the folder and popri run.
 	Title, Command string
 	// Device, if not "", replaces the configuration's device, also for a resumed run.
@@ -58,8 +58,8 @@ type Session struct {
 	budget    ledger.Budget
 	generator assembly.Generator
 	engine    *vllm.Server // draws samples; nil is this program
-	method    trainer.Method
-	trainer   *trainer.Trainer
+	method    rounds.Method
+	runner    *rounds.Runner
 	prompter  *sampling.Prompter
 	log       *logging.Log
 	tracking  *tracking.Listener
@@ -151,19 +151,19 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	listeners := []trainer.Events{s.log.Events(), o.Events}
+	listeners := []rounds.Events{s.log.Events(), o.Events}
 	d := methods.Of(s.Config)
 	if o.Listen != nil {
 		listeners = append(listeners, o.Listen(d.Series.WithPrivacy().Columns))
 	}
 	s.tracking = tracking.Open(o.Trackers, o.Dir, s.Config, o.Warn)
-	all := trainer.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), Nearest: s.Config.Trainer.Select == "distance",
+	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), Nearest: s.Config.Trainer.Select == "distance",
 		Method: s.method, Clients: federation, Spent: s.ledger.Spent,
-		Events: trainer.Tee(append(listeners, s.tracking.Events())...)}
+		Events: rounds.Tee(append(listeners, s.tracking.Events())...)}
 	if d.ChoosesMix(s.Config) {
 		all.Choose = s.chooseMix
 	}
-	s.trainer = trainer.New(all)
+	s.runner = rounds.New(all)
 	return s, nil
 }
 

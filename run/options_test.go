@@ -13,16 +13,16 @@ import (
 
 	"popri/configs"
 	"popri/dpo"
+	"popri/dpo/preference"
 	"popri/internal/fault"
 	"popri/internal/testworld"
-	"popri/preference"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
 )
 
 // interrupted trains, and goes on whenever a listener has stopped it, until the run is done. It returns how often.
-func interrupted(t *testing.T, o Options, listen func(stop func()) trainer.Events) (times int) {
+func interrupted(t *testing.T, o Options, listen func(stop func()) rounds.Events) (times int) {
 	t.Helper()
 	for ; ; times++ {
 		ctx, stop := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func TestPreferenceOptions(t *testing.T) {
 					stale = fmt.Errorf("%v", why)
 				}
 			}
-			listen := trainer.Events{Log: func(event string, _ int, v any) {
+			listen := rounds.Events{Log: func(event string, _ int, v any) {
 				if event == "dpo_reference" {
 					notRead(v.(map[string]any))
 				}
@@ -72,8 +72,8 @@ func TestPreferenceOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			read, done := 0, 0
-			interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) trainer.Events {
-				return trainer.Events{Log: func(event string, _ int, v any) {
+			interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) rounds.Events {
+				return rounds.Events{Log: func(event string, _ int, v any) {
 					switch event {
 					case "dpo_step":
 						if done++; done%3 == 1 {
@@ -92,7 +92,7 @@ func TestPreferenceOptions(t *testing.T) {
 			if read == 0 || stale != nil {
 				t.Errorf("the reference was read %d times; not used: %v", read, stale)
 			}
-			rounds, err := trainer.ReadMetrics(want)
+			rounds, err := rounds.ReadMetrics(want)
 			if err != nil {
 				t.Fatal(err)
 			}

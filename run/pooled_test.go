@@ -8,21 +8,21 @@ import (
 	"strings"
 	"testing"
 
-	"popri/audit"
+	"popri/accountant/audit"
 	"popri/internal/rows"
 	"popri/internal/testworld"
 	"popri/methods/policy"
 	"popri/run/auditing"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
 )
 
 // TestPooledReleases: a run whose scores use all releases so far has the charges of any other, keeps less noise from round
 // to round, and goes on after a kill to the same bytes.
 func TestPooledReleases(t *testing.T) {
 	w := testworld.Shared(t)
-	for _, kind := range []string{"rounds", "compact"} {
+	for _, kind := range []string{"figures", "compact"} {
 		c := w.Config
 		c.Scoring.Release, c.Scoring.Denoise, c.Trainer.Rounds = kind, "pool", 3
 		want := t.TempDir()
@@ -40,17 +40,17 @@ func TestPooledReleases(t *testing.T) {
 		if err != nil || page.Privacy.Denoise != "pool" {
 			t.Errorf("%s: the report says that releases are denoised by %q (%v)", kind, page.Privacy.Denoise, err)
 		}
-		rounds, err := trainer.ReadMetrics(want)
-		if err != nil || len(rounds) != 3 {
-			t.Fatal(len(rounds), err)
+		figures, err := rounds.ReadMetrics(want)
+		if err != nil || len(figures) != 3 {
+			t.Fatal(len(figures), err)
 		}
 		for i := 1; i < 3; i++ {
-			if before, now := rounds[i-1].Values["noise_kept"], rounds[i].Values["noise_kept"]; !(now > 0 && now < 0.95*before) {
+			if before, now := figures[i-1].Values["noise_kept"], figures[i].Values["noise_kept"]; !(now > 0 && now < 0.95*before) {
 				t.Errorf("%s: round %d keeps %g of the noise, the round before %g", kind, i+1, now, before)
 			}
 		}
-		sameInterrupted(t, c, want, trainer.Stage{Name: "dpo", Round: 2}, trainer.Stage{Name: "generate", Round: 3},
-			trainer.Stage{Name: "pairs", Round: 3})
+		sameInterrupted(t, c, want, rounds.Stage{Name: "dpo", Round: 2}, rounds.Stage{Name: "generate", Round: 3},
+			rounds.Stage{Name: "pairs", Round: 3})
 	}
 }
 
@@ -65,7 +65,7 @@ func TestPooledBeginsAsProjected(t *testing.T) {
 		dirs[denoise] = t.TempDir()
 		o := Options{Config: c, Dir: dirs[denoise]}
 		ctx, stop := context.WithCancel(t.Context())
-		o.Events.StageBegin = func(s trainer.Stage) {
+		o.Events.StageBegin = func(s rounds.Stage) {
 			if s.Name == "generate" && s.Round == 2 {
 				stop()
 			}

@@ -18,9 +18,9 @@ import (
 	"popri/internal/filelock"
 	"popri/internal/testworld"
 	"popri/methods"
-	"popri/rundir"
-	"popri/series"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/series"
 )
 
 // TestKilledAtAnyMoment kills runs of every method with SIGKILL at random moments. Each is gone on with, however often it
@@ -117,26 +117,26 @@ func TestCancelled(t *testing.T) {
 	}
 	dir := t.TempDir()
 	o := Options{Config: w.Config, Dir: dir}
-	for _, listen := range []func(stop func()) trainer.Events{
-		func(stop func()) trainer.Events {
-			return trainer.Events{StageBegin: func(s trainer.Stage) {
+	for _, listen := range []func(stop func()) rounds.Events{
+		func(stop func()) rounds.Events {
+			return rounds.Events{StageBegin: func(s rounds.Stage) {
 				if s.Name == "generate" {
 					stop()
 				}
 			}}
 		},
-		func(stop func()) trainer.Events {
-			return trainer.Events{Log: func(event string, round int, v any) {
+		func(stop func()) rounds.Events {
+			return rounds.Events{Log: func(event string, round int, v any) {
 				if m, ok := v.(dpo.Metrics); ok && event == "dpo_step" && round == 1 && m.Step == 2 {
 					stop()
 				}
 			}}
 		},
-		func(stop func()) trainer.Events {
-			return trainer.Events{RoundEnd: func(series.Round) { stop() }}
+		func(stop func()) rounds.Events {
+			return rounds.Events{RoundEnd: func(series.Round) { stop() }}
 		},
-		func(stop func()) trainer.Events {
-			return trainer.Events{StageBegin: func(s trainer.Stage) {
+		func(stop func()) rounds.Events {
+			return rounds.Events{StageBegin: func(s rounds.Stage) {
 				if strings.HasPrefix(s.Name, "synthesize") {
 					stop()
 				}
@@ -150,7 +150,7 @@ func TestCancelled(t *testing.T) {
 		}
 		o.Resume = true
 	}
-	o.Events = trainer.Events{}
+	o.Events = rounds.Events{}
 	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

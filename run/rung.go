@@ -10,15 +10,15 @@ import (
 	"os"
 	"path/filepath"
 
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 // JudgeStage is the stage in which a small model is trained and judged by an adaptive ablation.
@@ -34,12 +34,12 @@ type Rung struct {
 
 // Climb trains up to a round, trains the small model on the text that the run would publish there, measures it on the validation
 // clients and keeps the figures in rungs.json. Whether the run goes on, the caller decides.
-func (s *Session) Climb(ctx context.Context, rounds int) (r Rung, err error) {
+func (s *Session) Climb(ctx context.Context, last int) (r Rung, err error) {
 	known, err := Rungs(s.Dir)
 	if err != nil {
 		return r, err
 	}
-	if r, err = s.measure(ctx, rounds); err != nil {
+	if r, err = s.measure(ctx, last); err != nil {
 		return r, s.tracking.Fail(err)
 	}
 	b, err := json.MarshalIndent(append(known, r), "", "  ")
@@ -52,30 +52,30 @@ func (s *Session) Climb(ctx context.Context, rounds int) (r Rung, err error) {
 	if err := s.clearRung(); err != nil {
 		return r, err
 	}
-	s.trainer.Events.Log("stopped", rounds, struct{}{})
-	_ = s.tracking.Fail(trainer.Stopped{Round: rounds})
+	s.runner.Events.Log("stopped", last, struct{}{})
+	_ = s.tracking.Fail(rounds.Stopped{Round: last})
 	return r, nil
 }
 
 // measure trains up to a round, and the small model on the text of that state. A run that is beyond the round, such as one
 // of a plain ablation, has that state no more.
-func (s *Session) measure(ctx context.Context, rounds int) (m Rung, err error) {
-	m.Rounds = rounds
+func (s *Session) measure(ctx context.Context, last int) (m Rung, err error) {
+	m.Rounds = last
 	if err := s.clearRung(); err != nil {
 		return m, err
 	}
-	if done := s.trainer.Done(); done > rounds {
-		return m, fault.Userf("%s is beyond round %d, after which --adaptive would judge it: name another folder", s.Dir, rounds)
+	if done := s.runner.Done(); done > last {
+		return m, fault.Userf("%s is beyond round %d, after which --adaptive would judge it: name another folder", s.Dir, last)
 	}
 	s.tellPublicTexts()
-	if err := s.trainer.TrainTo(ctx, rounds); err != nil {
+	if err := s.runner.TrainTo(ctx, last); err != nil {
 		return m, err
 	}
 	folder := filepath.Join(s.Dir, rundir.Rung)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return m, err
 	}
-	if err := s.trainer.ProductIn(ctx, folder); err != nil {
+	if err := s.runner.ProductIn(ctx, folder); err != nil {
 		return m, err
 	}
 	product, err := rows.Read[sampling.Row](filepath.Join(folder, rundir.Synthetic))
@@ -88,7 +88,7 @@ func (s *Session) measure(ctx context.Context, rounds int) (m Rung, err error) {
 	}
 	m.Texts = len(product)
 	err = s.timed(JudgeStage, func() error {
-		src := evaluator.Source(s.Config, evaluation.KeyText, fmt.Sprintf("the text after round %d", rounds), product)
+		src := evaluator.Source(s.Config, evaluation.KeyText, fmt.Sprintf("the text after round %d", last), product)
 		points, err := suite.Validate(ctx, []downstream.Source{src})
 		if err == nil {
 			m.Accuracy, m.Loss = points[0].Accuracy, points[0].Loss
@@ -108,7 +108,7 @@ func (s *Session) clearRung() error {
 	if !rundir.Has(s.Dir, rundir.Rung) {
 		return nil
 	}
-	for round := 1; round <= max(1, s.trainer.Done()); round++ {
+	for round := 1; round <= max(1, s.runner.Done()); round++ {
 		file := filepath.Join(rundir.Round(s.Dir, round), rundir.Written)
 		for _, path := range []string{file, sampling.PartsOf(file)} {
 			if err := os.RemoveAll(path); err != nil {

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"popri/dpo/preference"
 	"popri/internal/rows"
 	"popri/internal/testworld"
-	"popri/preference"
 	"popri/run/evaluator"
-	"popri/rundir"
-	"popri/series"
-	"popri/trackers"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/series"
+	"popri/show/trackers"
 )
 
 // filed is what the files of a run say.
@@ -30,7 +30,7 @@ func filed(t *testing.T, dir string) map[string]float64 {
 			want[fmt.Sprintf("%s@%v", key, step)] = f
 		}
 	}
-	rounds, err := trainer.ReadMetrics(dir)
+	rounds, err := rounds.ReadMetrics(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +79,8 @@ func TestTrackedRun(t *testing.T) {
 	var warned []string
 	o := Options{Config: c, Dir: dir, Trackers: trackers.Names(), Warn: func(text string) { warned = append(warned, text) }}
 	ctx, stop := context.WithCancel(t.Context())
-	o.Listen = func([]series.Series) trainer.Events {
-		return trainer.Events{Log: func(event string, round int, _ any) {
+	o.Listen = func([]series.Series) rounds.Events {
+		return rounds.Events{Log: func(event string, round int, _ any) {
 			if event == trackers.DPOStep && round == 2 {
 				stop()
 			}

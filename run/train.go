@@ -7,8 +7,8 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/run/comparators"
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/sampling"
 )
 
 // Train does the remaining rounds and writes the synthetic set. If the budget ends before the last round, the set comes
@@ -18,16 +18,16 @@ func (s *Session) Train(ctx context.Context) error {
 		return s.tracking.Fail(err)
 	}
 	s.tellPublicTexts()
-	ended := s.trainer.Train(ctx)
-	if ended != nil && (!errors.Is(ended, ledger.ErrBudget) || s.trainer.Done() == 0) {
+	ended := s.runner.Train(ctx)
+	if ended != nil && (!errors.Is(ended, ledger.ErrBudget) || s.runner.Done() == 0) {
 		return s.tracking.Fail(ended)
 	}
-	return cmp.Or(s.tracking.Fail(s.trainer.Product(ctx)), ended)
+	return cmp.Or(s.tracking.Fail(s.runner.Product(ctx)), ended)
 }
 
 // tellPublicTexts says how many public texts prompts can quote.
 func (s *Session) tellPublicTexts() {
-	texts, events := s.prompter.Public, s.trainer.Events
+	texts, events := s.prompter.Public, s.runner.Events
 	events.Log("public_texts", 0, texts)
 	events.Say(texts.String())
 	if w := texts.Warning(); w != "" {
@@ -36,11 +36,11 @@ func (s *Session) tellPublicTexts() {
 }
 
 // chooseMix chooses the product by the validation clients, and tells what it chose.
-func (s *Session) chooseMix(ctx context.Context, stage trainer.Stage, product []sampling.Row) ([]sampling.Row, error) {
+func (s *Session) chooseMix(ctx context.Context, stage rounds.Stage, product []sampling.Row) ([]sampling.Row, error) {
 	chosen, mixed, err := comparators.ChooseMix(ctx, *s.comparators(), s.Data.Private, product)
 	if err == nil && mixed != nil {
 		stage.Log("mixed", *mixed)
-		s.trainer.Events.Say(mixed.String())
+		s.runner.Events.Say(mixed.String())
 	}
 	return chosen, err
 }

@@ -12,12 +12,12 @@ import (
 
 	"popri/configs"
 	"popri/dpo"
+	"popri/dpo/preference"
 	"popri/internal/engines/enginestest"
 	"popri/internal/golden/goldentensor"
 	"popri/internal/testworld"
-	"popri/preference"
 	"popri/run/reporting"
-	"popri/rundir"
+	"popri/run/rundir"
 )
 
 // inTRL has TRL train on pairs of two epochs, the last update of each incomplete, with held-out pairs.

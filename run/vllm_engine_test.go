@@ -17,14 +17,14 @@ import (
 	"popri/internal/engines/enginestest"
 	"popri/internal/rows"
 	"popri/internal/testworld"
-	"popri/lm"
-	"popri/rundir"
-	"popri/safetensors"
-	"popri/sampling"
-	"popri/sampling/vllm"
-	"popri/tensor"
-	"popri/tokenizer"
-	"popri/trainer"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tensor"
+	"popri/model/tokenizer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
+	"popri/run/sampling/vllm"
 )
 
 // llamaFolder writes a small LLaMA of random weights, with heads as wide as vLLM's CPU kernels need them and the tokenizer of
@@ -123,14 +123,14 @@ func TestSamplesOnVLLM(t *testing.T) {
 	var proofs []vllm.Proof
 	var again sync.Once
 	dir := t.TempDir()
-	o := Options{Config: c, Dir: dir, Events: trainer.Events{
+	o := Options{Config: c, Dir: dir, Events: rounds.Events{
 		Log: func(event string, _ int, v any) {
 			if event == "engine" {
 				proofs = append(proofs, v.(vllm.Proof))
 				t.Logf("%+v", v)
 			}
 		},
-		Progress: func(s trainer.Stage, done, total int) {
+		Progress: func(s rounds.Stage, done, total int) {
 			if s.Name == "generate" && s.Round == 2 && done < total {
 				again.Do(func() {
 					kill()

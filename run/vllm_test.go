@@ -11,14 +11,14 @@ import (
 	"popri/datasets/clients"
 	"popri/internal/rows"
 	"popri/internal/testworld"
-	"popri/lm"
+	"popri/model/lm"
+	"popri/model/tensor"
+	"popri/model/tokenizer"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/sampling/vllm/vllmtest"
-	"popri/tensor"
-	"popri/tokenizer"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
+	"popri/run/sampling/vllm/vllmtest"
 )
 
 // imitation starts a server with vLLM's forms that holds the generator in dir.
@@ -42,7 +42,7 @@ func TestSamplesOnAServer(t *testing.T) {
 	f.ForgetAt = c.Generate.Prompts + 5 // in round 2
 	dir := t.TempDir()
 	var proofs int
-	o := Options{Config: c, Dir: dir, Events: trainer.Events{Log: func(event string, _ int, _ any) {
+	o := Options{Config: c, Dir: dir, Events: rounds.Events{Log: func(event string, _ int, _ any) {
 		if event == "engine" {
 			proofs++
 		}
@@ -108,7 +108,7 @@ func TestStoredSamplesNeedNoServer(t *testing.T) {
 	until := func(name string, o Options) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		o.Events.StageBegin = func(s trainer.Stage) {
+		o.Events.StageBegin = func(s rounds.Stage) {
 			if stages = append(stages, s.Name); strings.HasPrefix(s.Name, name) {
 				cancel()
 			}

@@ -9,8 +9,8 @@ import (
 	"popri/configs"
 	"popri/internal/testworld"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
 )
 
 // TestMain makes the test binary serve as the process that tests start and kill.
@@ -35,7 +35,7 @@ func child(dir, config string) error {
 		}
 		o.Config = *c
 	}
-	o.Events.StageBegin = func(s trainer.Stage) {
+	o.Events.StageBegin = func(s rounds.Stage) {
 		if stage != "" && strings.HasPrefix(s.Name, stage) {
 			if err := testworld.Limit(); err != nil {
 				panic(err)

@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"popri/embedding"
 	"popri/internal/rng"
-	"popri/query"
+	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 // TestCompactIsTheProjection: with the noise that the projection would leave of a full release, a compact release gives

@@ -3,8 +3,8 @@ package scoring
 import (
 	"fmt"
 
-	"popri/embedding"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // Cosine asks for a client's mean cosine with each sample, optionally standardised, clipped (POPri, algorithm 1).

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"popri/embedding"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // Question is a query as what a machine far away needs to ask its clients: public values alone.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"popri/query"
+	"popri/scoring/query"
 )
 
 // twoSum returns the rounded sum and what rounding took from it (Knuth).

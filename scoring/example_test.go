@@ -3,9 +3,9 @@ package scoring_test
 import (
 	"fmt"
 
-	"popri/embedding"
-	"popri/query"
+	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 // Two clients score three samples by cosine, each with a vector of norm 1 at most. The sum is private until noise is added

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"popri/embedding"
+	"popri/model/embedding"
 )
 
 // Features map the embedding of a text to further values. Their mean over a client's texts tells more of the texts'

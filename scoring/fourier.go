@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"popri/embedding"
 	"popri/internal/rng"
+	"popri/model/embedding"
 )
 
 // fourier has random Fourier features of the Gaussian kernel exp(−‖x − y‖²/2h²) (Rahimi and Recht, NIPS 2007):

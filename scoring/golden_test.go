@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"popri/embedding"
 	"popri/internal/golden"
-	"popri/query"
-	"popri/safetensors"
+	"popri/model/embedding"
+	"popri/model/safetensors"
+	"popri/scoring/query"
 )
 
 // set is one golden set: NAME.json and NAME.safetensors.

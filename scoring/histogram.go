@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"popri/embedding"
 	"popri/internal/rng"
+	"popri/model/embedding"
 )
 
 // histogram has a feature for each cluster of the public texts: 1 for the cluster whose centre is nearest to the text (ties

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"popri/embedding"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // Joint asks for a client's mean embedding m and for the mean f of further features of its texts, both less their centre

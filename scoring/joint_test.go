@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"popri/embedding"
+	"popri/fedsim/noise"
 	"popri/internal/rng"
-	"popri/noise"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 var someFeatures = []FeatureOptions{{FourierFeatures, 30, 0.3}, {HistogramFeatures, 8, 0.5}, {MomentFeatures, 15, 0.1}}

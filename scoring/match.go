@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 
-	"popri/embedding"
+	"popri/model/embedding"
 )
 
 // Weighting is weights on texts, see [Match].

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"popri/embedding"
 	"popri/internal/rng"
+	"popri/model/embedding"
 )
 
 // cloud is n random unit vectors of d values.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"popri/query"
+	"popri/scoring/query"
 )
 
 // The names of [Mean], by the treatment of a client's mean.

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"popri/embedding"
 	"popri/internal/rng"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // noisedMean is the noised mean of clients' scores of samples, and the samples prepared.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"popri/embedding"
-	"popri/query"
-	"popri/query/querytest"
+	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/query"
+	"popri/scoring/query/querytest"
 )
 
 // Every query of the package, under every option, conforms; and what its name says can be asked again.

@@ -3,8 +3,8 @@ package scoring
 import (
 	"math"
 
-	"popri/embedding"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // Unit returns m with rows scaled to unit length; rows of zeros stay. Cosines of vectors that an encoder did not

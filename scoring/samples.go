@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
-	"popri/embedding"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // Normalize is the treatment of a client's scores before clipping.

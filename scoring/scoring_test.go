@@ -10,9 +10,9 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"popri/embedding"
 	"popri/internal/rng"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // unitMatrix draws unit vectors around a common direction, so that centring matters.

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
-	"popri/embedding"
+	"popri/model/embedding"
 )
 
 // secondMoments has the products of a text's coordinates z = E(x − μ) along the leading principal directions of the public

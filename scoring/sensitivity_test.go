@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"popri/embedding"
+	"popri/fedsim/noise"
 	"popri/internal/rng"
-	"popri/noise"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // The adversary's choices of samples and of one client.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"popri/embedding"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // Metric is how far apart two embeddings are.

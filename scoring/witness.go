@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"popri/query"
+	"popri/scoring/query"
 )
 
 // Gain returns the mean factor by which normalising and clipping scale a client's cosines, w of s_i = w·Ê m_i. With

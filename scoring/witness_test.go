@@ -4,9 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"popri/embedding"
 	"popri/internal/rng"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 // released returns the mean score per client, without noise, and the gain that the clients themselves show.

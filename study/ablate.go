@@ -18,10 +18,10 @@ import (
 	"popri/internal/fault"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
-	"popri/series"
+	"popri/run/rounds"
+	"popri/run/series"
 	"popri/study/grid"
 	"popri/study/halving"
-	"popri/trainer"
 )
 
 // File is the file of an ablation's figures.
@@ -60,7 +60,7 @@ type Options struct {
 	// Failed is called for each run that fails.
 	Failed func(err error)
 	// Listen makes a listener to the runs, as in [run.Options].
-	Listen func([]series.Series) trainer.Events
+	Listen func([]series.Series) rounds.Events
 	// Trackers show the runs' figures, as in [run.Options], and Warn says which of them fail.
 	Trackers []string
 	Warn     func(text string)

@@ -14,11 +14,11 @@ import (
 	"popri/internal/fault"
 	"popri/internal/testworld"
 	"popri/run"
-	"popri/rundir"
-	"popri/series"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/series"
 	"popri/study/grid"
 	"popri/study/halving"
-	"popri/trainer"
 )
 
 // An adaptive ablation goes on after an interruption at any stage as if there had been none. Dropped runs have the noise of
@@ -107,8 +107,8 @@ func testHalving(t *testing.T, releases int) {
 		for at := 1; ; at += 2 { // the first, the third, … time that the stage begins
 			ctx, stop := context.WithCancel(t.Context())
 			seen := 0
-			o.Listen = func([]series.Series) trainer.Events {
-				return trainer.Events{StageBegin: func(s trainer.Stage) {
+			o.Listen = func([]series.Series) rounds.Events {
+				return rounds.Events{StageBegin: func(s rounds.Stage) {
 					if s.Name == stage {
 						if seen++; seen == at {
 							stop()

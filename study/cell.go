@@ -13,7 +13,7 @@ import (
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/rundir"
+	"popri/run/rundir"
 	"popri/study/grid"
 )
 

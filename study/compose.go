@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"popri/accountant/ledger"
-	"popri/rundir"
+	"popri/run/rundir"
 )
 
 // spentBy is the ε that the run in dir has spent.

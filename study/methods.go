@@ -8,7 +8,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/methods"
 	"popri/run/evaluation"

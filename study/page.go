@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"popri/accountant"
-	"popri/report"
 	"popri/run"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/rundir"
+	"popri/run/rundir"
+	"popri/show/report"
 	"popri/study/grid"
 )
 

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"popri/internal/fault"
+	"popri/run/rounds"
 	"popri/run/sharding"
-	"popri/trainer"
 )
 
 // A request to stop ends an ablation as Ctrl-C does; a failure leaves its other runs.
 func TestResumable(t *testing.T) {
-	for _, err := range []error{context.Canceled, fmt.Errorf("round 2: %w", context.Canceled), trainer.Stopped{Round: 1},
-		errors.Join(trainer.Stopped{Round: 1}), fmt.Errorf("cell: %w", &sharding.WaitingError{})} {
+	for _, err := range []error{context.Canceled, fmt.Errorf("round 2: %w", context.Canceled), rounds.Stopped{Round: 1},
+		errors.Join(rounds.Stopped{Round: 1}), fmt.Errorf("cell: %w", &sharding.WaitingError{})} {
 		if !fault.IsResumable(err) {
 			t.Errorf("%v counts as a failure", err)
 		}

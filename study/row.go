@@ -5,13 +5,13 @@ import (
 	"math"
 	"path/filepath"
 
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/methods"
 	"popri/run/evaluation"
 	"popri/run/reporting"
-	"popri/rundir"
+	"popri/run/rounds"
+	"popri/run/rundir"
 	"popri/study/grid"
-	"popri/trainer"
 )
 
 // Summary is a figure over seeds.
@@ -109,7 +109,7 @@ func newRow(cells []grid.Cell, results []*evaluation.Outcome, dir string) (Row, 
 
 // distanceOf is the Fréchet distance of a run's newest samples from the validation clients, nil if it is not known.
 func distanceOf(run string) (*float64, error) {
-	rounds, err := trainer.ReadMetrics(run)
+	rounds, err := rounds.ReadMetrics(run)
 	if err != nil || len(rounds) == 0 {
 		return nil, err
 	}

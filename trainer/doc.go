@@ -1,8 +1,9 @@
-// Package trainer runs the rounds of a run: stages, checkpoints, resumption, events. The [Method] says what a round does.
+// Package trainer trains weights: one loop for every loss.
 //
-//	restore the newest complete round
-//	for each round that is left:  method.Round ─► metrics.json ─► LATEST
-//	method.Product ─► synthetic.parquet
+//	Epochs ─► places of examples ─► Objective.Batch ─► passes, side by side, each on one thread
+//	       ─► gradients, added in the passes' order ─► clipping, AdamW ─► figures, measurement, checkpoint
 //
-// A round is complete when LATEST names it. A run that is resumed in the middle of a round uses the finished stages' files.
+// An [Objective] says what is minimised: preference pairs (package dpo), groups of scored samples (methods/grpo), or rows of
+// tokens ([NextToken]: fine-tuning, small models, pretraining). The [Loop] knows places of examples only. Its bits depend
+// neither on the number of threads nor on interruptions. Begin with [NewOptimizer] and [Loop.Run].
 package trainer

@@ -19,7 +19,7 @@ import (
 	"popri/configs"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/rundir"
+	"popri/run/rundir"
 	"popri/study"
 	"popri/study/cost"
 	"popri/study/grid"

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
+	"popri/accountant/audit"
 	"popri/accountant/ledger"
-	"popri/audit"
 	"popri/fedsim"
 	"popri/run/auditing"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
-	"popri/report"
+	"popri/show/report"
 )
 
 // plotPoints is about how many numbers of rounds a plot asks about.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/assembly"
 	"popri/eval/benchmark"
 	"popri/internal/fault"
-	"popri/tensor"
+	"popri/model/tensor"
+	"popri/run/assembly"
 )
 
 func (a *app) bench() *cobra.Command {

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/assembly"
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/datasets/records"
 	"popri/internal/version"
-	"popri/tokenizer"
+	"popri/model/tokenizer"
+	"popri/run/assembly"
 )
 
 // dataImported is the output of `data import`.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/datacard"
 	"popri/internal/version"
+	"popri/show/datacard"
 )
 
 func (a *app) dataPushReady() *cobra.Command {

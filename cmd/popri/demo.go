@@ -14,17 +14,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
-	"popri/downstream"
+	"popri/configs/worlds"
+	"popri/eval/downstream"
 	"popri/internal/modelcache"
 	"popri/methods"
 	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/rundir"
+	"popri/run/rundir"
 	"popri/study"
 	"popri/study/grid"
-	"popri/worlds"
 )
 
 func (a *app) demo() *cobra.Command {

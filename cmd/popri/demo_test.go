@@ -11,7 +11,7 @@ import (
 	"popri/configs"
 	"popri/internal/testworld"
 	"popri/run/evaluation"
-	"popri/rundir"
+	"popri/run/rundir"
 	"popri/study"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
-	"popri/pretrain"
+	"popri/configs/worlds"
 	"popri/run/pretraining"
-	"popri/worlds"
+	"popri/trainer/pretrain"
 )
 
 // worldFlags choose the data of a demo.

@@ -10,8 +10,8 @@ import (
 
 	"popri/configs"
 	"popri/internal/testworld"
-	"popri/pretrain"
-	"popri/rundir"
+	"popri/run/rundir"
+	"popri/trainer/pretrain"
 )
 
 // without drops the settings of the given keys from a demo's command line.

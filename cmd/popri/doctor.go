@@ -17,9 +17,9 @@ import (
 	"popri/datasets/godoc"
 	"popri/internal/modelcache"
 	"popri/internal/version"
-	"popri/lm"
-	"popri/models"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/shipped"
+	"popri/model/tensor"
 )
 
 // demoMemory is the largest memory of the demo, in bytes.
@@ -60,7 +60,7 @@ configuration, and which settings would need less.`,
 				return a.emit(plan, plan.print)
 			}
 			findings := []finding{findLibtorch(), findDevice(), findThreads(), findBFloat16(), findMemory(), findSource(),
-				findWeights("generator weights", models.Generator), findWeights("small model's weights", models.Device)}
+				findWeights("generator weights", shipped.Generator), findWeights("small model's weights", shipped.Device)}
 			for _, s := range modelcache.Sources {
 				findings = append(findings, findFetched(s))
 			}
@@ -235,7 +235,7 @@ func findFetched(s modelcache.Source) finding {
 // findWeights loads a model that comes with the program.
 func findWeights(what, name string) finding {
 	f := finding{Name: what, Advice: "the cache folder must be writable: set POPRI_CACHE to a writable folder"}
-	dir, err := models.Dir(name)
+	dir, err := shipped.Dir(name)
 	if err != nil {
 		f.Found = err.Error()
 		return f

@@ -6,11 +6,11 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"popri/assembly"
 	"popri/configs"
-	"popri/lm"
-	"popri/models"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/shipped"
+	"popri/model/tensor"
+	"popri/run/assembly"
 )
 
 // memoryPlan is what doctor --model prints.
@@ -26,7 +26,7 @@ type memoryPlan struct {
 
 // planMemory says what the generator of a configuration needs, from its files' headers.
 func planMemory(c configs.Config) (*memoryPlan, error) {
-	dir, err := assembly.ModelDir(c.Model.Path, models.Generator)
+	dir, err := assembly.ModelDir(c.Model.Path, shipped.Generator)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/dpo"
-	"popri/dpo/prefer"
+	"popri/dpo/preference"
+	"popri/dpo/standalone"
 	"popri/internal/filelock"
-	"popri/preference"
 )
 
 func (a *app) dpo() *cobra.Command {
@@ -44,7 +44,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 			"  popri dpo --pairs pairs.jsonl --out adapters/shown --report-to tensorboard",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := prefer.Options{Pairs: pairs, EvalPairs: evalPairs, Reference: reference, Out: out,
+			o := standalone.Options{Pairs: pairs, EvalPairs: evalPairs, Reference: reference, Out: out,
 				Resume: resume, Device: a.device, Trackers: track.names, Warn: a.warn}
 			switch {
 			case resume && out == "":
@@ -72,7 +72,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 				o.Config.Model.Threads = a.threads
 			}
 			p := a.progress()
-			o.Prepared = func(r prefer.Prepared) {
+			o.Prepared = func(r standalone.Prepared) {
 				begun := ""
 				if r.Resumed {
 					begun = ", some of them done"
@@ -90,7 +90,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 					e.RewardsMargins, best)
 			}
 			_, before := os.Stat(out)
-			r, err := prefer.Train(cmd.Context(), o)
+			r, err := standalone.Train(cmd.Context(), o)
 			if err != nil {
 				if errors.Is(before, fs.ErrNotExist) {
 					removeUnbegun(out)

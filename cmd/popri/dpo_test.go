@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"popri/dpo"
-	"popri/dpo/prefer"
-	"popri/preference"
+	"popri/dpo/preference"
+	"popri/dpo/standalone"
 )
 
 func TestDPO(t *testing.T) {
@@ -29,7 +29,7 @@ func TestDPO(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var got prefer.Result
+	var got standalone.Result
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestDPO(t *testing.T) {
 	// Held-out pairs are measured on, from a file or as a share.
 	for i, more := range [][]string{{"--eval-pairs", pairs, "--set", "dpo.best=pairs"}, {"--set", "dpo.eval_share=0.25", "--set", "dpo.patience=3"}} {
 		code, stdout, errs := popri(t, command(filepath.Join(dir, fmt.Sprint("held", i)), append(more, "--json", "--set", "dpo.micro_tokens=40")...)...)
-		var got prefer.Result
+		var got standalone.Result
 		if code != 0 || json.Unmarshal([]byte(stdout), &got) != nil || got.Eval == nil || got.Eval.Pairs != got.Held || got.Held < 3 || got.Eval.Accuracy != 1 || !strings.Contains(errs, "held-out loss") {
 			t.Errorf("%v: exit code %d, %s, %s", more, code, stdout, errs)
 		}

@@ -12,10 +12,10 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"popri/assembly"
-	"popri/models"
-	"popri/textgen"
-	"popri/tokenizer"
+	"popri/model/shipped"
+	"popri/model/tokenizer"
+	"popri/run/assembly"
+	"popri/run/textgen"
 )
 
 // generateOptions are the flags of generate.
@@ -131,7 +131,7 @@ func (o *generateOptions) check() error {
 }
 
 func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
-	dir, err := assembly.ModelDir(o.model, models.Generator)
+	dir, err := assembly.ModelDir(o.model, shipped.Generator)
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"popri/lm"
 	"popri/lora"
-	"popri/safetensors"
-	"popri/textgen"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/run/textgen"
 )
 
 // rewrite changes the values of a safetensors file.

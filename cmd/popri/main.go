@@ -18,9 +18,9 @@ import (
 	_ "popri/internal/allocator"
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
+	"popri/model/tensor"
 	"popri/run/evaluator"
-	"popri/tensor"
-	"popri/trainer"
+	"popri/run/rounds"
 )
 
 // Exit codes that scripts rely on.
@@ -91,7 +91,7 @@ func exitCode(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case ctx.Err() != nil && errors.Is(err, context.Canceled), errors.As(err, new(trainer.Stopped)):
+	case ctx.Err() != nil && errors.Is(err, context.Canceled), errors.As(err, new(rounds.Stopped)):
 		return exitInterrupted
 	case fault.IsUser(err):
 		return exitUsage

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/lm"
-	"popri/safetensors"
-	"popri/tokenizer"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tokenizer"
 )
 
 // popri runs one command line in this process.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/safetensors"
-	"popri/tensor"
+	"popri/model/safetensors"
+	"popri/model/tensor"
 )
 
 // TestConfigMistakes: every mistake of a configuration is named at once, with its place, and no run is begun.

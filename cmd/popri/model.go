@@ -10,7 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"popri/modelimport"
+	"popri/model/convert"
 )
 
 func (a *app) model() *cobra.Command {
@@ -19,7 +19,7 @@ func (a *app) model() *cobra.Command {
 }
 
 func (a *app) modelImport() *cobra.Command {
-	var o modelimport.Options
+	var o convert.Options
 	cmd := &cobra.Command{
 		Use:   "import FILE.gguf --out DIR",
 		Short: "Turn a GGUF file into a model folder",
@@ -39,7 +39,7 @@ value: tensors of float16 and bfloat16 keep their type, and all others, quantize
 			p := a.progress()
 			p.begin("tensors")
 			o.Accept, o.Progress = a.accept, p.update
-			s, err := modelimport.Import(cmd.Context(), args[0], o)
+			s, err := convert.Import(cmd.Context(), args[0], o)
 			if err != nil {
 				return err
 			}
@@ -48,11 +48,11 @@ value: tensors of float16 and bfloat16 keep their type, and all others, quantize
 		},
 	}
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder to make")
-	cmd.Flags().StringVar(&o.DType, "dtype", modelimport.Auto, "type of the weights: "+joined(modelimport.DTypes))
+	cmd.Flags().StringVar(&o.DType, "dtype", convert.Auto, "type of the weights: "+joined(convert.DTypes))
 	return cmd
 }
 
-func printImport(w io.Writer, s *modelimport.Summary) {
+func printImport(w io.Writer, s *convert.Summary) {
 	tied := "an output projection of its own"
 	if s.Tied {
 		tied = "the token embedding as output projection"

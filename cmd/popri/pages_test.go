@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/guarantee"
+	"popri/accountant/guarantee"
 	"popri/internal/testworld"
 )
 

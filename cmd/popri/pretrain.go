@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/assembly"
 	"popri/datasets"
 	"popri/datasets/godoc"
 	"popri/internal/version"
-	"popri/pretrain"
-	"popri/tensor"
+	"popri/model/tensor"
+	"popri/run/assembly"
+	"popri/trainer/pretrain"
 )
 
 func (a *app) pretrain() *cobra.Command {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/tokenizer"
+	"popri/model/tokenizer"
 )
 
 // published turns a model's folder into one as people publish them: bookkeeping in config.json, a vocabulary without some

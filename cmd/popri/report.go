@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/report"
 	"popri/run/reporting"
+	"popri/show/report"
 	"popri/study"
 )
 

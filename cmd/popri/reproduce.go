@@ -11,8 +11,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"popri/assembly"
 	"popri/eval/benchmark"
+	"popri/run/assembly"
 	"popri/run/reporting"
 	"popri/study"
 	"popri/study/cost"

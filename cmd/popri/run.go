@@ -13,17 +13,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/eval/domain"
-	"popri/guarantee"
-	"popri/report"
 	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/series"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/series"
+	"popri/show/report"
 	"popri/study"
-	"popri/trainer"
 )
 
 // configFlags are the flags that choose and change a configuration.
@@ -142,18 +142,18 @@ With fed.collect=shards the run reads no train client. It writes the question of
 }
 
 // events prints the progress of a run: on a terminal, a moving line with rate and time left; in a log, a line a stage.
-func (a *app) events(columns []series.Series) trainer.Events {
+func (a *app) events(columns []series.Series) rounds.Events {
 	p := a.progress()
-	name := func(s trainer.Stage) string {
+	name := func(s rounds.Stage) string {
 		if s.Round > 0 {
 			return fmt.Sprintf("round %d  %s", s.Round, s.Name)
 		}
 		return s.Name
 	}
-	return trainer.Events{
-		StageBegin: func(s trainer.Stage) { p.begin(name(s)) },
-		Progress:   func(_ trainer.Stage, done, total int) { p.update(done, total) },
-		StageEnd:   func(s trainer.Stage) { p.end() },
+	return rounds.Events{
+		StageBegin: func(s rounds.Stage) { p.begin(name(s)) },
+		Progress:   func(_ rounds.Stage, done, total int) { p.update(done, total) },
+		StageEnd:   func(s rounds.Stage) { p.end() },
 		Say:        func(text string) { a.say("%s", text) },
 		RoundEnd: func(r series.Round) {
 			var figures []string
@@ -286,7 +286,7 @@ func (a *app) stopped(err error, dir string) error {
 			"then here, with the partial sums of all N shards:\n"+
 			"  popri score --merge --run %[5]s --round %[1]d --key KEY PART…\n  popri run --resume --out %[5]s",
 			w.Round, w.Clients, w.Question, w.Encoder, dir)
-	case errors.As(err, new(trainer.Stopped)):
+	case errors.As(err, new(rounds.Stopped)):
 		a.say("the round is complete; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, context.Canceled):
 		a.say("interrupted; go on with: popri run --resume --out %s", dir)

@@ -11,7 +11,7 @@ import (
 
 	"popri/internal/testworld"
 	"popri/run/evaluation"
-	"popri/rundir"
+	"popri/run/rundir"
 )
 
 // TestAuditVerbs audits a small run and one that continues its ledger, with cohorts drawn by Poisson sampling.

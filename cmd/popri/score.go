@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/fedsim/shard"
+	"popri/run/rundir"
 	"popri/run/sharding"
-	"popri/rundir"
-	"popri/shard"
 )
 
 // scoreFlags are the flags of the verb score.

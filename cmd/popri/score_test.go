@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"popri/fedsim/release"
 	"popri/internal/testworld"
-	"popri/release"
-	"popri/rundir"
+	"popri/run/rundir"
 )
 
 // TestScoreVerb: a run waits with an exit code of its own, its question is answered in shards, by the run's folder or by files

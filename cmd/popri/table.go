@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/run/evaluation"
 )
 

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/run/tracking"
-	"popri/trackers"
+	"popri/show/trackers"
 )
 
 // trackFlag names the programs that show a run's figures.

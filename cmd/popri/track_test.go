@@ -8,7 +8,7 @@ import (
 
 	"popri/internal/testworld"
 	"popri/run/evaluation"
-	"popri/rundir"
+	"popri/run/rundir"
 )
 
 func TestReportToRefuses(t *testing.T) {

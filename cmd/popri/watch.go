@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/watch"
+	"popri/run/rundir"
+	"popri/show/watch"
 )
 
 // watchFlags say where a live page is served, and whether its viewers may stop the run.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"popri/internal/testworld"
-	"popri/rundir"
+	"popri/run/rundir"
 )
 
 // printedLines passes on what is written to it, a line at a time.

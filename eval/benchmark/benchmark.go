@@ -9,8 +9,8 @@ import (
 
 	"popri/internal/bom"
 	"popri/internal/memory"
-	"popri/lm"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/tensor"
 )
 
 // Result is one measurement.

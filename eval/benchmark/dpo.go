@@ -7,10 +7,10 @@ import (
 	"popri/dpo"
 	"popri/internal/fault"
 	"popri/internal/rng"
-	"popri/lm"
 	"popri/lora"
-	"popri/tensor"
-	"popri/training"
+	"popri/model/lm"
+	"popri/model/tensor"
+	"popri/trainer"
 )
 
 // DPOOptions are the size of the benchmark. The other settings are those of the peer's script for TRL: LoRA of rank 4
@@ -61,8 +61,8 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 		micro = 2
 	}
 	t, err := dpo.NewTuner(m, a,
-		dpo.Options{Loss: loss, Beta: β, Schedule: training.Schedule{Kind: "linear", Peak: 1e-5, Total: steps},
-			BatchPairs: updatePairs, MicroPairs: micro, AdamW: training.AdamW{Beta1: 0.9, Beta2: 0.999,
+		dpo.Options{Loss: loss, Beta: β, Schedule: trainer.Schedule{Kind: "linear", Peak: 1e-5, Total: steps},
+			BatchPairs: updatePairs, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999,
 				Epsilon: 1e-8, MaxNorm: 1}})
 	if err != nil {
 		return nil, err

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 
-	"popri/embedding/torch"
 	"popri/internal/bom"
 	"popri/internal/fault"
-	"popri/tensor"
+	"popri/model/embedding/torch"
+	"popri/model/tensor"
 )
 
 // EmbedOptions name the encoder and the texts.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/internal/fault"
-	"popri/lm"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/tensor"
 )
 
 // FineTuneOptions are the size of the benchmark. The other settings are those of the POPri paper's DistilGPT2: AdamW at a

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"popri/internal/fault"
-	"popri/lm"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/tensor"
 )
 
 // GenerateOptions are the size of the benchmark.

@@ -3,7 +3,7 @@ package benchmark
 import (
 	"time"
 
-	"popri/tensor"
+	"popri/model/tensor"
 )
 
 // ProductRate is how many floating-point operations a second all threads do in large matrix products.

@@ -3,11 +3,11 @@ package benchmark
 import (
 	"fmt"
 
-	"popri/embedding"
 	"popri/internal/fault"
 	"popri/internal/rng"
-	"popri/query"
+	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 // scoreDim is the length of MiniLM's vectors.

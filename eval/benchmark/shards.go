@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"popri/embedding"
+	"popri/fedsim/shard"
 	"popri/internal/fault"
 	"popri/internal/memory"
 	"popri/internal/rng"
-	"popri/query"
+	"popri/model/embedding"
 	"popri/scoring"
-	"popri/shard"
+	"popri/scoring/query"
 )
 
 // ShardsOptions say what [Shards] scores.

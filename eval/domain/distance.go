@@ -8,9 +8,9 @@ import (
 
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/embedding"
+	"popri/eval/metrics"
 	"popri/internal/rng"
-	"popri/metrics"
+	"popri/model/embedding"
 )
 
 // Distance says how far public text is from the clients' domain. It is measured on validation clients, who are not

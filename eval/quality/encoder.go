@@ -7,17 +7,17 @@ import (
 	"slices"
 	"strings"
 
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/embedding"
+	"popri/eval/metrics"
 	"popri/fedsim"
 	"popri/internal/fault"
 	"popri/internal/rng"
-	"popri/metrics"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/run/assembly"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 // Encoder says how good an encoder is on the embedded default, whose private half is no secret.

@@ -5,16 +5,16 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/embedding"
 	"popri/fedsim"
 	"popri/internal/fault"
 	"popri/internal/rng"
-	"popri/query"
+	"popri/model/embedding"
+	"popri/run/assembly"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 // Pooling says how many pairs noised scores share with the scores without noise, when releases are read one by one

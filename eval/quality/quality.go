@@ -5,9 +5,9 @@
 package quality
 
 import (
-	"popri/assembly"
 	"popri/configs"
-	"popri/embedding"
+	"popri/model/embedding"
+	"popri/run/assembly"
 )
 
 // dataAndEncoder reads the configuration's data and opens or fits its encoder, which the caller frees.

@@ -4,16 +4,16 @@ import (
 	"context"
 	"strconv"
 
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
+	"popri/eval/metrics"
 	"popri/fedsim"
+	"popri/fedsim/release"
 	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/methods/target"
-	"popri/metrics"
-	"popri/release"
+	"popri/run/assembly"
 	"popri/scoring"
 )
 

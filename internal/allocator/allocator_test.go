@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"popri/internal/allocator/symbols"
-	"popri/tensor"
+	"popri/model/tensor"
 )
 
 func TestProgramTakesTheseFunctions(t *testing.T) {

@@ -14,7 +14,7 @@ package allocator
 // #include "allocator.h"
 import "C"
 
-import "popri/tensor"
+import "popri/model/tensor"
 
 func init() {
 	C.popri_keep_large_buffers()

@@ -19,16 +19,16 @@ const module = "popri"
 // another way for private text to get out; the comment of the package must name it.
 var (
 	private = module + "/datasets/clients"
-	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "downstream", "assembly", "run", "run/comparators", "run/evaluator",
+	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator",
 		"run/sharding", "study/cost", "eval/domain", "eval/quality", "cmd/popri"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
-	learns = []string{"trainer", "dpo", "lm", "lora", "pretrain", "textgen", "tokenizer", "release", "query", "scoring", "shard",
-		"preference/trl", "sampling/vllm", "eventlog", "texts", "trackers", "watch", "training", "method", "methods",
-		"study/grid", "study/plan", "study/jobs"}
+	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring", "scoring/query",
+		"fedsim/release", "fedsim/shard", "methods", "methods/method", "run/rounds", "run/sampling/vllm", "run/textgen", "run/eventlog",
+		"show/texts", "show/trackers", "show/watch", "study/grid", "study/plan", "study/jobs"}
 	// The ceiling carries private text to a method, for a key that says so by name (privacy.unsafe_ceiling).
 	ceiling  = module + "/datasets/ceiling"
-	ceilings = []string{"method", "methods/policy", "run"}
+	ceilings = []string{"methods/method", "methods/policy", "run"}
 )
 
 // imports maps each package folder, "" for the root, to what its files (without tests) import.

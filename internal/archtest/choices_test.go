@@ -8,9 +8,9 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/methods"
+	"popri/model/tensor"
 	"popri/scoring"
-	"popri/tensor"
-	"popri/training"
+	"popri/trainer"
 )
 
 // A configuration is checked without the packages that carry it out. Both must know the same names.
@@ -28,7 +28,7 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 	for key, code := range map[string][]string{
 		"method":             names,
 		"dpo.loss":           dpo.Losses(),
-		"optimizer.schedule": training.Schedules,
+		"optimizer.schedule": trainer.Schedules,
 		"model.device":       tensor.Devices,
 		"fed.sampling":       texts(ledger.Full, ledger.Poisson, ledger.Fixed),
 		"scoring.normalize":  {string(scoring.None), string(scoring.Standardized)},
@@ -44,7 +44,7 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 		}
 	}
 	for _, name := range configs.Choices("optimizer.schedule") {
-		if err := (training.Schedule{Kind: name, Peak: 1, Total: 10}).Check(); err != nil {
+		if err := (trainer.Schedule{Kind: name, Peak: 1, Total: 10}).Check(); err != nil {
 			t.Error(err)
 		}
 	}

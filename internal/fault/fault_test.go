@@ -9,8 +9,8 @@ import (
 	"popri/configs"
 	"popri/internal/fault"
 	"popri/internal/parquetio"
-	"popri/safetensors"
-	"popri/tokenizer"
+	"popri/model/safetensors"
+	"popri/model/tokenizer"
 )
 
 func TestIsUser(t *testing.T) {

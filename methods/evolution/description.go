@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"popri/configs"
-	"popri/method"
+	"popri/methods/method"
+	"popri/run/series"
 	"popri/scoring"
-	"popri/series"
 )
 
 // Description describes Private Evolution.

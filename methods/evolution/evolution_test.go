@@ -12,8 +12,8 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
-	"popri/embedding"
 	"popri/internal/rng"
+	"popri/model/embedding"
 )
 
 // scribe stands for a language model: it writes a word that depends on the seed and the request's place, after the

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"popri/embedding"
 	"popri/internal/golden"
-	"popri/safetensors"
+	"popri/model/embedding"
+	"popri/model/safetensors"
 	"popri/scoring"
 )
 

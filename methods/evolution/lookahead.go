@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"popri/embedding"
+	"popri/model/embedding"
 )
 
 // Embeddings returns what clients vote on, a row for each sample: the mean of the embeddings of private_evolution.look_ahead

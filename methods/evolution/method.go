@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"popri/datasets"
-	"popri/embedding"
+	"popri/fedsim/release"
 	"popri/internal/rows"
-	"popri/method"
-	"popri/release"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/methods/method"
+	"popri/model/embedding"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 	"popri/scoring"
-	"popri/trainer"
 )
 
 // Files of a round, beside the population that was voted on ([rundir.Samples], a [Row] each).
@@ -34,9 +34,9 @@ type Method struct {
 }
 
 // NewMethod makes the method.
-func NewMethod(e method.Env) (trainer.Method, error) { return &Method{Env: e}, nil }
+func NewMethod(e method.Env) (rounds.Method, error) { return &Method{Env: e}, nil }
 
-// Restore implements trainer.Method.
+// Restore implements rounds.Method.
 func (m *Method) Restore(round int) error {
 	m.last = nil
 	if round == 0 {
@@ -47,10 +47,10 @@ func (m *Method) Restore(round int) error {
 	return err
 }
 
-// Tidy implements trainer.Method: a round keeps all its files.
+// Tidy implements rounds.Method: a round keeps all its files.
 func (m *Method) Tidy(int) error { return nil }
 
-// Close implements trainer.Method.
+// Close implements rounds.Method.
 func (m *Method) Close() {}
 
 // read reads a complete round.
@@ -71,12 +71,12 @@ func (m *Method) read(round int) (r Round, err error) {
 }
 
 // evolution prepares the algorithm with a model that writes to file.
-func (m *Method) evolution(file, label string, s trainer.Stage) (*Evolution, error) {
+func (m *Method) evolution(file, label string, s rounds.Stage) (*Evolution, error) {
 	return New(m.Config, model{m.Env, file, label, s.Progress})
 }
 
-// Round implements trainer.Method.
-func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+// Round implements rounds.Method.
+func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	p, err := m.generate(ctx, r)
 	if err != nil {
 		return err
@@ -89,12 +89,12 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err != nil {
 		return err
 	}
-	return r.Stage("select", func(s trainer.Stage) error { return m.choose(r, s, p, answer) })
+	return r.Stage("select", func(s rounds.Stage) error { return m.choose(r, s, p, answer) })
 }
 
 // generate makes the round's population and stores it.
-func (m *Method) generate(ctx context.Context, r *trainer.Round) (p Population, err error) {
-	err = r.Stage("generate", func(s trainer.Stage) error {
+func (m *Method) generate(ctx context.Context, r *rounds.Round) (p Population, err error) {
+	err = r.Stage("generate", func(s rounds.Stage) error {
 		e, err := m.evolution(filepath.Join(r.Dir, variationsFile), fmt.Sprintf("variations, round %d", r.Number), s)
 		if err != nil {
 			return err
@@ -145,8 +145,8 @@ func (m *Method) public() []datasets.Text {
 }
 
 // embed returns the vectors that clients vote on, a row for each sample.
-func (m *Method) embed(ctx context.Context, r *trainer.Round, p Population) (vectors embedding.Matrix, err error) {
-	err = r.Stage("embed", func(s trainer.Stage) error {
+func (m *Method) embed(ctx context.Context, r *rounds.Round, p Population) (vectors embedding.Matrix, err error) {
+	err = r.Stage("embed", func(s rounds.Stage) error {
 		e, err := m.evolution(filepath.Join(r.Dir, lookAheadFile), fmt.Sprintf("look-ahead, round %d", r.Number), s)
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ func (m *Method) embed(ctx context.Context, r *trainer.Round, p Population) (vec
 }
 
 // ask collects the clients' noised votes.
-func (m *Method) ask(r *trainer.Round, vectors embedding.Matrix) (*release.Release, error) {
+func (m *Method) ask(r *rounds.Round, vectors embedding.Matrix) (*release.Release, error) {
 	key, err := m.Key(filepath.Join(r.Dir, rundir.Samples))
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (m *Method) ask(r *trainer.Round, vectors embedding.Matrix) (*release.Relea
 }
 
 // choose selects by the released votes and stores the selection. All of it is post-processing.
-func (m *Method) choose(r *trainer.Round, s trainer.Stage, p Population, answer *release.Release) error {
+func (m *Method) choose(r *rounds.Round, s rounds.Stage, p Population, answer *release.Release) error {
 	e, err := m.evolution("", "", s) // writes nothing
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (m *Method) choose(r *trainer.Round, s trainer.Stage, p Population, answer 
 }
 
 // note keeps the figures of a selection.
-func (m *Method) note(r *trainer.Round, done Round, released []float64) {
+func (m *Method) note(r *rounds.Round, done Round, released []float64) {
 	set, n := r.Figures.Set, float64(len(released))
 	total, above, generation, kept := 0.0, 0.0, 0.0, 0.0
 	for i, v := range released {
@@ -224,8 +224,8 @@ func (m *Method) note(r *trainer.Round, done Round, released []float64) {
 	set(keyKept, kept)
 }
 
-// Product implements trainer.Method: texts by prompts that quote the selected samples.
-func (m *Method) Product(ctx context.Context, s trainer.Stage, file string) ([]sampling.Row, error) {
+// Product implements rounds.Method: texts by prompts that quote the selected samples.
+func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
 	var done []Round
 	for round := 1; m.last != nil && round <= m.last.Population.Round; round++ {
 		r, err := m.read(round)

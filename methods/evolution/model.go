@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"popri/method"
-	"popri/sampling"
+	"popri/methods/method"
+	"popri/run/sampling"
 )
 
 // model writes texts with the run's generator, which is not tuned. Its texts are stored in a file; a second call reads

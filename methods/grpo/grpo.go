@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strconv"
 
+	"popri/dpo/preference"
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/method"
+	"popri/methods/method"
 	"popri/methods/policy"
-	"popri/preference"
-	"popri/rundir"
-	"popri/series"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/series"
 	"popri/trainer"
-	"popri/training"
 )
 
 // Description describes the method.
@@ -40,7 +40,7 @@ var figures = series.Set{
 	}),
 	Plots: []series.Plot{
 		{Title: "Distance of the means", Note: "released distance of the samples from the clients' mean embedding; lower is nearer",
-			Lines: []series.Line{{Key: trainer.Distance, Name: "distance"}}},
+			Lines: []series.Line{{Key: rounds.Distance, Name: "distance"}}},
 		policy.FrechetPlot,
 		{Title: "Entropy", Note: "of the next token, in nats; a fall means less varied text",
 			Lines: []series.Line{{Key: "entropy", Name: "entropy"}}},
@@ -54,13 +54,13 @@ const defaultMicro = 20
 type Method struct {
 	*policy.Policy
 	objective *objective
-	schedule  training.Schedule
+	schedule  trainer.Schedule
 }
 
 // New makes the method.
-func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.New(e)}, nil }
+func New(e method.Env) (rounds.Method, error) { return &Method{Policy: policy.New(e)}, nil }
 
-// Close implements trainer.Method.
+// Close implements rounds.Method.
 func (m *Method) Close() {
 	m.free()
 	m.Policy.Close()
@@ -79,12 +79,12 @@ func (m *Method) updates() int {
 }
 
 // newSchedule makes the schedule of learning rates over a number of updates.
-func (m *Method) newSchedule(updates int) (training.Schedule, error) {
+func (m *Method) newSchedule(updates int) (trainer.Schedule, error) {
 	s := preference.Schedule(m.Config.Optimizer, m.Config.GRPO.LearningRate, updates)
 	return s, s.Check()
 }
 
-// Restore implements trainer.Method.
+// Restore implements rounds.Method.
 func (m *Method) Restore(round int) error {
 	if err := m.Policy.Restore(round); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (m *Method) Restore(round int) error {
 	m.Model.Recompute = m.Config.Optimizer.GradientCheckpointing
 	m.free()
 	m.objective = &objective{model: m.Model, adapter: m.Adapter,
-		optimizer: training.NewOptimizer(params, preference.Optimizer(m.Config.Optimizer)),
+		optimizer: trainer.NewOptimizer(params, preference.Optimizer(m.Config.Optimizer)),
 		options: options{loss: Loss{Epsilon: g.Epsilon, EpsilonHigh: g.Epsilon, Beta: g.Beta},
 			lossType: g.LossType, bestOfN: g.BestOfN, longest: m.Config.Generate.MaxNewTokens,
 			micro: cmp.Or(2*m.Config.DPO.MicroPairs, defaultMicro)}}
@@ -113,8 +113,8 @@ func (m *Method) Restore(round int) error {
 	return m.objective.optimizer.Load(filepath.Join(rundir.Round(m.Dir, round), policy.OptimizerFile))
 }
 
-// Round implements trainer.Method.
-func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+// Round implements rounds.Method.
+func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err := m.Feedback.Begin(ctx, r); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 		return err
 	}
 	var list []group
-	err = r.Stage("advantages", func(trainer.Stage) error {
+	err = r.Stage("advantages", func(rounds.Stage) error {
 		scores, err := m.Scores(r, candidates, answer)
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Stage("grpo", func(s trainer.Stage) error { return m.tune(ctx, r, s, list) }); err != nil {
+	if err := r.Stage("grpo", func(s rounds.Stage) error { return m.tune(ctx, r, s, list) }); err != nil {
 		return err
 	}
 	if err := m.Save(r); err != nil {
@@ -152,7 +152,7 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 }
 
 // check refuses samples that the model cannot take, and keeps the figures of the groups.
-func (m *Method) check(r *trainer.Round, list []group) error {
+func (m *Method) check(r *rounds.Round, list []group) error {
 	n, trained := float64(len(list)), 0
 	for _, g := range list {
 		r.Figures.Add("reward", g.reward/n)
@@ -169,7 +169,7 @@ func (m *Method) check(r *trainer.Round, list []group) error {
 }
 
 // tune does the round's updates.
-func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage, list []group) (err error) {
+func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, list []group) (err error) {
 	c, stream := m.Config, []string{"round", strconv.Itoa(r.Number), "grpo"}
 	o := m.objective
 	if !c.Optimizer.CarryMoments {
@@ -181,19 +181,19 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 		}
 		o.optimizer.Done.Position = 0
 	}
-	o.groups, o.tokens, o.record = list, 0, record{Progress: training.Begun()}
+	o.groups, o.tokens, o.record = list, 0, record{Progress: trainer.Begun()}
 	for _, x := range o.samples() {
 		o.tokens += len(x.tokens)
 	}
 	if o.tokens == 0 {
 		return errors.New("all samples are empty: there is none to train on")
 	}
-	epochs := &training.Epochs{Examples: len(list), Size: c.GRPO.BatchPrompts, Order: func(iteration int) []int {
+	epochs := &trainer.Epochs{Examples: len(list), Size: c.GRPO.BatchPrompts, Order: func(iteration int) []int {
 		return rng.New(c.Seed, append(stream[:3:3], strconv.Itoa(iteration))...).Perm(len(list))
 	}}
 	o.updates = c.GRPO.NumIterations * epochs.Updates()
-	loop := training.Loop{Optimizer: o.optimizer, Objective: o, Batches: epochs, Schedule: m.schedule, Updates: o.updates,
-		Checkpoint: training.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile)}, Record: &o.record,
+	loop := trainer.Loop{Optimizer: o.optimizer, Objective: o, Batches: epochs, Schedule: m.schedule, Updates: o.updates,
+		Checkpoint: trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile)}, Record: &o.record,
 		Progress: &o.Progress, OnUpdate: func(done int) error {
 			r.Log("grpo_step", o.Steps[len(o.Steps)-1])
 			stage.Progress(done, o.updates)

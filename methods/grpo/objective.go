@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"popri/lm"
 	"popri/lora"
-	"popri/tensor"
-	"popri/training"
+	"popri/model/lm"
+	"popri/model/tensor"
+	"popri/trainer"
 )
 
 // options say what an update minimises.
@@ -29,7 +29,7 @@ type objective struct {
 	options
 	model     *lm.Model
 	adapter   *lora.Adapter
-	optimizer *training.Optimizer // over all rounds
+	optimizer *trainer.Optimizer // over all rounds
 
 	groups  []group
 	tokens  int // of all samples
@@ -39,12 +39,12 @@ type objective struct {
 
 // record is what a checkpoint holds of the training beside the tensors.
 type record struct {
-	training.Progress
+	trainer.Progress
 	Steps []Metrics `json:"steps"` // of each update that had a sample
 }
 
-// Batch implements [training.Objective]: an example is a prompt with its samples.
-func (o *objective) Batch(places []int) (training.Batch, error) {
+// Batch implements [trainer.Objective]: an example is a prompt with its samples.
+func (o *objective) Batch(places []int) (trainer.Batch, error) {
 	groups := make([]group, len(places))
 	for i, p := range places {
 		groups[i] = o.groups[p]
@@ -54,8 +54,8 @@ func (o *objective) Batch(places []int) (training.Batch, error) {
 }
 
 // batch is an update on groups; share is as in [Batch]. It has no pass if the groups have no sample to train on.
-func (o *objective) batch(groups []group, share float64, done func(Metrics)) training.Batch {
-	b := training.Batch{Examples: len(groups), What: "prompt"}
+func (o *objective) batch(groups []group, share float64, done func(Metrics)) trainer.Batch {
+	b := trainer.Batch{Examples: len(groups), What: "prompt"}
 	size := Batch{Share: share, Longest: o.longest}
 	figures, anchors, n := Metrics{}, 0, float64(len(groups))
 	for _, g := range groups {
@@ -78,13 +78,13 @@ func (o *objective) batch(groups []group, share float64, done func(Metrics)) tra
 	for i, p := range list {
 		b.Passes = append(b.Passes, o.pass(p, size, anchors, &shares[i]))
 	}
-	b.Alone = func(i int) training.Pass {
+	b.Alone = func(i int) trainer.Pass {
 		if len(groups[i].samples) == 0 {
 			return func(*tensor.Scope) ([]tensor.Tensor, error) { return nil, nil }
 		}
 		return o.pass(passes(groups[i:i+1], o.model.Config.Hidden, math.MaxInt)[0], size, anchors, new(Metrics))
 	}
-	b.Done = func(u training.Update) {
+	b.Done = func(u trainer.Update) {
 		m := figures
 		m.Step, m.Epoch, m.LearningRate, m.GradNorm, m.NumTokens = u.Step, u.Epoch, u.LearningRate, u.GradNorm, u.Tokens
 		m.MeanLength = float64(size.Tokens) / float64(size.Samples)
@@ -97,7 +97,7 @@ func (o *objective) batch(groups []group, share float64, done func(Metrics)) tra
 }
 
 // pass computes the gradients of one forward pass, and adds its share of the update's figures to m.
-func (o *objective) pass(p pass, batch Batch, anchors int, m *Metrics) training.Pass {
+func (o *objective) pass(p pass, batch Batch, anchors int, m *Metrics) trainer.Pass {
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
 			sc := o.model.Score(s, p.rows, o.adapter, false)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"popri/lm"
-	"popri/safetensors"
-	"popri/tensor"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tensor"
 )
 
 // The updates of a round need the samples' log-probabilities under the policy that drew them and under the model without

@@ -8,19 +8,19 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/dpo/preference"
 	"popri/internal/testworld"
 	"popri/methods/grpo"
-	"popri/preference"
 	"popri/run"
-	"popri/rundir"
-	"popri/series"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/series"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
 
 // train trains with a changed configuration and returns the rounds' figures and all updates.
-func train(t *testing.T, change func(c *configs.Config)) (rounds []series.Round, steps []grpo.Metrics) {
+func train(t *testing.T, change func(c *configs.Config)) (figures []series.Round, steps []grpo.Metrics) {
 	t.Helper()
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
@@ -37,10 +37,10 @@ func train(t *testing.T, change func(c *configs.Config)) (rounds []series.Round,
 	if err := s.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if rounds, err = trainer.ReadMetrics(dir); err != nil || len(rounds) != c.Trainer.Rounds {
-		t.Fatal(err, len(rounds))
+	if figures, err = rounds.ReadMetrics(dir); err != nil || len(figures) != c.Trainer.Rounds {
+		t.Fatal(err, len(figures))
 	}
-	for _, r := range rounds {
+	for _, r := range figures {
 		b, err := os.ReadFile(filepath.Join(rundir.Round(dir, r.Number), preference.StepsFile))
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func train(t *testing.T, change func(c *configs.Config)) (rounds []series.Round,
 			steps = append(steps, m)
 		}
 	}
-	return rounds, steps
+	return figures, steps
 }
 
 // TestLearns: with the clients asked once, the samples' distance from them falls.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"popri/lm"
 	"popri/methods/policy"
+	"popri/model/lm"
 )
 
 // sample is a completion to train on.

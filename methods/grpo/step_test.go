@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"popri/lm"
 	"popri/lora"
 	"popri/methods/policy"
-	"popri/sampling"
-	"popri/training"
+	"popri/model/lm"
+	"popri/run/sampling"
+	"popri/trainer"
 )
 
 func TestAdvantages(t *testing.T) {
@@ -123,7 +123,7 @@ func TestUpdate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &objective{model: m, adapter: a, groups: list, optimizer: training.NewOptimizer(params, training.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: epsilon}),
+		l := &objective{model: m, adapter: a, groups: list, optimizer: trainer.NewOptimizer(params, trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: epsilon}),
 			options: options{loss: Loss{Epsilon: 0.1, EpsilonHigh: 0.2, Beta: 0.1}, lossType: "grpo", bestOfN: 0.5, longest: 6, micro: micro}}
 		if err := l.logProbs(t.Context(), a, func(x *sample, v []float32) { x.old = v }); err != nil {
 			t.Fatal(err)

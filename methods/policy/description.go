@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"popri/configs"
-	"popri/method"
-	"popri/series"
-	"popri/trainer"
+	"popri/methods/method"
+	"popri/run/rounds"
+	"popri/run/series"
 )
 
 // Describe adds to a description what all methods that tune a language model say alike.
@@ -26,7 +26,7 @@ func Describe(d method.Description) method.Description {
 var (
 	Measured = []series.Series{
 		{Key: "fid", Name: "FID", Format: series.Number, Decimals: 4},
-		{Key: trainer.Distance, Name: "Distance of the means", Format: series.Number, Decimals: 4},
+		{Key: rounds.Distance, Name: "Distance of the means", Format: series.Number, Decimals: 4},
 		{Key: "mean_tokens", Name: "Tokens a text", Format: series.Number, Decimals: 1},
 	}
 	FrechetPlot = series.Plot{Title: "Distance to the clients' domain",

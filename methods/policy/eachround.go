@@ -5,12 +5,12 @@ import (
 	"math"
 	"path/filepath"
 
-	"popri/method"
-	"popri/query"
-	"popri/release"
-	"popri/rundir"
+	"popri/fedsim/release"
+	"popri/methods/method"
+	"popri/run/rounds"
+	"popri/run/rundir"
 	"popri/scoring"
-	"popri/trainer"
+	"popri/scoring/query"
 )
 
 // EachRound asks the clients in every round about its samples: for their mean cosine with each (scoring.release "rounds"),
@@ -75,10 +75,10 @@ func (f *EachRound) Notes() (notes []string) {
 }
 
 // Begin implements [Feedback].
-func (f *EachRound) Begin(context.Context, *trainer.Round) error { return nil }
+func (f *EachRound) Begin(context.Context, *rounds.Round) error { return nil }
 
 // Ask implements [Feedback].
-func (f *EachRound) Ask(r *trainer.Round, c Candidates) (Answer, error) {
+func (f *EachRound) Ask(r *rounds.Round, c Candidates) (Answer, error) {
 	key, err := f.Key(filepath.Join(r.Dir, rundir.Samples))
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ type roundAnswer struct {
 }
 
 // Scores implements [Answer].
-func (a *roundAnswer) Scores(r *trainer.Round) (noisy, scores []float64, err error) {
+func (a *roundAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err error) {
 	s := a.Config.Scoring
 	mean := make([]float64, len(a.release.Sum))
 	for i, v := range a.release.Sum {

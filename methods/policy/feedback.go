@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"popri/configs"
-	"popri/method"
-	"popri/trainer"
+	"popri/methods/method"
+	"popri/run/rounds"
 )
 
 // Feedback is how a run learns what clients think of its candidates. It owns the question and the reading of the answer.
@@ -25,16 +25,16 @@ type Feedback interface {
 	Notes() []string
 
 	// Begin prepares a round, before its prompts are drawn.
-	Begin(ctx context.Context, r *trainer.Round) error
+	Begin(ctx context.Context, r *rounds.Round) error
 	// Ask returns the clients' answer about the round's candidates.
-	Ask(r *trainer.Round, c Candidates) (Answer, error)
+	Ask(r *rounds.Round, c Candidates) (Answer, error)
 }
 
 // Answer is what clients said about candidates.
 type Answer interface {
 	// Scores returns, for each candidate, the noised mean score as it was released, and the score by the configured
 	// objective with noise removed. All of it is post-processing. The reading's figures go to the round.
-	Scores(r *trainer.Round) (noisy, scores []float64, err error)
+	Scores(r *rounds.Round) (noisy, scores []float64, err error)
 }
 
 // newFeedback makes the kind that scoring.release names.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"strconv"
 
+	"popri/dpo/preference"
 	"popri/internal/rng"
-	"popri/lm"
-	"popri/preference"
+	"popri/model/lm"
+	"popri/run/rounds"
 	"popri/trainer"
-	"popri/training"
 )
 
 // FineTuning says how adapters are trained on texts by the next-token loss.
@@ -23,23 +23,23 @@ const fineTuneParts = 2
 
 // FineTune trains the adapters on rows, epoch after epoch, and returns the mean loss in nats a token over all steps. The
 // section optimizer has AdamW's other settings. FineTune keeps no state on disk.
-func (p *Policy) FineTune(ctx context.Context, stage trainer.Stage, examples []lm.Row, f FineTuning) (float64, error) {
+func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm.Row, f FineTuning) (float64, error) {
 	o := p.Config.Optimizer
 	params, err := p.Adapter.Trainable()
 	if err != nil {
 		return 0, err
 	}
 	p.Model.Recompute = o.GradientCheckpointing
-	optimizer := training.NewOptimizer(params, preference.Optimizer(o))
+	optimizer := trainer.NewOptimizer(params, preference.Optimizer(o))
 	defer optimizer.Free()
 	mean := 0.0
-	loss := &training.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer, Rows: training.InMemory(examples),
-		Parts: training.InParts(fineTuneParts),
-		Done:  func(_ training.Update, loss float64) { mean += loss / float64(f.Steps) }}
-	epochs := &training.Epochs{Examples: len(examples), Size: f.Batch, Order: func(epoch int) []int {
+	loss := &trainer.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer, Rows: trainer.InMemory(examples),
+		Parts: trainer.InParts(fineTuneParts),
+		Done:  func(_ trainer.Update, loss float64) { mean += loss / float64(f.Steps) }}
+	epochs := &trainer.Epochs{Examples: len(examples), Size: f.Batch, Order: func(epoch int) []int {
 		return rng.New(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], strconv.Itoa(epoch))...).Perm(len(examples))
 	}}
-	loop := training.Loop{Optimizer: optimizer, Objective: loss, Batches: epochs, Schedule: training.Constant(f.LearningRate),
+	loop := trainer.Loop{Optimizer: optimizer, Objective: loss, Batches: epochs, Schedule: trainer.Constant(f.LearningRate),
 		Updates: f.Steps, OnUpdate: func(done int) error {
 			stage.Progress(done, f.Steps)
 			return nil

@@ -4,8 +4,8 @@ import (
 	"context"
 	"path/filepath"
 
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/sampling"
 )
 
 // afterFile has samples of the last round's adapters, which measure them for trainer.select=distance.
@@ -13,11 +13,11 @@ const afterFile = "after.parquet"
 
 // End ends a round whose adapters are saved. For trainer.select=distance, it measures those of the last round: on the
 // samples that one more round would begin with, as many as in every other round, so that all distances have the same bias.
-func (p *Policy) End(ctx context.Context, r *trainer.Round) error {
+func (p *Policy) End(ctx context.Context, r *rounds.Round) error {
 	if p.Config.Trainer.Select != "distance" || r.Number != p.Config.Trainer.Rounds {
 		return nil
 	}
-	return r.Stage("measure", func(s trainer.Stage) error {
+	return r.Stage("measure", func(s rounds.Stage) error {
 		prompts, err := p.prompts(r.Number + 1)
 		if err != nil {
 			return err
@@ -32,7 +32,7 @@ func (p *Policy) End(ctx context.Context, r *trainer.Round) error {
 			return err
 		}
 		distance, err := single.distance(Candidates{Rows: drawn})
-		r.Figures.Set(trainer.DistanceAfter, distance)
+		r.Figures.Set(rounds.DistanceAfter, distance)
 		return err
 	})
 }

@@ -12,15 +12,15 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"popri/embedding"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/lora"
-	"popri/method"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/methods/method"
+	"popri/model/embedding"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 	"popri/scoring"
-	"popri/trainer"
 )
 
 // Files of a round.
@@ -108,8 +108,8 @@ func (p *Policy) Close() {
 }
 
 // Generate writes the round's candidates and embeds them.
-func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, err error) {
-	err = r.Stage("generate", func(s trainer.Stage) error {
+func (p *Policy) Generate(ctx context.Context, r *rounds.Round) (c Candidates, err error) {
+	err = r.Stage("generate", func(s rounds.Stage) error {
 		if c.Prompts, err = p.prompts(r.Number); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (p *Policy) Generate(ctx context.Context, r *trainer.Round) (c Candidates, 
 		r.Figures.Add("mean_tokens", float64(len(row.IDs))/float64(len(c.Rows)))
 	}
 	r.Figures.Set("samples", float64(len(c.Rows)))
-	err = r.Stage("embed", func(trainer.Stage) error {
+	err = r.Stage("embed", func(rounds.Stage) error {
 		if c.Vectors, err = p.Encoder.Encode(c.Texts()); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (p *Policy) prompts(round int) ([]sampling.Prompt, error) {
 }
 
 // sample writes the samples of a round to file, in parts that survive a kill.
-func (p *Policy) sample(ctx context.Context, s trainer.Stage, round int, prompts []sampling.Prompt, parts,
+func (p *Policy) sample(ctx context.Context, s rounds.Stage, round int, prompts []sampling.Prompt, parts,
 	file string) (written []sampling.Row, err error) {
 	g, n := p.Config.Generate, strconv.Itoa(round)
 	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
@@ -165,7 +165,7 @@ func (p *Policy) sample(ctx context.Context, s trainer.Stage, round int, prompts
 
 // Scores reads the clients' answer about candidates: scores by the configured objective, corrected for the samples'
 // lengths. They are written to scores.parquet.
-func (p *Policy) Scores(r *trainer.Round, c Candidates, answer Answer) ([]float64, error) {
+func (p *Policy) Scores(r *rounds.Round, c Candidates, answer Answer) ([]float64, error) {
 	noisy, scores, err := answer.Scores(r)
 	if err != nil {
 		return nil, err
@@ -190,11 +190,11 @@ func (p *Policy) Scores(r *trainer.Round, c Candidates, answer Answer) ([]float6
 }
 
 // Save writes the adapters of a round.
-func (p *Policy) Save(r *trainer.Round) error {
+func (p *Policy) Save(r *rounds.Round) error {
 	return p.Adapter.Save(filepath.Join(r.Dir, AdapterDir))
 }
 
-// Tidy implements trainer.Method: it removes the state of a training that is done.
+// Tidy implements rounds.Method: it removes the state of a training that is done.
 func (p *Policy) Tidy(round int) error {
 	if err := os.Remove(filepath.Join(rundir.Round(p.Dir, round), TrainingFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"popri/rundir"
-	"popri/safetensors"
+	"popri/model/safetensors"
+	"popri/run/rounds"
+	"popri/run/rundir"
 	"popri/scoring"
-	"popri/trainer"
 )
 
 // PooledFile has the sums over all releases up to a round, in the folder of the round, from which the next round goes on
@@ -21,7 +21,7 @@ const leastNoise = 1e-12
 
 // pooled adds a round's release, given as a mean over the clients, to those before it, and returns the scores of the round's
 // samples by all of them.
-func (a *roundAnswer) pooled(r *trainer.Round, mean []float64, gain float64) ([]float64, error) {
+func (a *roundAnswer) pooled(r *rounds.Round, mean []float64, gain float64) ([]float64, error) {
 	estimate, err := a.pooledBefore(r.Number, a.samples.Dim())
 	if err != nil {
 		return nil, err

@@ -7,9 +7,9 @@ import (
 
 	"popri/internal/rows"
 	"popri/methods/target"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 // writtenFile has all texts that the model wrote, where the product is not just these.
@@ -17,7 +17,7 @@ const writtenFile = rundir.Written
 
 // Product writes the synthetic set with the restored adapters: the texts that the model writes, weighted if synthetic.kept
 // says so, and, if synthetic.public_texts is set, the public texts that are most relevant to the clients.
-func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]sampling.Row, error) {
+func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
 	c := p.Config.Synthetic
 	if c.PublicTexts == 0 && c.Kept == 1 {
 		return p.write(ctx, s, file)
@@ -48,8 +48,8 @@ func (p *Policy) Product(ctx context.Context, s trainer.Stage, file string) ([]s
 }
 
 // write writes the model's part of the synthetic set to file.
-func (p *Policy) write(ctx context.Context, s trainer.Stage, file string) (written []sampling.Row, err error) {
-	done, err := trainer.Latest(p.Dir) // the adapters may be of an earlier round
+func (p *Policy) write(ctx context.Context, s rounds.Stage, file string) (written []sampling.Row, err error) {
+	done, err := rounds.Latest(p.Dir) // the adapters may be of an earlier round
 	if err != nil {
 		return nil, err
 	}

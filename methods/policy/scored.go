@@ -8,8 +8,8 @@ import (
 	"popri/datasets"
 	"popri/internal/rows"
 	"popri/methods/target"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 // quoting returns the prompter that quotes what a setting names: "public", all public texts; "relevant", the selected

@@ -4,10 +4,10 @@ import (
 	"context"
 	"math"
 
-	"popri/method"
+	"popri/methods/method"
 	"popri/methods/target"
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/sampling"
 )
 
 // Single asks the clients once, before the first round, for their mean embedding (package target). Every score of a sample
@@ -39,10 +39,10 @@ func (f *Single) Notes() []string { return []string{target.Note(f.policy.Config)
 
 // Begin implements [Feedback]. In round 1 it asks the clients, selects the public texts that are most relevant to them, and
 // warms the adapters up on these texts.
-func (f *Single) Begin(ctx context.Context, r *trainer.Round) error {
+func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 	p := f.policy
 	if f.pool == nil {
-		if err := r.Stage("embed public texts", func(trainer.Stage) error { return f.embedPublic() }); err != nil {
+		if err := r.Stage("embed public texts", func(rounds.Stage) error { return f.embedPublic() }); err != nil {
 			return err
 		}
 	}
@@ -51,14 +51,14 @@ func (f *Single) Begin(ctx context.Context, r *trainer.Round) error {
 		return err
 	}
 	if f.selected == nil {
-		if err := r.Stage("select", func(trainer.Stage) error { return f.choose(r) }); err != nil {
+		if err := r.Stage("select", func(rounds.Stage) error { return f.choose(r) }); err != nil {
 			return err
 		}
 	}
 	if p.Config.Warmup.Steps == 0 {
 		return nil
 	}
-	return r.Stage("warm up", func(s trainer.Stage) error { return p.warmUp(ctx, r, s) })
+	return r.Stage("warm up", func(s rounds.Stage) error { return p.warmUp(ctx, r, s) })
 }
 
 // embedPublic embeds the public texts, once in a process.
@@ -70,7 +70,7 @@ func (f *Single) embedPublic() (err error) {
 }
 
 // choose selects the public texts that are most relevant to the clients.
-func (f *Single) choose(r *trainer.Round) error {
+func (f *Single) choose(r *rounds.Round) error {
 	selection, err := f.target.Choose(f.policy.Config.PublicSelection, f.policy.Config.Seed)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (f *Single) relevant() (_ []target.Chosen, err error) {
 }
 
 // Ask implements [Feedback]: the clients have answered in [Single.Begin].
-func (f *Single) Ask(_ *trainer.Round, c Candidates) (Answer, error) { return &singleAnswer{f, c}, nil }
+func (f *Single) Ask(_ *rounds.Round, c Candidates) (Answer, error) { return &singleAnswer{f, c}, nil }
 
 // singleAnswer reads the one release for candidates.
 type singleAnswer struct {
@@ -100,14 +100,14 @@ type singleAnswer struct {
 }
 
 // Scores implements [Answer].
-func (a *singleAnswer) Scores(r *trainer.Round) (noisy, scores []float64, err error) {
+func (a *singleAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err error) {
 	points := a.pool.PointsOf(a.candidates.Vectors)
 	noisy = a.target.Scores(points)
 	scores = noisy
 	if a.policy.Config.Scoring.Objective == "witness" {
 		scores = a.target.Witness(points)
 	}
-	r.Figures.Set(trainer.Distance, math.Max(0, a.target.Distance(points)))
+	r.Figures.Set(rounds.Distance, math.Max(0, a.target.Distance(points)))
 	return noisy, scores, nil
 }
 
@@ -122,7 +122,7 @@ func (f *Single) distance(c Candidates) (float64, error) {
 
 // keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the
 // clients'.
-func (f *Single) keep(s trainer.Stage, written []sampling.Row) ([]sampling.Row, error) {
+func (f *Single) keep(s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
 	if err := f.embedPublic(); err != nil {
 		return nil, err
 	}

@@ -11,10 +11,10 @@ import (
 	"popri/datasets"
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/lm"
 	"popri/lora"
 	"popri/methods/target"
-	"popri/trainer"
+	"popri/model/lm"
+	"popri/run/rounds"
 )
 
 // In the folder of round 1: the adapters after the warm-up, and its mean loss. The adapters are written last.
@@ -29,7 +29,7 @@ type warmupRow struct {
 
 // warmUp trains the adapters on the selected public texts, each behind a prompt that quotes others, before the first
 // candidates are written. For privacy.unsafe_ceiling, the texts are the clients' own.
-func (p *Policy) warmUp(ctx context.Context, r *trainer.Round, stage trainer.Stage) error {
+func (p *Policy) warmUp(ctx context.Context, r *rounds.Round, stage rounds.Stage) error {
 	dir := filepath.Join(r.Dir, warmupDir)
 	if _, err := os.Stat(filepath.Join(dir, lora.ConfigFile)); err == nil { // by a process that was interrupted later in the round
 		losses, err := rows.Read[warmupRow](filepath.Join(r.Dir, warmupFile))

@@ -8,11 +8,11 @@ import (
 
 	"popri/configs"
 	"popri/dpo"
-	"popri/embedding"
 	"popri/internal/rng"
 	"popri/methods/policy"
+	"popri/model/embedding"
+	"popri/run/rounds"
 	"popri/scoring"
-	"popri/trainer"
 )
 
 // pairing makes the pairing that dpo.pairs names. The scores give a margin its unit.
@@ -46,7 +46,7 @@ func duplicates(name string) scoring.Duplicates {
 }
 
 // pairs turns scores into preference pairs and writes them. All of it is post-processing.
-func (m *Method) pairs(r *trainer.Round, candidates policy.Candidates, scores []float64) ([]dpo.Pair, error) {
+func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []float64) ([]dpo.Pair, error) {
 	c, texts, j := m.Config, candidates.Texts(), m.Config.Generate.Samples
 	pairing, err := pairing(c, scores, r.Number)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *Method) pairs(r *trainer.Round, candidates policy.Candidates, scores []
 }
 
 // distances measures how far the chosen and the rejected samples are from the reference (Figure 9 of the paper).
-func (m *Method) distances(r *trainer.Round, candidates policy.Candidates, pairs []dpo.Pair) error {
+func (m *Method) distances(r *rounds.Round, candidates policy.Candidates, pairs []dpo.Pair) error {
 	if len(pairs) < 2 {
 		return nil // no covariance
 	}

@@ -12,15 +12,15 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/dpo"
-	"popri/embedding"
+	"popri/fedsim/release"
 	stored "popri/internal/rows"
 	"popri/methods/policy"
-	"popri/release"
-	"popri/sampling"
+	"popri/model/embedding"
+	"popri/model/tokenizer"
+	"popri/run/rounds"
+	"popri/run/sampling"
+	"popri/run/series"
 	"popri/scoring"
-	"popri/series"
-	"popri/tokenizer"
-	"popri/trainer"
 )
 
 // samplesOf makes J samples for each of n prompts, each with a text of its own.
@@ -44,7 +44,7 @@ func plainMethod(j, rank int) *Method {
 
 // pairsOf reads the release and makes the pairs, as a round does.
 func pairsOf(m *Method, dir string, prompts []sampling.Prompt, rows []sampling.Row, vectors embedding.Matrix, answer *release.Release, figures *series.Round) ([]dpo.Pair, error) {
-	r := &trainer.Round{Number: figures.Number, Dir: dir, Figures: figures}
+	r := &rounds.Round{Number: figures.Number, Dir: dir, Figures: figures}
 	c := policy.Candidates{Prompts: prompts, Rows: rows, Vectors: vectors}
 	if vectors.Rows == 0 { // any will do
 		c.Vectors = embedding.NewMatrix(len(rows), 1)

@@ -9,12 +9,12 @@ import (
 
 	"popri/configs"
 	"popri/dpo"
-	"popri/method"
+	"popri/dpo/preference"
+	"popri/methods/method"
 	"popri/methods/policy"
-	"popri/preference"
-	"popri/rundir"
-	"popri/series"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/series"
 )
 
 // Files of a round, beside the policy's.
@@ -71,9 +71,9 @@ type Method struct {
 }
 
 // New makes the method.
-func New(e method.Env) (trainer.Method, error) { return &Method{Policy: policy.New(e)}, nil }
+func New(e method.Env) (rounds.Method, error) { return &Method{Policy: policy.New(e)}, nil }
 
-// Close implements trainer.Method.
+// Close implements rounds.Method.
 func (m *Method) Close() {
 	if m.dpo != nil {
 		m.dpo.Optimizer.Free()
@@ -81,7 +81,7 @@ func (m *Method) Close() {
 	m.Policy.Close()
 }
 
-// Restore implements trainer.Method.
+// Restore implements rounds.Method.
 func (m *Method) Restore(round int) error {
 	if err := m.Policy.Restore(round); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (m *Method) Restore(round int) error {
 	return m.restoreDPO(round)
 }
 
-// Round implements trainer.Method.
-func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+// Round implements rounds.Method.
+func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err := m.Feedback.Begin(ctx, r); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 		return err
 	}
 	var pairs []dpo.Pair
-	err = r.Stage("pairs", func(trainer.Stage) error {
+	err = r.Stage("pairs", func(rounds.Stage) error {
 		scores, err := m.Scores(r, candidates, answer)
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Stage("dpo", func(s trainer.Stage) error { return m.tune(ctx, r, s, pairs) }); err != nil {
+	if err := r.Stage("dpo", func(s rounds.Stage) error { return m.tune(ctx, r, s, pairs) }); err != nil {
 		return err
 	}
 	if err := m.Save(r); err != nil {

@@ -10,17 +10,17 @@ import (
 
 	"popri/configs"
 	"popri/dpo"
+	"popri/dpo/preference"
+	"popri/dpo/trl"
+	"popri/eval/metrics"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/methods/policy"
-	"popri/metrics"
-	"popri/preference"
-	"popri/preference/trl"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/tensor"
+	"popri/model/tensor"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 	"popri/trainer"
-	"popri/training"
 )
 
 // stepsPerRound is the number of updates of a round in which every prompt gives all its pairs.
@@ -61,7 +61,7 @@ func (m *Method) restoreDPO(round int) error {
 }
 
 // tune does the round's DPO steps, with a checkpoint after each.
-func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage, pairs []dpo.Pair) error {
+func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, pairs []dpo.Pair) error {
 	c := m.Config
 	stream := []string{"round", strconv.Itoa(r.Number)}
 	cached, err := m.dpo.ReferenceFrom(ctx, pairs, filepath.Join(r.Dir, referenceFile), c.DPO.Reference == "round_start")
@@ -74,7 +74,7 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 		return err
 	}
 	f := preference.NewFit(c, m.dpo, train, held, stream...)
-	f.Checkpoint = training.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile), Key: fmt.Sprintf("round %d", r.Number)}
+	f.Checkpoint = trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile), Key: fmt.Sprintf("round %d", r.Number)}
 	if !c.Optimizer.CarryMoments {
 		m.dpo.Optimizer.Reset()
 	}
@@ -105,7 +105,7 @@ func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage
 }
 
 // fit trains here or by the engine that dpo.engine names.
-func (m *Method) fit(ctx context.Context, r *trainer.Round, f *dpo.Fit) (*dpo.Outcome, error) {
+func (m *Method) fit(ctx context.Context, r *rounds.Round, f *dpo.Fit) (*dpo.Outcome, error) {
 	if m.Config.DPO.Engine != configs.TRL {
 		return f.Run(ctx)
 	}
@@ -117,7 +117,7 @@ func (m *Method) fit(ctx context.Context, r *trainer.Round, f *dpo.Fit) (*dpo.Ou
 	return o, err
 }
 
-// Tidy implements trainer.Method: it removes what a training elsewhere was given and left.
+// Tidy implements rounds.Method: it removes what a training elsewhere was given and left.
 func (m *Method) Tidy(round int) error {
 	if err := os.RemoveAll(filepath.Join(rundir.Round(m.Dir, round), trlDir)); err != nil {
 		return err
@@ -135,7 +135,7 @@ func referenceEvent(c dpo.Cached) map[string]any {
 }
 
 // note keeps the figures of a round's training.
-func (m *Method) note(r *trainer.Round, f *dpo.Fit, o *dpo.Outcome, held int) {
+func (m *Method) note(r *rounds.Round, f *dpo.Fit, o *dpo.Outcome, held int) {
 	set := r.Figures.Set
 	set("held_out", float64(held))
 	set("steps", float64(len(o.Steps)))
@@ -175,7 +175,7 @@ func fidDraws(c configs.Config) (prompts, samples int) {
 
 // judge returns the Fréchet distance of fresh samples of the current adapters to the reference. Prompts and random
 // numbers are the same throughout a round, so that measurements differ by the adapters alone.
-func (m *Method) judge(ctx context.Context, r *trainer.Round) (float64, error) {
+func (m *Method) judge(ctx context.Context, r *rounds.Round) (float64, error) {
 	g, seed := m.Config.Generate, m.Config.Seed
 	wanted, perPrompt := fidDraws(m.Config)
 	stream := []string{"round", strconv.Itoa(r.Number), "fid"}

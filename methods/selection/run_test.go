@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/audit"
+	"popri/accountant/audit"
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/internal/testworld"
@@ -14,9 +14,9 @@ import (
 	"popri/run"
 	"popri/run/auditing"
 	"popri/run/reporting"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
@@ -59,7 +59,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 	if len(texts) != 20 || shared < 16 {
 		t.Errorf("%d of %d selected texts end as clients' texts do", shared, len(texts))
 	}
-	rounds, err := trainer.ReadMetrics(dir)
+	rounds, err := rounds.ReadMetrics(dir)
 	if err != nil || len(rounds) != 1 || rounds[0].Values["pool"] != 150 || rounds[0].Values["selected"] != 20 {
 		t.Errorf("rounds %+v (%v)", rounds, err)
 	}

@@ -15,13 +15,13 @@ import (
 	"fmt"
 
 	"popri/configs"
-	"popri/embedding"
 	"popri/internal/rows"
-	"popri/method"
+	"popri/methods/method"
 	"popri/methods/target"
-	"popri/sampling"
-	"popri/series"
-	"popri/trainer"
+	"popri/model/embedding"
+	"popri/run/rounds"
+	"popri/run/sampling"
+	"popri/run/series"
 )
 
 // Description describes the method.
@@ -31,7 +31,7 @@ var Description = method.Description{
 	Query:      target.Query,
 	NeedsTexts: target.HasFeatures,
 	Rounds:     func(configs.Config) int { return 1 },
-	New:        func(e method.Env) (trainer.Method, error) { return &Method{e}, nil },
+	New:        func(e method.Env) (rounds.Method, error) { return &Method{e}, nil },
 	Series:     figures,
 	Work: func(c configs.Config) string {
 		return fmt.Sprintf("weights for the %d most relevant public texts", c.PublicSelection.Texts)
@@ -65,19 +65,19 @@ var figures = series.Set{
 // Method runs the selection. It keeps no state: the results of a round are in its folder.
 type Method struct{ method.Env }
 
-// Restore implements trainer.Method.
+// Restore implements rounds.Method.
 func (m *Method) Restore(int) error { return nil }
 
-// Tidy implements trainer.Method.
+// Tidy implements rounds.Method.
 func (m *Method) Tidy(int) error { return nil }
 
-// Close implements trainer.Method.
+// Close implements rounds.Method.
 func (m *Method) Close() {}
 
-// Round implements trainer.Method.
-func (m *Method) Round(_ context.Context, r *trainer.Round) error {
+// Round implements rounds.Method.
+func (m *Method) Round(_ context.Context, r *rounds.Round) error {
 	var pool *target.Pool
-	err := r.Stage("embed", func(trainer.Stage) (err error) {
+	err := r.Stage("embed", func(rounds.Stage) (err error) {
 		pool, err = target.Embed(m.Env)
 		return err
 	})
@@ -88,7 +88,7 @@ func (m *Method) Round(_ context.Context, r *trainer.Round) error {
 	if err != nil {
 		return err
 	}
-	return r.Stage("select", func(trainer.Stage) error {
+	return r.Stage("select", func(rounds.Stage) error {
 		selection, err := t.Choose(m.Config.PublicSelection, m.Config.Seed)
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func (m *Method) Round(_ context.Context, r *trainer.Round) error {
 }
 
 // note keeps the figures of the selection.
-func (m *Method) note(r *trainer.Round, t *target.Target, s target.Selection) error {
+func (m *Method) note(r *rounds.Round, t *target.Target, s target.Selection) error {
 	vectors := embedding.Matrix{Dim: t.Vectors.Dim}
 	documents := map[string]bool{}
 	score := 0.0
@@ -125,8 +125,8 @@ func (m *Method) note(r *trainer.Round, t *target.Target, s target.Selection) er
 	return nil
 }
 
-// Product implements trainer.Method: the selected texts are the product.
-func (m *Method) Product(_ context.Context, _ trainer.Stage, file string) ([]sampling.Row, error) {
+// Product implements rounds.Method: the selected texts are the product.
+func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]sampling.Row, error) {
 	chosen, err := target.Read(m.Dir)
 	if err != nil {
 		return nil, err

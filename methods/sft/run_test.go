@@ -7,8 +7,8 @@ import (
 	"popri/internal/testworld"
 	"popri/methods/sft"
 	"popri/run"
-	"popri/series"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/series"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
@@ -31,7 +31,7 @@ func TestRun(t *testing.T) {
 		if err := s.Train(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		rounds, err := trainer.ReadMetrics(dir)
+		rounds, err := rounds.ReadMetrics(dir)
 		if err != nil || len(rounds) != c.Trainer.Rounds {
 			t.Fatal(err, len(rounds))
 		}

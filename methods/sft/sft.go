@@ -11,12 +11,12 @@ import (
 	"strconv"
 
 	"popri/internal/rows"
-	"popri/lm"
-	"popri/method"
+	"popri/methods/method"
 	"popri/methods/policy"
-	"popri/rundir"
-	"popri/series"
-	"popri/trainer"
+	"popri/model/lm"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/series"
 )
 
 // chosenFile has the samples of a round that the adapters were trained on.
@@ -52,10 +52,10 @@ var figures = series.Set{
 type Method struct{ *policy.Policy }
 
 // New makes the method.
-func New(e method.Env) (trainer.Method, error) { return &Method{policy.New(e)}, nil }
+func New(e method.Env) (rounds.Method, error) { return &Method{policy.New(e)}, nil }
 
-// Round implements trainer.Method.
-func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
+// Round implements rounds.Method.
+func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err := m.Feedback.Begin(ctx, r); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 		return err
 	}
 	var texts []lm.Row
-	err = r.Stage("choose", func(trainer.Stage) error {
+	err = r.Stage("choose", func(rounds.Stage) error {
 		scores, err := m.Scores(r, candidates, answer)
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (m *Method) Round(ctx context.Context, r *trainer.Round) error {
 	if err != nil {
 		return err
 	}
-	err = r.Stage("sft", func(s trainer.Stage) error { return m.tune(ctx, r, s, texts) })
+	err = r.Stage("sft", func(s rounds.Stage) error { return m.tune(ctx, r, s, texts) })
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ type chosenRow struct {
 
 // choose returns the indices of the samples to train on, the highest score first, and writes them. Empty samples and
 // repeated texts are left out.
-func (m *Method) choose(r *trainer.Round, c policy.Candidates, scores []float64) ([]int, error) {
+func (m *Method) choose(r *rounds.Round, c policy.Candidates, scores []float64) ([]int, error) {
 	chosen := best(c, scores, m.Config.PrivateEvolutionSFT.Share)
 	if len(chosen) == 0 {
 		return nil, errors.New("all samples are empty: there is none to train on")
@@ -144,7 +144,7 @@ func examples(c policy.Candidates, chosen []int) []lm.Row {
 }
 
 // tune fine-tunes the adapters. It keeps no state on disk: after an interruption, the round's updates are repeated.
-func (m *Method) tune(ctx context.Context, r *trainer.Round, stage trainer.Stage, examples []lm.Row) error {
+func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, examples []lm.Row) error {
 	c := m.Config.PrivateEvolutionSFT
 	loss, err := m.FineTune(ctx, stage, examples, policy.FineTuning{
 		Steps: c.Epochs * ((len(examples) + c.Batch - 1) / c.Batch), Batch: c.Batch, LearningRate: c.LearningRate,

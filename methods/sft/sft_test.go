@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"popri/lm"
 	"popri/methods/policy"
-	"popri/sampling"
+	"popri/model/lm"
+	"popri/run/sampling"
 )
 
 func TestBest(t *testing.T) {

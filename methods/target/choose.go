@@ -10,12 +10,12 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
-	"popri/embedding"
 	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/model/embedding"
+	"popri/run/rundir"
+	"popri/run/sampling"
 	"popri/scoring"
 )
 

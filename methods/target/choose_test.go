@@ -8,9 +8,9 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
-	"popri/embedding"
 	"popri/internal/fault"
 	"popri/internal/rng"
+	"popri/model/embedding"
 	"popri/scoring"
 )
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"slices"
 
-	"popri/embedding"
 	"popri/internal/rng"
-	"popri/sampling"
+	"popri/model/embedding"
+	"popri/run/sampling"
 	"popri/scoring"
 )
 

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"popri/embedding"
 	"popri/internal/rng"
+	"popri/model/embedding"
 )
 
 // TestKeep: rows are drawn so that their mean comes to the clients', and no nearer than the floor on the effective number of

@@ -8,13 +8,13 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
-	"popri/embedding"
 	"popri/internal/cachedir"
 	"popri/internal/fault"
 	"popri/internal/rng"
-	"popri/method"
-	"popri/query"
+	"popri/methods/method"
+	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 // Pool is the public texts of a run with their vectors.

@@ -8,12 +8,12 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
-	"popri/embedding"
+	"popri/eval/metrics"
+	"popri/fedsim/release"
 	"popri/internal/fault"
 	"popri/internal/rng"
-	"popri/metrics"
-	"popri/query"
-	"popri/release"
+	"popri/model/embedding"
+	"popri/scoring/query"
 )
 
 const dim = 5

@@ -31,13 +31,13 @@ import (
 	"path/filepath"
 
 	"popri/configs"
-	"popri/embedding"
-	"popri/method"
-	"popri/query"
-	"popri/release"
-	"popri/rundir"
+	"popri/fedsim/release"
+	"popri/methods/method"
+	"popri/model/embedding"
+	"popri/run/rounds"
+	"popri/run/rundir"
 	"popri/scoring"
-	"popri/trainer"
+	"popri/scoring/query"
 )
 
 // Query is what clients are asked.
@@ -113,7 +113,7 @@ type Target struct {
 }
 
 // Ask asks the clients, in round 1; in a later round it reads the release of round 1.
-func Ask(e method.Env, r *trainer.Round, p *Pool) (*Target, error) {
+func Ask(e method.Env, r *rounds.Round, p *Pool) (*Target, error) {
 	asked, err := p.Query(e.Config, e.Encoder)
 	if err != nil {
 		return nil, err

@@ -9,16 +9,16 @@ import (
 	"strings"
 
 	"popri/accountant"
+	"popri/accountant/audit"
 	"popri/accountant/ledger"
-	"popri/audit"
 	"popri/configs"
-	"popri/embedding"
 	"popri/fedsim"
 	"popri/internal/fault"
 	"popri/methods"
-	"popri/query"
-	"popri/rundir"
+	"popri/model/embedding"
+	"popri/run/rundir"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 // Options say what an audit of runs includes.

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"popri/assembly"
-	"popri/audit"
+	"popri/accountant/audit"
 	"popri/configs"
-	"popri/embedding"
 	"popri/internal/filehash"
 	"popri/internal/rows"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/model/embedding"
+	"popri/run/assembly"
+	"popri/run/rundir"
+	"popri/run/sampling"
 )
 
 // RoundVectors opens the encoder of the run in dir and returns a function that gives the samples of each of its rounds

@@ -9,22 +9,22 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
-	"popri/downstream"
-	"popri/embedding"
+	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/rows"
-	"popri/method"
 	"popri/methods"
+	"popri/methods/method"
 	"popri/methods/target"
-	"popri/models"
-	"popri/pretrain"
+	"popri/model/embedding"
+	"popri/model/shipped"
+	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/run/rundir"
+	"popri/run/sampling"
+	"popri/trainer/pretrain"
 )
 
 // Run is what the texts are made of.
@@ -129,7 +129,7 @@ func (r *Run) source(ctx context.Context, key string) (downstream.Source, error)
 // so, and what data.public holds otherwise.
 func (r *Run) allPublic() (string, error) {
 	name := "all public text"
-	dir, err := assembly.ModelDir(r.Config.Model.Path, models.Generator)
+	dir, err := assembly.ModelDir(r.Config.Model.Path, shipped.Generator)
 	if err != nil {
 		return "", err
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"popri/datasets/clients"
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/methods/target"
 	"popri/run/evaluator"
-	"popri/sampling"
+	"popri/run/sampling"
 )
 
 // Mix is one of the sets that the product was chosen from, in the event "mix".

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 
 	"popri/configs"
-	"popri/downstream"
 	"popri/eval/domain"
+	"popri/eval/downstream"
 	"popri/internal/atomicfile"
-	"popri/rundir"
+	"popri/run/rundir"
 )
 
 // The keys of the results besides ε = 0 and ε = ∞, which are those of package downstream, and the method's name, which is the

@@ -3,7 +3,7 @@ package evaluation
 import (
 	"fmt"
 
-	"popri/downstream"
+	"popri/eval/downstream"
 )
 
 // Verdict says in a sentence or two how the product compares with the best of the other texts, and whether other test

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/downstream"
+	"popri/eval/downstream"
 )
 
 // TestVerdict: the product is compared with the best other text, and reference points do not count.

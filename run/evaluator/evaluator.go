@@ -6,11 +6,11 @@ import (
 	"context"
 	"fmt"
 
+	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/downstream"
-	"popri/guarantee"
+	"popri/eval/downstream"
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/run/evaluation"

@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"slices"
 
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/quote"
-	"popri/lm"
-	"popri/models"
+	"popri/model/lm"
+	"popri/model/shipped"
+	"popri/run/assembly"
 	"popri/run/evaluation"
-	"popri/sampling"
+	"popri/run/sampling"
 )
 
 // Classifies reports whether the small model gives texts labels.
@@ -38,7 +38,7 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 	}
 	held := append(population.Split(clients.Validation), population.Split(clients.Test)...)
 	all := datasets.Classes(append(datasets.Labels(public), clients.Labels(held)...)...)
-	dir, err := assembly.ModelDir(c.Downstream.Model, models.Device)
+	dir, err := assembly.ModelDir(c.Downstream.Model, shipped.Device)
 	if err != nil {
 		return nil, err
 	}

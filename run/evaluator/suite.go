@@ -1,13 +1,13 @@
 package evaluator
 
 import (
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/internal/rng"
-	"popri/models"
+	"popri/model/shipped"
+	"popri/run/assembly"
 )
 
 // resamples is the number of resamples of the test clients for the confidence intervals. With fewer than 100, their ends vary
@@ -18,7 +18,7 @@ const resamples = 1000
 // ε = 0 point.
 func NewSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
 	d := c.Downstream
-	dir, err := assembly.ModelDir(d.Model, models.Device)
+	dir, err := assembly.ModelDir(d.Model, shipped.Device)
 	if err != nil {
 		return downstream.Suite{}, err
 	}

@@ -8,19 +8,19 @@ import (
 	"slices"
 	"strings"
 
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/downstream"
+	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/parquetio"
 	"popri/internal/rows"
-	"popri/models"
+	"popri/model/shipped"
+	"popri/run/assembly"
 	"popri/run/evaluation"
+	"popri/run/rundir"
+	"popri/run/sampling"
 	"popri/run/tracking"
-	"popri/rundir"
-	"popri/sampling"
 )
 
 // TextsOptions say how any texts are evaluated.
@@ -46,7 +46,7 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	if err != nil {
 		return nil, fault.Userf("%w", err)
 	}
-	if _, err := assembly.ModelDir(c.Downstream.Model, models.Device); err != nil {
+	if _, err := assembly.ModelDir(c.Downstream.Model, shipped.Device); err != nil {
 		return nil, err
 	}
 	population, err := assembly.LoadPrivate(c)

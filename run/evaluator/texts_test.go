@@ -7,7 +7,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/rows"
-	"popri/sampling"
+	"popri/run/sampling"
 )
 
 // TestJudgeOwnSamples: a run's product can hold empty samples, and is readSource without them; any other file with an empty

@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strings"
 
-	"popri/assembly"
 	"popri/configs"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filehash"
-	"popri/models"
-	"popri/rundir"
+	"popri/model/shipped"
+	"popri/run/assembly"
+	"popri/run/rundir"
 )
 
 // Inputs are everything that a run's results depend on, except private text, which the ledger identifies by a tag.
@@ -63,8 +63,8 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 		}
 	}
 	for _, m := range []struct{ key, path, name string }{
-		{"model.path", c.Model.Path, models.Generator}, {"downstream.model", c.Downstream.Model,
-			models.Device}} {
+		{"model.path", c.Model.Path, shipped.Generator}, {"downstream.model", c.Downstream.Model,
+			shipped.Device}} {
 		dir, err := assembly.ModelDir(m.path, m.name)
 		if err != nil {
 			if m.key == "downstream.model" {

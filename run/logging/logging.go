@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"popri/eventlog"
 	"popri/internal/memory"
-	"popri/rundir"
-	"popri/series"
-	"popri/trainer"
+	"popri/run/eventlog"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/run/series"
 )
 
 // aliveEvery is the time between two events about a stage under way, by which whoever follows the log sees that the process
@@ -58,11 +58,11 @@ func (l *Log) Close() {
 func (l *Log) Write(event string, fields map[string]any) { _ = l.file.Write(event, fields) }
 
 // Events is the listener to the trainer.
-func (l *Log) Events() trainer.Events {
-	return trainer.Events{
-		StageBegin: func(s trainer.Stage) { l.begin(s.Name, s.Round) },
-		Progress:   func(_ trainer.Stage, done, total int) { l.Progress(done, total) },
-		StageEnd:   func(s trainer.Stage) { l.end(s.Took) },
+func (l *Log) Events() rounds.Events {
+	return rounds.Events{
+		StageBegin: func(s rounds.Stage) { l.begin(s.Name, s.Round) },
+		Progress:   func(_ rounds.Stage, done, total int) { l.Progress(done, total) },
+		StageEnd:   func(s rounds.Stage) { l.end(s.Took) },
 		Log:        func(event string, round int, v any) { l.Write(event, eventlog.Fields(round, v)) },
 		RoundEnd:   func(r series.Round) { l.Write("round_end", eventlog.Fields(r.Number, r)) },
 	}

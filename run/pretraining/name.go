@@ -7,7 +7,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/cachedir"
-	"popri/pretrain"
+	"popri/trainer/pretrain"
 )
 
 // Name describes a model that Prepare trained, "" for any other folder.

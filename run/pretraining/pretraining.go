@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
 	"popri/internal/cachedir"
 	"popri/internal/fault"
 	"popri/internal/version"
-	"popri/pretrain"
+	"popri/run/assembly"
+	"popri/trainer/pretrain"
 )
 
 // folder is the folder of the models in the user's cache folder.

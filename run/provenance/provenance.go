@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"runtime"
 
-	"popri/assembly"
+	"popri/accountant/guarantee"
 	"popri/configs"
-	"popri/guarantee"
 	"popri/internal/modelcache"
 	"popri/internal/version"
 	"popri/methods"
-	"popri/models"
+	"popri/model/shipped"
+	"popri/model/tensor"
+	"popri/run/assembly"
 	"popri/run/inputs"
-	"popri/tensor"
 )
 
 // Run is what a run knows of itself when it begins, besides its configuration.
@@ -60,7 +60,7 @@ func Of(c configs.Config, r Run) (map[string]string, error) {
 	}
 	if c.Model.Path == "embedded" && c.Data.Private == "godoc" {
 		// The Go release decides which file is private: the weights must be from the same release.
-		trained, err := models.ReadProvenance(models.Generator)
+		trained, err := shipped.ReadProvenance(shipped.Generator)
 		if err != nil {
 			return nil, err
 		}

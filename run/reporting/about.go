@@ -9,8 +9,8 @@ import (
 	"popri/configs"
 	"popri/internal/fault"
 	"popri/methods"
-	"popri/rundir"
-	"popri/watch"
+	"popri/run/rundir"
+	"popri/show/watch"
 )
 
 // About says what the run in dir is, for whoever watches it.

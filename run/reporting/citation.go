@@ -9,8 +9,8 @@ import (
 
 	"popri/configs"
 	"popri/internal/filehash"
-	"popri/method"
-	"popri/rundir"
+	"popri/methods/method"
+	"popri/run/rundir"
 )
 
 // popriPaper is the paper of the method popri.

@@ -5,8 +5,8 @@ import (
 
 	"popri/configs"
 	"popri/methods"
-	"popri/rundir"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
 )
 
 // Cost is what a run's training costs a client and the server, without the product and evaluations (POPri, Table 2).
@@ -30,15 +30,15 @@ func CostOf(dir string) (Cost, error) {
 	d := methods.Of(*c)
 	cost := Cost{Name: filepath.Base(dir), Rounds: d.RoundsOf(*c)}
 	cost.Sent, cost.Received = d.Traffic(*c).Bytes()
-	stages, rounds, err := Stages(dir)
+	stages, took, err := Stages(dir)
 	if err != nil {
 		return cost, err
 	}
-	metrics, err := trainer.ReadMetrics(dir)
+	metrics, err := rounds.ReadMetrics(dir)
 	if err != nil {
 		return cost, err
 	}
-	for _, seconds := range rounds {
+	for _, seconds := range took {
 		cost.Server += seconds
 	}
 	asked := 0.0
@@ -46,7 +46,7 @@ func CostOf(dir string) (Cost, error) {
 		asked = max(asked, m.Values["clients"])
 	}
 	for _, s := range stages {
-		if s.Name == trainer.StageCollect && asked > 0 {
+		if s.Name == rounds.StageCollect && asked > 0 {
 			cost.Server -= s.Seconds
 			cost.Client = s.Seconds / asked
 		}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"popri/assembly"
 	"popri/configs"
-	"popri/lm"
-	"popri/models"
-	"popri/pretrain"
+	"popri/model/lm"
+	"popri/model/shipped"
+	"popri/run/assembly"
 	"popri/run/pretraining"
+	"popri/trainer/pretrain"
 )
 
 // shownValue is the value of a setting for people: a model that was trained on the public text lies in the user's cache
@@ -26,7 +26,7 @@ func shownValue(key string, value any) string {
 
 // smallModel says in a sentence which small model a run's table is about, "" if its folder does not tell.
 func smallModel(c configs.Config) string {
-	dir, err := assembly.ModelDir(c.Downstream.Model, models.Device)
+	dir, err := assembly.ModelDir(c.Downstream.Model, shipped.Device)
 	if err != nil {
 		return ""
 	}

@@ -5,11 +5,11 @@ import (
 
 	"popri/configs"
 	"popri/methods"
-	"popri/trainer"
+	"popri/run/rounds"
 )
 
 // nearest says which adapters wrote the product.
-func nearest(s trainer.Selection) string {
+func nearest(s rounds.Selection) string {
 	adapters := fmt.Sprintf("the adapters after round %d", s.Round)
 	if s.Round == 0 {
 		adapters = "the adapters before the first update of the rounds"

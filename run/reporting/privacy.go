@@ -1,11 +1,11 @@
 package reporting
 
 import (
+	"popri/accountant/guarantee"
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/guarantee"
 	"popri/methods"
-	"popri/report"
+	"popri/show/report"
 )
 
 // accountants are the names that the report uses.

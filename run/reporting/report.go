@@ -9,14 +9,14 @@ import (
 	"sort"
 	"time"
 
+	"popri/accountant/guarantee"
 	"popri/configs"
-	"popri/guarantee"
 	"popri/internal/fault"
 	"popri/methods"
-	"popri/report"
 	"popri/run/evaluation"
-	"popri/rundir"
-	"popri/trainer"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/show/report"
 )
 
 // Of collects the contents of the run in dir for its page. Missing parts are left out.
@@ -37,22 +37,22 @@ func Of(dir string) (report.Report, error) {
 		r.Command = cmd
 	}
 	r.Finished = time.Now().UTC().Truncate(time.Second)
-	rounds, err := trainer.ReadMetrics(dir)
+	figures, err := rounds.ReadMetrics(dir)
 	if err != nil {
 		return r, err
 	}
 	finished := rundir.Has(dir, rundir.Synthetic)
-	state := len(rounds)
-	if chosen, ok := trainer.Nearest(rounds); ok && finished && c.Trainer.Select == "distance" {
+	state := len(figures)
+	if chosen, ok := rounds.Nearest(figures); ok && finished && c.Trainer.Select == "distance" {
 		state = chosen.Round
 		r.Notes = append(r.Notes, nearest(chosen))
 	}
 	r.Notes = append(r.Notes, engineNotes(*c)...)
-	for _, m := range rounds {
+	for _, m := range figures {
 		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished})
 	}
-	if len(rounds) < d.RoundsOf(*c) {
-		r.Interrupted = fmt.Sprintf("after round %d of %d", len(rounds), d.RoundsOf(*c))
+	if len(figures) < d.RoundsOf(*c) {
+		r.Interrupted = fmt.Sprintf("after round %d of %d", len(figures), d.RoundsOf(*c))
 		if finished {
 			r.Interrupted += ": the budget covers no more"
 		}

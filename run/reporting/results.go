@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"popri/downstream"
-	"popri/method"
-	"popri/report"
+	"popri/eval/downstream"
+	"popri/methods/method"
 	"popri/run/evaluation"
+	"popri/show/report"
 )
 
 // addResults fills the table and compares the method with each comparator in words.

@@ -5,15 +5,15 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"popri/assembly"
 	"popri/configs"
 	"popri/datasets"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/methods"
-	"popri/report"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/run/assembly"
+	"popri/run/rundir"
+	"popri/run/sampling"
+	"popri/show/report"
 )
 
 // addSamples puts texts before and after the tuning beside real public texts.

@@ -4,9 +4,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"popri/eventlog"
-	"popri/report"
-	"popri/rundir"
+	"popri/run/eventlog"
+	"popri/run/rundir"
+	"popri/show/report"
 )
 
 // Stages adds up the time of each stage of a run, over rounds and resumptions, in the order of their first end, with the

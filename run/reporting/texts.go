@@ -10,10 +10,10 @@ import (
 
 	"popri/configs"
 	"popri/internal/rows"
-	"popri/report"
-	"popri/rundir"
-	"popri/sampling"
-	"popri/texts"
+	"popri/run/rundir"
+	"popri/run/sampling"
+	"popri/show/report"
+	"popri/show/texts"
 )
 
 // alike is the number of samples of each kind that the report has of what the model writes for the same prompts before

@@ -9,9 +9,9 @@ import (
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/methods"
-	"popri/report"
-	"popri/rundir"
-	"popri/sampling"
+	"popri/run/rundir"
+	"popri/run/sampling"
+	"popri/show/report"
 )
 
 // The report has every round's samples, a prompt once however many rounds have it, and what was written for the same

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 
 	"popri/configs"
-	"popri/embedding"
-	"popri/query"
-	"popri/release"
-	"popri/rundir"
+	"popri/fedsim/release"
+	"popri/fedsim/shard"
+	"popri/model/embedding"
+	"popri/run/rundir"
 	"popri/scoring"
-	"popri/shard"
+	"popri/scoring/query"
 )
 
 // WaitingError ends a run whose clients are elsewhere (fed.collect=shards) until their partial sums are merged.

@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 
 	"popri/accountant/ledger"
-	"popri/assembly"
 	"popri/configs"
 	"popri/fedsim"
+	"popri/fedsim/release"
+	"popri/fedsim/shard"
 	"popri/internal/fault"
 	"popri/methods"
-	"popri/query"
-	"popri/release"
-	"popri/rundir"
-	"popri/shard"
+	"popri/run/assembly"
+	"popri/run/rundir"
+	"popri/scoring/query"
 )
 
 // MergeOptions say which partial sums make the release of which round.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"popri/assembly"
 	"popri/datasets/clients"
-	"popri/embedding"
 	"popri/fedsim"
+	"popri/fedsim/shard"
 	"popri/internal/fault"
-	"popri/query"
-	"popri/shard"
+	"popri/model/embedding"
+	"popri/run/assembly"
+	"popri/scoring/query"
 )
 
 // ScoreOptions say which clients answer which question.

@@ -11,21 +11,21 @@ import (
 	"testing"
 	"time"
 
-	"popri/audit"
+	"popri/accountant/audit"
 	"popri/configs"
 	"popri/datasets/clients"
-	"popri/embedding"
-	"popri/embedding/embeddingtest"
+	"popri/fedsim/release"
+	"popri/fedsim/shard"
 	"popri/internal/fault"
 	"popri/internal/testworld"
 	"popri/methods/evolution"
-	"popri/release"
+	"popri/model/embedding"
+	"popri/model/embedding/embeddingtest"
 	"popri/run"
 	"popri/run/auditing"
 	"popri/run/reporting"
+	"popri/run/rundir"
 	"popri/run/sharding"
-	"popri/rundir"
-	"popri/shard"
 )
 
 // elsewhere changes a configuration of the tests' world to one whose train clients are elsewhere. private is their file.

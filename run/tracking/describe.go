@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"popri/configs"
-	"popri/trackers"
+	"popri/show/trackers"
 )
 
 // Describe is what a configuration says about the run in dir.

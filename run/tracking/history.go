@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"popri/eventlog"
 	"popri/methods/policy"
 	"popri/run/evaluation"
-	"popri/rundir"
-	"popri/trackers"
-	"popri/trainer"
+	"popri/run/eventlog"
+	"popri/run/rounds"
+	"popri/run/rundir"
+	"popri/show/trackers"
 )
 
 // history reads the figures of a run's files, in the order in which the run made them, and leaves the reader behind them.
@@ -33,7 +33,7 @@ func (t *Listener) history() (points []trackers.Point, err error) {
 		}
 		times[key{e.Name, int(e.Number("round")), e.Number("step")}] = e.Time
 	}
-	rounds, err := trainer.ReadMetrics(t.dir)
+	rounds, err := rounds.ReadMetrics(t.dir)
 	if err != nil {
 		return nil, err
 	}

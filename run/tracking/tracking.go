@@ -8,16 +8,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"popri/accountant/guarantee"
 	"popri/configs"
-	"popri/downstream"
-	"popri/eventlog"
-	"popri/guarantee"
+	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/memory"
 	"popri/run/evaluation"
-	"popri/series"
-	"popri/trackers"
-	"popri/trainer"
+	"popri/run/eventlog"
+	"popri/run/rounds"
+	"popri/run/series"
+	"popri/show/trackers"
 )
 
 // Check returns an error if a name is no tracker, or if the environment does not say where the tracker is.
@@ -70,14 +70,14 @@ func open(names []string, dir string, c configs.Config, warn func(string), add f
 }
 
 // Events is the listener to the trainer.
-func (t *Listener) Events() trainer.Events {
+func (t *Listener) Events() rounds.Events {
 	if t == nil {
-		return trainer.Events{}
+		return rounds.Events{}
 	}
-	return trainer.Events{
-		StageBegin: func(s trainer.Stage) { t.Begin(s.Name, s.Round) },
-		StageEnd:   func(trainer.Stage) { t.End() },
-		Progress:   func(_ trainer.Stage, done, total int) { t.done.Store(int64(done)) },
+	return rounds.Events{
+		StageBegin: func(s rounds.Stage) { t.Begin(s.Name, s.Round) },
+		StageEnd:   func(rounds.Stage) { t.End() },
+		Progress:   func(_ rounds.Stage, done, total int) { t.done.Store(int64(done)) },
 		Log: func(event string, round int, v any) {
 			t.set.Log(t.reader.Read(event, round, eventlog.Fields(round, v), time.Now()))
 		},

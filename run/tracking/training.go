@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"popri/dpo/preference"
 	"popri/internal/rows"
-	"popri/preference"
-	"popri/rundir"
-	"popri/safetensors"
-	"popri/trackers"
+	"popri/model/safetensors"
+	"popri/run/rundir"
+	"popri/show/trackers"
 )
 
 // Training is what a training has done so far; a checkpoint holds it as JSON.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"popri/accountant/ledger"
-	"popri/assembly"
 	"popri/datasets/clients"
+	"popri/run/assembly"
 	"popri/study/grid"
 	"popri/study/halving"
 )

@@ -1,9 +1,9 @@
 package cost
 
 import (
-	"popri/assembly"
-	"popri/lm"
-	"popri/models"
+	"popri/model/lm"
+	"popri/model/shipped"
+	"popri/run/assembly"
 	"popri/study/grid"
 )
 
@@ -30,11 +30,11 @@ func Estimate(cell grid.Cell) (Work, error) {
 	if c.Eval.ReferencePrivate {
 		p.SmallModels++ // shared by the runs of one seed
 	}
-	generator, err := shapeOf(c.Model.Path, models.Generator)
+	generator, err := shapeOf(c.Model.Path, shipped.Generator)
 	if err != nil {
 		return p, err
 	}
-	small, err := shapeOf(c.Downstream.Model, models.Device)
+	small, err := shapeOf(c.Downstream.Model, shipped.Device)
 	if err != nil {
 		return p, err
 	}

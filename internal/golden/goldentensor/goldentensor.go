@@ -4,8 +4,8 @@ package goldentensor
 import (
 	"testing"
 
-	"popri/safetensors"
-	"popri/tensor"
+	"popri/model/safetensors"
+	"popri/model/tensor"
 )
 
 // Cases are the tensors of a golden file.

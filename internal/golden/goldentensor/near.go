@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"popri/safetensors"
+	"popri/model/safetensors"
 )
 
 // NearFiles fails the test unless each tensor of the safetensors file want is in got, with entries that differ by at most

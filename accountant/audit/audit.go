@@ -1,0 +1,294 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/accountant"
+	"popri/accountant/guarantee"
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/fedsim/release"
+	"popri/run/rundir"
+)
+
+// Figure is one accountant's ε.
+type Figure struct {
+	Name    string  `json:"name"`
+	Epsilon float64 `json:"-"`
+	// Unknown says why the accountant has no bound for these charges; "" if it has one.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Report is the outcome of an audit.
+type Report struct {
+	Dir    string
+	Record ledger.Record
+	Facts  guarantee.Facts
+	// Spent is ε by every accountant, at the budget's δ; Decides names the accountant that the ledger uses.
+	Spent    []Figure
+	Decides  string
+	Epsilon  float64 // by that one
+	Releases int     // found on disk, each with its charge
+	// Query and Bound are what the last release says that the clients were asked, and how long a vector can be.
+	Query string
+	Bound float64
+	// Head is the hash of the ledger's last line, to be kept elsewhere: see [Options].
+	Head string
+	// Noise is the test of each release's noise, and NoisePooled the test of all together. NoiseUntested names the
+	// releases without a test and says why.
+	Noise         []NoiseTest
+	NoisePooled   *NoiseTest
+	NoiseUntested []string
+	// Problems are the contradictions that were found: with any, the statement cannot be signed.
+	Problems []string
+	// Warnings name who or what is outside of the guarantee.
+	Warnings []string
+
+	options Options
+	found   []foundRelease
+	// unreleased has a file of each round that was made after a release and has none beside it.
+	unreleased []string
+}
+
+// Options are what an audit knows besides the run's folder.
+type Options struct {
+	// Rounds gives a round's samples as vectors of the run's encoder, for the test of the noise; nil leaves the test
+	// out. An error says why a round cannot be tested.
+	Rounds func(round int) (Round, error)
+	// Head is the hash of an earlier line of the ledger, or its first [LeastHead] or more digits; "" for none. A ledger
+	// that was rolled back together with its head file lacks the line.
+	Head string
+	// Expect gives what a configuration's clients are asked, to compare with the releases; nil leaves the comparison out.
+	Expect func(configs.Config) Expected
+}
+
+// Expected is what a run asks its clients.
+type Expected struct {
+	Query string
+	Bound float64 // the norm that no client's vector exceeds
+	Once  bool    // the release of round 1 serves all rounds
+}
+
+// LeastHead is the number of digits that identify a line.
+const LeastHead = 12
+
+// Validate returns an error that names the bad value.
+func (o Options) Validate() error {
+	if o.Head != "" && (len(o.Head) < LeastHead || len(o.Head) > 64 || strings.Trim(o.Head, "0123456789abcdef") != "") {
+		return fmt.Errorf("audit: the ledger's head is %q, want %d to 64 hex digits in lower case", o.Head, LeastHead)
+	}
+	return nil
+}
+
+// Sound reports whether no problem was found.
+func (r *Report) Sound() bool { return len(r.Problems) == 0 }
+
+// Run audits a run's folder. An error means that the folder could not be read. Contradictions are in Problems, damage
+// to the ledger included.
+func Run(dir string, o Options) (*Report, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Report{Dir: dir, options: o}
+	path := filepath.Join(dir, rundir.Ledger)
+	record, err := ledger.Inspect(path)
+	if errors.Is(err, ledger.ErrDamaged) {
+		r.Problems = append(r.Problems, err.Error())
+		return r, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	r.Record, r.Head = record, record.Head()
+	if r.Facts, err = guarantee.Read(dir); err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	if o.Head != "" && !slices.ContainsFunc(record.Hashes, func(h string) bool { return strings.HasPrefix(h, o.Head) }) {
+		r.problem("%s has no line with the hash %s: lines were taken away together with the head, or it is "+
+			"another run's.", path, o.Head)
+	}
+	if err := r.recompute(); err != nil {
+		return nil, fmt.Errorf("audit: %s: %w", path, err)
+	}
+	if err := r.releases(); err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	r.configuration()
+	for _, name := range r.unreleased {
+		r.problem("%s was made after a release that is not on disk: what it used cannot be checked.", name)
+	}
+	if err := r.testNoise(o.Rounds); err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	r.Warnings = append(r.Warnings, r.Facts.Warnings()...)
+	return r, nil
+}
+
+func (r *Report) problem(format string, args ...any) {
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+}
+
+// tolerance is the largest accepted difference of totals that other versions of the accountants computed.
+const tolerance = 1e-3
+
+// recompute asks every accountant, and compares the results with the totals in the ledger.
+func (r *Report) recompute() error {
+	b, entries := r.Record.Budget, r.Record.Entries
+	events := ledger.Events(b, entries)
+	decides := ledger.Accountant(b, entries)
+	r.Decides = decides.Name()
+	for _, a := range accountant.All(b.Relation) {
+		f := Figure{Name: a.Name()}
+		var err error
+		if f.Epsilon, err = a.Epsilon(events, b.Delta); errors.Is(err, accountant.ErrNotApplicable) {
+			f.Unknown = "knows no bound for these rounds"
+		} else if err != nil {
+			return err
+		}
+		if f.Name == r.Decides {
+			r.Epsilon = f.Epsilon
+		}
+		r.Spent = append(r.Spent, f)
+	}
+	if !(r.Epsilon <= b.Epsilon) {
+		r.problem("The charges come to ε = %s, more than the budget of %g.", accountant.RoundUp(r.Epsilon, 6), b.Epsilon)
+	}
+	// The total of a sampled round needs a Fourier transform. Of long runs, some totals and the last one are checked.
+	every := 1
+	if r.Decides == (accountant.PLD{}).Name() {
+		every = max(1, len(entries)/50)
+	}
+	for i, said := range r.Record.Totals {
+		if i%every != 0 && i != len(entries)-1 {
+			continue
+		}
+		spent, err := ledger.Spent(b, entries[:i+1])
+		if err != nil {
+			return err
+		}
+		if !(math.Abs(said-spent) <= tolerance*spent || said == spent) {
+			r.problem("Charge %d says that ε = %s was spent with it; it was %s.", i+1,
+				accountant.RoundUp(said, 6), accountant.RoundUp(spent, 6))
+		}
+	}
+	return nil
+}
+
+// releases compares the releases on disk with the charges.
+func (r *Report) releases() error {
+	b := r.Record.Budget
+	charged, seen := map[string]ledger.Entry{}, map[string]bool{}
+	for _, e := range r.Record.Entries {
+		if !e.Inherited {
+			charged[e.ReleaseHash] = e
+		}
+	}
+	pattern := filepath.Join(r.Dir, "rounds", "*")
+	rounds, err := filepath.Glob(pattern)
+	if err != nil {
+		return err
+	}
+	slices.Sort(rounds)
+	for _, dir := range rounds {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			continue
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		released, after := false, ""
+		for _, f := range files {
+			name := filepath.Join(dir, f.Name())
+			switch f.Name() {
+			case release.File, release.PendingFile:
+				released = true
+				found, err := release.Read(name)
+				if err != nil {
+					r.problem("%v", err)
+					continue
+				}
+				e, ok := charged[found.Hash]
+				switch {
+				case !ok && f.Name() == release.PendingFile:
+					r.problem("%s was drawn and not charged: the run was stopped there. Resume it, or remove the file.", name)
+				case !ok:
+					r.problem("%s has no charge: no line of the ledger has its hash %.12s….", name, found.Hash)
+				case fmt.Sprintf("%04d", found.Round) != filepath.Base(dir):
+					r.problem("%s is the release of round %d, in the folder of another.", name, found.Round)
+				default:
+					seen[found.Hash] = true
+					r.Releases++
+					r.found = append(r.found, foundRelease{name, found})
+					r.compare(name, found, e, b)
+				}
+			default:
+				if consequence(f.Name()) {
+					after = name
+				}
+			}
+		}
+		if after != "" && !released {
+			r.unreleased = append(r.unreleased, after)
+		}
+	}
+	for i, e := range r.Record.Entries {
+		if !e.Inherited && !seen[e.ReleaseHash] {
+			r.Warnings = append(r.Warnings,
+				fmt.Sprintf("Charge %d, for round %d, has no release on disk: it still counts as spent.",
+					i+1, e.Round))
+		}
+	}
+	return nil
+}
+
+// consequence reports whether a file of a round is computed from the round's release.
+func consequence(name string) bool {
+	return slices.Contains([]string{"pairs.parquet", "adapter", "selection.parquet", "pooled.safetensors", "metrics.json"}, name)
+}
+
+// compare compares a release with its charge.
+func (r *Report) compare(name string, found *release.Release, e ledger.Entry, b ledger.Budget) {
+	r.Query, r.Bound = found.Query, found.Bound
+	if found.Round != e.Round || found.Query != e.Query || found.Sigma != e.Sigma || found.Sensitivity != e.Sensitivity ||
+		found.Clients != e.Clients || found.Cohort != e.Cohort || found.Sampling != e.Sampling {
+		r.problem("%s is of round %d, %s, with noise %g on a sensitivity of %g from %d clients of %d by %s "+
+			"sampling; its charge is for round %d, %s, %g, %g, %d, %d, %s.",
+			name, found.Round, found.Query, found.Sigma, found.Sensitivity, found.Clients, found.Cohort, found.Sampling,
+			e.Round, e.Query, e.Sigma, e.Sensitivity, e.Clients, e.Cohort, e.Sampling)
+	}
+	if found.Seeded != b.InsecureSeededNoise {
+		r.problem("%s says that its noise was seeded: %v; the ledger says %v.", name, found.Seeded, b.InsecureSeededNoise)
+	}
+	if found.Sensitivity < found.Bound {
+		r.problem("%s counts on a sensitivity of %g with vectors of norm up to %g.", name, found.Sensitivity, found.Bound)
+	}
+	for i, v := range found.Sum {
+		if found.Step > 0 && math.Mod(v, found.Step) != 0 {
+			r.problem("%s: value %d, %g, does not lie on the grid of %g: it is no output of the noise.", name, i, v, found.Step)
+			break
+		}
+	}
+}
+
+// Statement says in plain words what is guaranteed.
+func (r *Report) Statement() []string {
+	if r.Record.Budget.Clients == 0 {
+		return []string{"The ledger cannot be trusted, so nothing can be said."}
+	}
+	return r.Facts.Statement()
+}
+
+// Verdict is the last line of an audit without problems.
+func (r *Report) Verdict() string {
+	if !r.Facts.Protects() {
+		return "The files fit together, but this run protects nobody."
+	}
+	return "Everything fits."
+}

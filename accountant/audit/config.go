@@ -1,0 +1,99 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/run/rundir"
+)
+
+// configuration compares the run's configuration with its ledger and with the headers of its releases.
+func (r *Report) configuration() {
+	path := filepath.Join(r.Dir, rundir.Config)
+	c, err := configs.Load(configs.LoadOptions{File: path})
+	if errors.Is(err, fs.ErrNotExist) {
+		r.problem("%s is missing: the releases cannot be compared with it.", path)
+		return
+	}
+	if err != nil {
+		r.problem("%v", err)
+		return
+	}
+	b := r.Record.Budget
+	for _, v := range []struct {
+		key          string
+		says, ledger any
+	}{
+		{"privacy.epsilon", c.Privacy.Epsilon, b.Epsilon},
+		{"privacy.delta", c.Privacy.Delta, b.Delta},
+		{"privacy.group", max(1, c.Privacy.Group), max(1, b.Group)},
+		{"privacy.insecure_seeded_noise", c.Privacy.InsecureSeededNoise, b.InsecureSeededNoise},
+	} {
+		if v.says != v.ledger {
+			r.problem("%s says %s = %v, the ledger %v.", path, v.key, v.says, v.ledger)
+		}
+	}
+	for _, v := range headerValues(c, b) {
+		r.compareHeaders(path, v)
+	}
+	if r.options.Expect == nil {
+		return
+	}
+	e := r.options.Expect(*c)
+	r.compareHeaders(path, headerValue{"query", e.Query, func(f foundRelease) any { return f.release.Query }})
+	r.compareHeaders(path, headerValue{"norm bound", e.Bound, func(f foundRelease) any { return f.release.Bound }})
+	if first := func(f foundRelease) bool { return f.release.Round == 1 }; e.Once && slices.ContainsFunc(r.found, first) {
+		r.unreleased = nil
+	}
+}
+
+// headerValue is a value of the configuration that every release's header states too.
+type headerValue struct {
+	key  string
+	says any
+	of   func(f foundRelease) any
+}
+
+func headerValues(c *configs.Config, b ledger.Budget) []headerValue {
+	cohort := c.Fed.ClientsPerRound
+	if cohort == 0 || ledger.Sampling(c.Fed.Sampling) == ledger.Full {
+		cohort = b.Clients
+	}
+	values := []headerValue{
+		{"fed.sampling", c.Fed.Sampling, func(f foundRelease) any { return string(f.release.Sampling) }},
+		{"fed.clients_per_round", cohort, func(f foundRelease) any { return f.release.Cohort }},
+		{"privacy.insecure_seeded_noise", c.Privacy.InsecureSeededNoise,
+			func(f foundRelease) any { return f.release.Seeded }},
+	}
+	if c.Privacy.NoiseMultiplier > 0 {
+		values = append(values, headerValue{"privacy.noise_multiplier", c.Privacy.NoiseMultiplier,
+			func(f foundRelease) any { return f.release.Planned }})
+	}
+	return values
+}
+
+// compareHeaders names the first release that has another value, and how many there are.
+func (r *Report) compareHeaders(path string, v headerValue) {
+	first, others := "", 0
+	for _, f := range r.found {
+		has := v.of(f)
+		switch {
+		case has == v.says:
+		case first == "":
+			first = fmt.Sprintf("%s was made with %v", f.name, has)
+		default:
+			others++
+		}
+	}
+	if first != "" {
+		if others > 0 {
+			first += fmt.Sprintf(" (and %d more do not fit)", others)
+		}
+		r.problem("%s says %s = %v; %s.", path, v.key, v.says, first)
+	}
+}

@@ -1,0 +1,150 @@
+package guarantee
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/run/rundir"
+)
+
+// Use says what the validation clients' texts were used for. They are read without noise.
+type Use string
+
+// The uses.
+const (
+	NotUsed    Use = "none"
+	Evaluation Use = "evaluation" // measurements that nothing of the product depends on
+	Selection  Use = "selection"  // the adapters, and so the product, depend on them (dpo.best=fid)
+	Mixing     Use = "mixing"     // whether the product has public texts, written ones or both (synthetic.mix=validated)
+)
+
+// ValidationUse is the use of validation clients in a run with this configuration.
+func ValidationUse(c configs.Config, validationClients int) Use {
+	switch {
+	case c.DPO.Best == "fid":
+		return Selection
+	case c.Synthetic.Mix == "validated":
+		return Mixing
+	case validationClients > 0:
+		return Evaluation
+	}
+	return NotUsed
+}
+
+// The provenance keys of a configuration that this package reads.
+const (
+	ValidationKey = "validation_clients" // a Use
+	CorpusKey     = "warning"            // a sentence about weights and data that do not belong together
+)
+
+// Facts decide the sentences of the guarantee.
+type Facts struct {
+	Record ledger.Record
+	Spent  float64 // ε, at the budget's δ
+	// Validation is what validation clients are used for.
+	Validation Use
+	// Evaluated says that small models were measured on test clients, and chosen on validation clients.
+	Evaluated bool
+	// Reference says that the evaluation has the ε = ∞ row, which was trained on the train clients' texts.
+	Reference bool
+	// UnsafeDiagnostics says that the user asked for figures without noise, whether their files still exist or not.
+	UnsafeDiagnostics bool
+	// UnsafeCeiling says that the generator was trained on the train clients' texts.
+	UnsafeCeiling bool
+	// AllowOverlap says that the public text may hold clients' texts.
+	AllowOverlap bool
+	// Shards says that the train clients were elsewhere, so that nobody compared public text with their texts.
+	Shards bool
+	// Changes are inputs that were changed while the run was interrupted.
+	Changes []string
+	// Corpus is a warning about weights and data; "" for none.
+	Corpus string
+}
+
+// Read collects the facts about the run in dir. A damaged ledger is an error that is ledger.ErrDamaged.
+func Read(dir string) (Facts, error) {
+	record, err := ledger.Inspect(filepath.Join(dir, rundir.Ledger))
+	if err != nil {
+		return Facts{}, err
+	}
+	f := Facts{Record: record, Validation: Evaluation} // if nothing else is known
+	var invalid *configs.Invalid
+	switch c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)}); {
+	case errors.Is(err, fs.ErrNotExist), errors.As(err, &invalid): // without a configuration, the ledger alone is read
+	case err != nil:
+		return Facts{}, err
+	default:
+		f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
+		f.UnsafeCeiling, f.Shards = c.Privacy.UnsafeCeiling, c.Fed.Collect == configs.Shards
+		f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
+		if f.Validation == "" {
+			f.Validation = ValidationUse(*c, 1)
+		}
+	}
+	if f.Spent, err = ledger.Spent(record.Budget, record.Entries); err != nil {
+		return f, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, rundir.Unsafe)); err == nil {
+		f.UnsafeDiagnostics = true
+	}
+	var inputs struct {
+		Changes []string `json:"changes"`
+	}
+	if err := readJSON(filepath.Join(dir, rundir.Inputs), &inputs); err != nil {
+		return f, err
+	}
+	f.Changes = inputs.Changes
+	var evaluation struct {
+		Results []struct {
+			Key string `json:"key"`
+		} `json:"results"`
+	}
+	if err := readJSON(filepath.Join(dir, rundir.Eval), &evaluation); err != nil {
+		return f, err
+	}
+	for _, r := range evaluation.Results {
+		f.Evaluated = true
+		f.Reference = f.Reference || r.Key == "private"
+	}
+	if f.Evaluated && f.Validation == NotUsed {
+		f.Validation = Evaluation
+	}
+	return f, nil
+}
+
+// readJSON reads an optional file.
+func readJSON(path string, into any) error {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// Protects reports whether the releases protect anybody.
+func (f Facts) Protects() bool {
+	return !f.Record.Budget.InsecureSeededNoise && !math.IsInf(f.Spent, 1) && !f.UnsafeCeiling
+}
+
+// Releases counts the charges of the run itself and those of the runs whose ledgers it continues.
+func (f Facts) Releases() (own, inherited int) {
+	for _, e := range f.Record.Entries {
+		if e.Inherited {
+			inherited++
+		}
+	}
+	return len(f.Record.Entries) - inherited, inherited
+}

@@ -1,0 +1,88 @@
+// Package preference sets preference training up from a configuration's dpo section: for POPri's rounds, and for anybody's
+// pairs.
+package preference
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"popri/configs"
+	"popri/dpo"
+	"popri/internal/rng"
+	"popri/lora"
+	"popri/model/lm"
+	"popri/trainer"
+)
+
+// Files of a training.
+const (
+	StepsFile = "steps.jsonl" // a line of metrics for each update, under TRL's names
+	EvalsFile = "evals.jsonl" // a line for each measurement
+)
+
+// Schedule makes the schedule that the configuration's section optimizer describes, over the given number of steps.
+func Schedule(o configs.Optimizer, peak float64, steps int) trainer.Schedule {
+	warmup := o.WarmupSteps
+	if warmup < 1 {
+		warmup = math.Ceil(warmup * float64(steps))
+	}
+	return trainer.Schedule{Kind: o.Schedule, Peak: peak, Min: o.MinLearningRate, Warmup: int(warmup), Total: steps}
+}
+
+// NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
+// given number of steps.
+func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tuner, error) {
+	d := c.DPO
+	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta, LabelSmoothing: d.LabelSmoothing, SFT: d.SFTWeight})
+	if err != nil {
+		return nil, err
+	}
+	m.Recompute = c.Optimizer.GradientCheckpointing
+	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(c.Optimizer, d.LearningRate, steps),
+		BatchPairs: d.BatchPairs, MicroPairs: MicroPairs(d), MicroTokens: d.MicroTokens,
+		AdamW: Optimizer(c.Optimizer)})
+}
+
+// MicroPairs is the number of pairs of a pass.
+func MicroPairs(d configs.DPO) int {
+	switch {
+	case d.MicroPairs == 0 && d.MicroTokens > 0: // the tokens alone decide
+		return d.BatchPairs
+	case d.MicroPairs == 0:
+		return min(d.BatchPairs, 8)
+	}
+	return d.MicroPairs
+}
+
+// Optimizer are AdamW's settings of the configuration's section optimizer. Its constants are those of its paper, which all
+// programs take that train adapters: no preset and no paper on preference training has others.
+func Optimizer(o configs.Optimizer) trainer.AdamW {
+	return trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: o.WeightDecay, MaxNorm: o.MaxGradNorm}
+}
+
+// CheckMeasures returns an error if dpo.best or dpo.patience needs a measurement that is not available: held says that
+// there are held-out pairs, distance that there are validation texts for a Fréchet distance.
+func CheckMeasures(d configs.DPO, held, distance bool) error {
+	switch {
+	case d.Best == "pairs" && !held:
+		return errors.New("dpo.best is \"pairs\", but none are held out: set dpo.eval_share above 0")
+	case d.Best == "fid" && !distance:
+		return errors.New("dpo.best is \"fid\", but there are no validation texts to measure the distance to: " +
+			"hold pairs out (dpo.eval_share) and set dpo.best to \"pairs\"")
+	case d.Patience > 0 && !held && d.Best != "fid":
+		return fmt.Errorf("dpo.patience is %d, but nothing is measured: set dpo.eval_share above 0", d.Patience)
+	}
+	return nil
+}
+
+// NewFit prepares the training on pairs as the configuration's dpo section says. held are the held-out pairs.
+func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...string) *dpo.Fit {
+	d := c.DPO
+	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: d.Epochs, EvalSteps: d.EvalSteps,
+		KeepBest: d.Best != "last", Patience: d.Patience, SkipNonFinite: d.NonFinite == "skip",
+		Order: func(epoch int) []int {
+			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo", strconv.Itoa(epoch))...).Perm(len(pairs))
+		}}
+}

@@ -1,0 +1,351 @@
+package standalone
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"popri/configs"
+	"popri/dpo"
+	"popri/dpo/preference"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/internal/rows"
+	"popri/internal/testworld"
+	"popri/lora"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tensor"
+	"popri/model/tokenizer"
+	"popri/run/rundir"
+	"popri/trainer"
+)
+
+// preferFiles writes n pairs with a plain rule, and the configuration of a training of some steps on them.
+func preferFiles(t *testing.T, n int) (config, pairs string, c configs.Config) {
+	t.Helper()
+	dir := t.TempDir()
+	var lines strings.Builder
+	for i := range n {
+		fmt.Fprintf(&lines, "{\"prompt\": \"the cat sees %d\", \"chosen\": \" stones by the %d river\", \"rejected\": \" a boat\"}\n", i, i)
+	}
+	pairs = filepath.Join(dir, "pairs.jsonl")
+	c = testworld.Shared(t).Config
+	c.DPO.Epochs, c.DPO.BatchPairs, c.DPO.EvalShare, c.DPO.Best, c.DPO.EvalSteps, c.DPO.LearningRate = 3, 4, 0.2, "pairs", 4, 1e-2
+	config = filepath.Join(dir, "prefer.yaml")
+	if err := errors.Join(atomicfile.WriteBytes(pairs, []byte(lines.String())), atomicfile.WriteBytes(config, c.YAML())); err != nil {
+		t.Fatal(err)
+	}
+	return config, pairs, c
+}
+
+// sameAdapter fails the test unless both folders hold the same files with the same bytes.
+func sameAdapter(t *testing.T, dir, want string) {
+	t.Helper()
+	a, b := testworld.Content(t, want), testworld.Content(t, dir)
+	delete(a, trainingLock)
+	delete(b, trainingLock)
+	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", preference.StepsFile, preference.EvalsFile, settingsFile, referenceFile} {
+		if len(a[name]) == 0 {
+			t.Errorf("the uninterrupted training has no %s", name)
+		}
+	}
+	for name := range a {
+		if !bytes.Equal(a[name], b[name]) {
+			t.Errorf("%s is not what an uninterrupted training has", filepath.Join(dir, name))
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			t.Errorf("%s is left over", filepath.Join(dir, name))
+		}
+	}
+}
+
+// TestPreferKilled kills trainings with SIGKILL at random moments; gone on with, they end with the same bytes.
+func TestPreferKilled(t *testing.T) {
+	const kills = 6
+	config, pairs, _ := preferFiles(t, 30)
+	want := filepath.Join(t.TempDir(), "whole")
+	start := func(dir string) (wait func() error, kill func(), state func() syscall.WaitStatus) {
+		cmd, out := testworld.Process(t, dir, config)
+		cmd.Env = append(cmd.Env, childPairs+"="+pairs)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return func() error {
+				if err := cmd.Wait(); err != nil {
+					return fmt.Errorf("%w: %s", err, out)
+				}
+				return nil
+			}, func() { _ = cmd.Process.Kill() }, func() syscall.WaitStatus {
+				s, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+				return s
+			}
+	}
+	begun := time.Now()
+	wait, _, _ := start(want)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(begun)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("an uninterrupted training takes %v; moments from seed %d", took, seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	midway := 0
+	for killed := 0; killed < kills; {
+		dir := filepath.Join(t.TempDir(), "killed")
+		for inThis := 0; ; inThis++ {
+			wait, kill, state := start(dir)
+			var timer *time.Timer
+			if killed < kills {
+				timer = time.AfterFunc(time.Duration((0.2+0.8*random.Float64())*float64(took)), kill)
+			}
+			err := wait()
+			if timer != nil {
+				timer.Stop()
+			}
+			if err == nil {
+				if inThis == 0 {
+					took = min(took, took*9/10) // it was done before it could be killed
+				}
+				break
+			}
+			if s := state(); !s.Signaled() || s.Signal() != syscall.SIGKILL {
+				t.Fatalf("after %d kills: %v", inThis, err)
+			}
+			killed++
+			if rundir.Has(dir, trainingFile) {
+				midway++
+			} else if rundir.Has(dir, "adapter_model.safetensors") {
+				break // it was done, but for the end of the process
+			}
+		}
+		if sameAdapter(t, dir, want); t.Failed() {
+			t.FailNow()
+		}
+	}
+	t.Logf("%d of %d kills in the midst of the steps", midway, kills)
+}
+
+// TestPreferCancelled stops a training after every step and measurement; it ends with the same bytes. What does not belong
+// to it is refused.
+func TestPreferCancelled(t *testing.T) {
+	_, pairs, c := preferFiles(t, 30)
+	want, dir := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "stopped")
+	whole, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole.Eval == nil || whole.Held != 6 || whole.Pairs != 24 || whole.Eval.Accuracy < 0.95 || whole.Steps != 18 || whole.Cached {
+		t.Errorf("%+v", whole)
+	}
+	o := Options{Config: c, Pairs: pairs, Out: dir}
+	for attempt := 0; ; attempt++ {
+		ctx, stop := context.WithCancel(t.Context())
+		o.Step = func(dpo.Metrics, int, int) { stop() }
+		got, err := Train(ctx, o)
+		stop()
+		if err == nil {
+			if attempt != whole.Steps-1 || !got.Cached || got.Last != whole.Last || got.Loss != whole.Loss || *got.Eval != *whole.Eval {
+				t.Errorf("after %d interruptions: %+v, want %+v", attempt, got, whole)
+			}
+			break
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if attempt == 2 {
+			if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "--resume") {
+				t.Errorf("a new training in the folder of another gives %v", err)
+			}
+			b, err := os.ReadFile(pairs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(pairs, bytes.Replace(b, []byte(" a boat"), []byte(" a rope"), 1), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Train(t.Context(), Options{Out: dir, Resume: true}); !fault.IsUser(err) || !errors.Is(err, trainer.ErrForeignCheckpoint) {
+				t.Errorf("other pairs give %v", err)
+			}
+			if err := os.WriteFile(pairs, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o = Options{Out: dir, Resume: true}
+	}
+	sameAdapter(t, dir, want)
+	for _, again := range []Options{{Out: dir, Resume: true}, {Config: c, Pairs: pairs, Out: dir}} {
+		if _, err := Train(t.Context(), again); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("a training that is done gives %v", err)
+		}
+	}
+
+	// Pairs to measure on from a file, and the reference of an earlier training.
+	got, err := Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs, Out: filepath.Join(t.TempDir(), "x")})
+	if !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.eval_share") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	c.DPO.EvalShare = 0
+	kept := filepath.Join(t.TempDir(), "kept.safetensors")
+	for i := range 2 {
+		got, err = Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs, Reference: kept, Out: filepath.Join(t.TempDir(), "x")})
+		if err != nil || got.Pairs != 30 || got.Held != 30 || got.Cached != (i == 1) || got.Stale != "" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		c.DPO.Beta *= 2 // has no part in the reference
+	}
+	c.DPO.Best = "fid"
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: filepath.Join(t.TempDir(), "x")}); !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.best") {
+		t.Errorf("the distance to texts that are not there gives %v", err)
+	}
+}
+
+// TestPreferDiverges: a learning rate that throws the adapters out of the numbers ends the training; the adapter before
+// that step is kept and can be loaded.
+func TestPreferDiverges(t *testing.T) {
+	_, pairs, c := preferFiles(t, 12)
+	c.DPO.EvalShare, c.DPO.Best, c.Optimizer.MaxGradNorm, c.DPO.LearningRate, c.Optimizer.WarmupSteps, c.Optimizer.Schedule, c.Optimizer.WeightDecay = 0, "last", 0, 10, 0, "constant", 10
+	c.DPO.Epochs, c.DPO.Loss = 200, "ipo_sum"
+	dir := filepath.Join(t.TempDir(), "diverges")
+	_, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir})
+	n, ok := errors.AsType[*trainer.NonFinite](err)
+	if !ok || len(n.Examples) == 0 || !strings.Contains(err.Error(), filepath.Join(dir, lastGood)) || !strings.Contains(err.Error(), "prompt ") {
+		t.Fatalf("the error is %v", err)
+	}
+	if rundir.Has(dir, "adapter_config.json") {
+		t.Error("an adapter is there as if the training had ended well")
+	}
+	f, err := safetensors.Open(filepath.Join(dir, lastGood, "adapter_model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, name := range f.Names() {
+		x, _ := f.Tensor(name)
+		values, err := x.Float32s()
+		if err != nil || slices.ContainsFunc(values, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
+			t.Errorf("%s is not finite (%v)", name, err)
+		}
+	}
+}
+
+// An adapter that was trained gives, loaded from its folder, logits that put what was chosen above what was rejected.
+// $POPRI_PEFT_OUT keeps it for scripts/check_peft.py, which has the real peft compute the same logits.
+func TestExportTrained(t *testing.T) {
+	root := os.Getenv("POPRI_PEFT_OUT")
+	if root == "" {
+		root = t.TempDir()
+	}
+	_, pairs, c := preferFiles(t, 30)
+	dir := filepath.Join(root, "trained", "dpo")
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := lm.Load(c.Model.Path, lm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	if err := m.Save(filepath.Join(root, "trained", "model"), safetensors.F32); err != nil {
+		t.Fatal(err)
+	}
+	a, err := lora.Load(dir, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Free()
+	tok, err := tokenizer.Load(c.Model.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := dpo.ReadJSONL(pairs, tok, m.Config.Context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := read[0]
+	err = tensor.Run(func(s *tensor.Scope) error {
+		width := len(p.Prompt) + min(len(p.Chosen), len(p.Rejected))
+		var ids []int64
+		for _, completion := range [][]int32{p.Chosen, p.Rejected} {
+			for _, id := range slices.Concat(p.Prompt, completion)[:width] {
+				ids = append(ids, int64(id))
+			}
+		}
+		in := lm.Input{IDs: s.FromInt64(ids, 2, int64(width))}
+		off, on := m.Logits(s, m.Hidden(s, in, nil)), m.Logits(s, m.Hidden(s, in, a))
+		gain := func(completion []int32) float64 { // at the completion's first token
+			at := func(logits tensor.Tensor) float64 {
+				row := s.Float32s(s.Softmax(s.Select(s.Select(logits, 0, 0), 0, int64(len(p.Prompt)-1)), 0))
+				return math.Log(float64(row[completion[0]]))
+			}
+			return at(on) - at(off)
+		}
+		if g := gain(p.Chosen) - gain(p.Rejected); !(g > 0.5) {
+			t.Errorf("the loaded adapter moves the chosen beginning by %g more than the rejected one", g)
+		}
+		return safetensors.Write(filepath.Join(dir, "logits.safetensors"), []safetensors.Tensor{
+			safetensors.FromInt64("ids", []int64{2, int64(width)}, ids),
+			safetensors.FromFloat32("off", off.Shape(), s.Float32s(off)),
+			safetensors.FromFloat32("on", on.Shape(), s.Float32s(on))}, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A preference training that is stopped and goes on shows each step once.
+func TestTrackedPrefer(t *testing.T) {
+	w := testworld.Shared(t)
+	dir := t.TempDir()
+	pairs := filepath.Join(dir, "pairs.jsonl")
+	var lines []map[string]string
+	for i := range 12 {
+		lines = append(lines, map[string]string{"prompt": fmt.Sprint("the cat ", i), "chosen": " sees", "rejected": " finds"})
+	}
+	if err := rows.WriteLines(pairs, lines); err != nil {
+		t.Fatal(err)
+	}
+	server := testworld.NewTracker(t)
+	c := w.Config
+	c.DPO.Epochs, c.DPO.BatchPairs, c.DPO.EvalShare = 3, 4, 0.25
+	o := Options{Config: c, Pairs: pairs, Out: filepath.Join(dir, "adapter"), Trackers: []string{"mlflow", "tensorboard"}}
+	ctx, stop := context.WithCancel(t.Context())
+	o.Step = func(m dpo.Metrics, _, _ int) {
+		if m.Step == 4 {
+			stop()
+		}
+	}
+	if _, err := Train(ctx, o); err == nil {
+		t.Fatal("the training was not stopped")
+	}
+	o.Resume, o.Step = true, nil
+	if _, err := Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	steps, err := rows.ReadLines[map[string]any](filepath.Join(o.Out, preference.StepsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range steps {
+		if at := fmt.Sprintf("loss@%v", line["step"]); server.Values[at] != line["loss"] {
+			t.Errorf("%s is %v, want %v", at, server.Values[at], line["loss"])
+		}
+	}
+	newest := server.Newest
+	if len(server.Twice) > 0 || server.Status != "FINISHED" ||
+		newest["loss"] != int64(len(steps)) || newest["eval_loss"] != int64(len(steps)) {
+		t.Errorf("twice: %q, status %s, newest %v", server.Twice, server.Status, server.Newest)
+	}
+}

@@ -1,0 +1,38 @@
+package downstream
+
+import (
+	"popri/model/lm"
+	"popri/model/tokenizer"
+)
+
+// Encoder turns texts into rows of one of the [RowForms].
+type Encoder struct {
+	Tokenizer *tokenizer.Tokenizer
+	Rows      string // Line: separator, text and a line's end, as the shipped models were trained; Document: begin, text, end
+	Begin     int32  // of Document
+	End       int32  // of Document, and the separator of Line
+	Length    int    // tokens to which rows are cut
+}
+
+// Encode returns a row for each text.
+func (e Encoder) Encode(texts []string) []lm.Row {
+	first, last := e.Begin, e.ending()
+	if e.Rows == Line {
+		first = e.End
+	}
+	rows := make([]lm.Row, 0, len(texts))
+	for _, t := range texts {
+		ids := append([]int32{first}, e.Tokenizer.Encode(t)...)
+		ids = append(ids, last...)
+		rows = append(rows, lm.Row{Tokens: ids[:min(len(ids), e.Length)]})
+	}
+	return rows
+}
+
+// ending is what ends a row.
+func (e Encoder) ending() []int32 {
+	if e.Rows == Line {
+		return e.Tokenizer.Encode("\n")
+	}
+	return []int32{e.End}
+}

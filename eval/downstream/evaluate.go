@@ -1,0 +1,144 @@
+package downstream
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"popri/datasets/clients"
+	"popri/internal/rng"
+	"popri/model/lm"
+	"popri/model/tensor"
+)
+
+// Score is the evaluation of one client.
+type Score struct {
+	Tokens  int     `json:"tokens"`
+	Correct int     `json:"correct"` // tokens that are the model's likeliest
+	Top3    int     `json:"top3"`    // and that are among its three
+	Top5    int     `json:"top5"`    // and five likeliest ones
+	Loss    float64 `json:"loss"`    // summed, nats
+	// Named has the labels of each text, of a classification, whose tokens are texts.
+	Named []Named `json:"named,omitempty"`
+}
+
+// Set is clients' text prepared for evaluation.
+type Set struct {
+	Rows   []lm.Row
+	client []int // of each row
+	n      int
+}
+
+// NewSet prepares the clients' texts.
+func NewSet(e Encoder, list []clients.Client) Set {
+	set := Set{n: len(list)}
+	for i, c := range list {
+		set.add(i, e.Encode(c.Texts))
+	}
+	return set
+}
+
+// add adds rows of a client.
+func (set *Set) add(client int, rows []lm.Row) {
+	set.Rows = append(set.Rows, rows...)
+	for range rows {
+		set.client = append(set.client, client)
+	}
+}
+
+// Evaluate scores the model on each client of the set.
+func Evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
+	scores := make([]Score, set.n)
+	rows, err := m.EvaluateRows(s, set.Rows, evalTokens)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range rows {
+		c := &scores[set.client[i]]
+		c.Tokens += r.Tokens
+		c.Correct += r.Correct
+		c.Top3 += r.Top3
+		c.Top5 += r.Top5
+		c.Loss += r.Loss
+		if m.Config.Classifies() {
+			c.Named = append(c.Named, Named{set.Rows[i].Class, r.Best})
+		}
+	}
+	return scores, nil
+}
+
+// Interval is a 95 % confidence interval.
+type Interval [2]float64
+
+// Accuracy is the share of all tokens that are predicted exactly.
+func Accuracy(scores []Score) float64 {
+	return share(scores, func(c Score) int { return c.Correct })
+}
+
+// Top3 is the share of all tokens that are among the model's three likeliest ones, Top5 among its five.
+func Top3(scores []Score) float64 { return share(scores, func(c Score) int { return c.Top3 }) }
+
+func Top5(scores []Score) float64 { return share(scores, func(c Score) int { return c.Top5 }) }
+
+func share(scores []Score, of func(Score) int) float64 {
+	counted, tokens := 0, 0
+	for _, c := range scores {
+		counted += of(c)
+		tokens += c.Tokens
+	}
+	return float64(counted) / float64(tokens)
+}
+
+// Perplexity is exp of the mean loss over all tokens.
+func Perplexity(scores []Score) float64 {
+	loss, tokens := 0.0, 0
+	for _, c := range scores {
+		loss += c.Loss
+		tokens += c.Tokens
+	}
+	return math.Exp(loss / float64(tokens))
+}
+
+// GapClosed is the share of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy covers.
+func GapClosed(scores, zero, infinite []Score) float64 {
+	a, b, c := Accuracy(zero), Accuracy(scores), Accuracy(infinite)
+	return (b - a) / (c - a)
+}
+
+// Bootstrap returns the 95 % percentile interval of a statistic over clients drawn with replacement (Efron 1979). Every
+// list holds the same clients in the same order and gets the same draws, so that differences are compared client by
+// client.
+func Bootstrap(draws int, seed uint64, statistic func(lists ...[]Score) float64, lists ...[]Score) (Interval, error) {
+	n := len(lists[0])
+	for _, l := range lists {
+		if len(l) != n {
+			return Interval{}, fmt.Errorf("downstream: score lists of %d and %d clients", n, len(l))
+		}
+	}
+	if n == 0 || draws < 1 {
+		return Interval{}, fmt.Errorf("downstream: %d bootstrap draws of %d clients", draws, n)
+	}
+	random := rng.New(seed, "downstream", "bootstrap")
+	values := make([]float64, 0, draws)
+	drawn := make([][]Score, len(lists))
+	for range draws {
+		for k := range drawn {
+			drawn[k] = drawn[k][:0]
+		}
+		for range n {
+			i := random.IntN(n)
+			for k, l := range lists {
+				drawn[k] = append(drawn[k], l[i])
+			}
+		}
+		if v := statistic(drawn...); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			values = append(values, v)
+		}
+	}
+	if len(values) == 0 {
+		return Interval{math.NaN(), math.NaN()}, nil
+	}
+	slices.Sort(values)
+	at := func(p float64) float64 { return values[min(len(values)-1, int(p*float64(len(values))))] }
+	return Interval{at(0.025), at(0.975)}, nil
+}

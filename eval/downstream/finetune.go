@@ -1,0 +1,100 @@
+package downstream
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"popri/internal/rng"
+	"popri/model/lm"
+	"popri/model/tensor"
+	"popri/trainer"
+)
+
+// Point is one measurement during a fine-tuning.
+type Point struct {
+	Step     int     `json:"step"`
+	Loss     float64 `json:"loss"`     // on the validation clients, nats a token
+	Accuracy float64 `json:"accuracy"` // on the validation clients
+}
+
+// Batches of evaluation hold this many padded tokens.
+const evalTokens = 8192
+
+// A training writes its state at most once in this time: a model that trains in seconds writes none.
+var checkpointEvery = time.Minute
+
+// record is what a checkpoint holds of a fine-tuning beside the tensors.
+type record struct {
+	trainer.Progress
+	Curve []Point `json:"curve"`
+}
+
+// FineTune trains m, whose weights are float32, on rows in random order, epoch after epoch, and leaves the weights of
+// the best measurement on the validation rows in it. A training with the same arguments that was ended goes on where the
+// checkpoint's file says, whose name says of which training it is; "" keeps none. Of o.LearningRates, rate is used.
+func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validation []lm.Row, rate float64, o Options,
+	checkpoint string) (best Point, curve []Point, err error) {
+	if len(rows) == 0 || len(validation) == 0 {
+		return best, nil, fmt.Errorf("downstream: %d texts to train on, %d to validate", len(rows), len(validation))
+	}
+	p, err := o.plan(len(rows), rate)
+	if err != nil {
+		return best, nil, err
+	}
+	m.Compute, m.Recompute = o.Compute, o.Recompute
+	params, err := m.Trainable()
+	if err != nil {
+		return best, nil, err
+	}
+	optimizer := trainer.NewOptimizer(params, p.adamW())
+	defer optimizer.Free()
+	r := record{Progress: trainer.Begun()}
+	loop := trainer.Loop{Optimizer: optimizer, Objective: p.objective(m, optimizer, rows), Batches: p.batches(len(rows)),
+		Schedule: p.schedule, Updates: p.steps, MeasureEvery: p.every, MeasureFirst: true, Keep: trainer.BestWeights,
+		Patience: o.Patience, Checkpoint: trainer.Checkpoint{Path: checkpoint, Every: checkpointEvery}, Record: &r,
+		Progress: &r.Progress}
+	loop.Measure = func(_ context.Context, done int) (bool, error) {
+		loss, accuracy, err := m.Evaluate(s, validation, evalTokens)
+		if err != nil {
+			return false, err
+		}
+		point := Point{done, loss, accuracy}
+		r.Curve = append(r.Curve, point)
+		if o.Progress != nil {
+			o.Progress(point)
+		}
+		return r.Best < 0 || o.better(point, r.Curve[r.Best]), nil
+	}
+	loop.OnUpdate = func(int) error {
+		if o.Stepped != nil {
+			o.Stepped()
+		}
+		return nil
+	}
+	if err := loop.Run(ctx); err != nil {
+		return best, nil, fmt.Errorf("downstream: %w", err)
+	}
+	return r.Curve[r.Best], r.Curve, loop.Checkpoint.Remove()
+}
+
+func (p plan) adamW() trainer.AdamW {
+	return trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: p.WeightDecay, MaxNorm: p.MaxNorm}
+}
+
+// objective is the next-token loss of rows. Rows are computed in one pass, or in passes of rows of nearly one length.
+func (p plan) objective(m *lm.Model, o *trainer.Optimizer, rows []lm.Row) *trainer.NextToken {
+	loss := &trainer.NextToken{Model: m, Optimizer: o, Rows: trainer.InMemory(rows), Dropout: p.Dropout, Seed: p.Seed}
+	if p.Micro > 0 {
+		loss.Parts, loss.ByLength = trainer.PassesOf(p.Micro), true
+	}
+	return loss
+}
+
+// batches go over the rows in an order that follows from seed and epoch. Without epochs, they go over an epoch's end.
+func (p plan) batches(rows int) *trainer.Epochs {
+	return &trainer.Epochs{Examples: rows, Size: p.Batch, Across: p.Epochs == 0, Order: func(epoch int) []int {
+		return rng.New(p.Seed, "downstream", "epoch", strconv.Itoa(epoch)).Perm(rows)
+	}}
+}

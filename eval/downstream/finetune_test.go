@@ -1,0 +1,236 @@
+package downstream
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"popri/datasets/clients"
+	"popri/model/lm"
+	"popri/model/tensor"
+)
+
+// texts returns rows of train and validation clients.
+func texts(t *testing.T) (rows, validation []lm.Row) {
+	t.Helper()
+	w, tok, eos := world(t)
+	p, err := clients.Read(w.Private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Encoder{Tokenizer: tok, Rows: Document, Begin: eos, End: eos, Length: 40}
+	return e.Encode(clients.Texts(p.Split(clients.Train))), e.Encode(clients.Texts(p.Split(clients.Validation)))
+}
+
+// again fine-tunes a fresh device model at 5e-3 and returns its first parameter.
+func again(ctx context.Context, t *testing.T, rows, validation []lm.Row, o Options, checkpoint string) (curve []Point,
+	weights []float32, err error) {
+	t.Helper()
+	w, _, _ := world(t)
+	m, err := lm.Load(w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	err = tensor.Run(func(s *tensor.Scope) error {
+		_, curve, err = FineTune(ctx, s, m, rows, validation, 5e-3, o, checkpoint)
+		weights = s.Float32s(m.Param(m.Names()[0]))
+		return err
+	})
+	return curve, weights, err
+}
+
+func TestEpochs(t *testing.T) {
+	rows, validation := texts(t)
+	rows = rows[:21]
+	o := options(1000)
+	o.Epochs, o.EvalEvery, o.Micro, o.Schedule = 3, 0, 3, "constant"
+	p, err := o.plan(len(rows), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each epoch has every row once, in an order of its own; its last update has what is left.
+	batches := p.batches(len(rows))
+	var orders [][]int
+	for epoch := range 3 {
+		var sizes, order []int
+		for k := range 3 {
+			places := batches.At(3*epoch + k)
+			sizes, order = append(sizes, len(places)), append(order, places...)
+		}
+		orders = append(orders, order)
+		if seen := slices.Compact(slices.Sorted(slices.Values(order))); len(seen) != 21 || !reflect.DeepEqual(sizes, []int{8, 8, 5}) {
+			t.Errorf("batches of %v, %d different rows", sizes, len(seen))
+		}
+	}
+	if reflect.DeepEqual(orders[0], orders[1]) {
+		t.Error("two epochs have one order")
+	}
+	curve, _, err := again(t.Context(), t, rows, validation, o, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []int
+	for _, p := range curve {
+		steps = append(steps, p.Step)
+	}
+	if !reflect.DeepEqual(steps, []int{0, 3, 6, 9}) {
+		t.Errorf("measured after %v", steps)
+	}
+}
+
+// Passes of few texts give what one pass gives, to rounding, and the same bits on any number of threads.
+func TestMicroTexts(t *testing.T) {
+	defer tensor.SetThreads(tensor.Threads())
+	rows, validation := texts(t)
+	o := options(6)
+	o.EvalEvery = 3
+	whole, _, err := again(t.Context(), t, rows, validation, o, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dropout := range []float64{0, 0.2} {
+		o.Micro, o.Dropout = 3, dropout
+		var first []float32
+		for _, threads := range []int{1, 2, 3} {
+			tensor.SetThreads(threads)
+			for _, recompute := range []bool{false, true} {
+				o.Recompute = recompute
+				curve, weights, err := again(t.Context(), t, rows, validation, o, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch {
+				case first == nil:
+					first = weights
+				case recompute: // the same masks; gradients of a block are added up in another order
+					for i := range weights {
+						if math.Abs(float64(weights[i]-first[i])) > 1e-4 {
+							t.Fatalf("dropout %g: weight %d is %g when blocks are computed again, %g else", dropout, i, weights[i],
+								first[i])
+						}
+					}
+				case !reflect.DeepEqual(weights, first):
+					t.Errorf("dropout %g: %d threads give other weights", dropout, threads)
+				}
+				for i, p := range curve {
+					if near := math.Abs(p.Loss-whole[i].Loss) < 1e-4; near != (dropout == 0 || i == 0) {
+						t.Errorf("dropout %g, after %d steps: loss %g, in one pass without dropout %g", dropout, p.Step, p.Loss,
+							whole[i].Loss)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestTrainingGoesOn(t *testing.T) {
+	defer func(d time.Duration) { checkpointEvery = d }(checkpointEvery)
+	checkpointEvery = 0
+	rows, validation := texts(t)
+	o := options(12)
+	o.Dropout, o.Schedule, o.EvalEvery = 0.1, "linear", 3
+	curve, weights, err := again(t.Context(), t, rows, validation, o, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []int{3, 7} {
+		path := filepath.Join(t.TempDir(), "new", "training.safetensors")
+		ctx, cancel := context.WithCancel(t.Context())
+		steps := 0
+		o.Stepped = func() {
+			if steps++; steps == end {
+				cancel()
+			}
+		}
+		if _, _, err := again(ctx, t, rows, validation, o, path); !errors.Is(err, context.Canceled) {
+			t.Fatalf("cancelled: %v", err)
+		}
+		steps, o.Stepped = 0, func() { steps++ }
+		got, same, err := again(t.Context(), t, rows, validation, o, path)
+		if err != nil || !reflect.DeepEqual(got, curve) || !reflect.DeepEqual(same, weights) {
+			t.Errorf("ended after %d steps: %v, %v, want %v", end, err, got, curve)
+		}
+		if steps != 12-end {
+			t.Errorf("ended after %d steps: %d were done again", end, steps)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Error("the state of a finished training is left")
+		}
+		if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := again(t.Context(), t, rows, validation, o, path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("a damaged file: %v", err)
+		}
+	}
+}
+
+func TestBest(t *testing.T) {
+	a, b := Point{Step: 1, Loss: 2, Accuracy: 0.1}, Point{Step: 2, Loss: 3, Accuracy: 0.2}
+	o := Options{Best: "loss"}
+	if !o.better(a, b) || o.better(b, a) || o.better(Point{Loss: math.NaN()}, a) {
+		t.Error("by loss")
+	}
+	o.Best = "accuracy"
+	if o.better(a, b) || !o.better(b, a) || o.better(b, b) {
+		t.Error("by accuracy")
+	}
+	// Rows of noise only harm, so step 0 stays the best and patience ends the training.
+	rows, validation := texts(t)
+	var noise []lm.Row
+	for i := range 16 {
+		noise = append(noise, lm.Row{Tokens: []int32{int32(3 * i), int32(200 - i), int32(i), int32(7 * i), 5, 250, 7, 3}})
+	}
+	o = options(40)
+	o.Patience = 2
+	curve, _, err := again(t.Context(), t, noise, validation, o, "")
+	if err != nil || len(curve) != 3 || curve[2].Step != 8 {
+		t.Errorf("patience of 2: %v, %v", curve, err)
+	}
+	for _, change := range []func(o *Options){
+		func(o *Options) { o.Batch = 0 }, func(o *Options) { o.EvalEvery = 0 }, func(o *Options) { o.Rows = "other" },
+		func(o *Options) { o.Best = "other" }, func(o *Options) { o.Schedule = "other" }, func(o *Options) { o.Steps = 0 },
+	} {
+		bad := options(4)
+		change(&bad)
+		if _, _, err := again(t.Context(), t, rows, validation, bad, ""); err == nil {
+			t.Errorf("%+v is no error", bad)
+		}
+	}
+}
+
+// Of several learning rates, each source takes the one that is best on the validation clients.
+func TestLearningRates(t *testing.T) {
+	w, _, _ := world(t)
+	p, err := clients.Read(w.Private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := []Source{{Key: "own", Name: "train text", Texts: clients.Texts(p.Split(clients.Train))}}
+	u := Suite{ModelDir: w.Device, Population: p, Options: options(8)}
+	one, err := u.Run(t.Context(), sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Options.LearningRates = []float64{1e-7, 5e-3, 1e-6}
+	var done, planned int
+	u.Progress = func(d, p int) { done, planned = d, p }
+	three, err := u.Run(t.Context(), sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := three[1]; x.LearningRate != 5e-3 || x.Accuracy != one[1].Accuracy || done != 24 || planned != 24 {
+		t.Errorf("%+v after %d updates of %d, with one rate %+v", x, done, planned, one[1])
+	}
+	if x := one[1]; !(x.Top3 > x.Accuracy && x.Top5 > x.Top3 && x.Top5 < 1) {
+		t.Errorf("accuracy %g, top 3 %g, top 5 %g", x.Accuracy, x.Top3, x.Top5)
+	}
+}

@@ -1,0 +1,104 @@
+package downstream
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"popri/model/tensor"
+	"popri/trainer"
+)
+
+// Options are the settings of a fine-tuning.
+type Options struct {
+	Steps  int // updates; unused with Epochs
+	Epochs int // passes over the texts; 0 counts updates instead, whose batches go over the ends of epochs
+	Batch  int // texts of an update; with Epochs, the last update of an epoch may have fewer
+	// Micro is the number of texts of a forward and backward pass; a batch's passes are computed side by side and its models
+	// one after another. 0 computes a batch in one pass and trains models side by side.
+	Micro     int
+	Recompute bool   // keep only the blocks' inputs in a training pass ([lm.Model.Recompute])
+	Length    int    // tokens to which texts are cut
+	Rows      string // form of a row, of RowForms
+	// LearningRates are the peaks to try; the one with the best measurement on the validation clients is used.
+	LearningRates []float64
+	Schedule      string  // of trainer.Schedules
+	Warmup        int     // updates
+	WeightDecay   float64 // AdamW's
+	MaxNorm       float64 // of the gradient; 0 does not clip
+	Dropout       float64 // share of activations; 0 for none
+	// EvalEvery is the number of updates between measurements on the validation clients; 0, with Epochs, measures after
+	// each epoch.
+	EvalEvery int
+	Best      string // figure that chooses among the measurements: loss or accuracy
+	Patience  int    // measurements without a better one after which the training ends; 0 goes on to the end
+	Seed      uint64
+	Compute   tensor.DType
+	// Progress, if not nil, is called with every measurement, and Stepped after every update.
+	Progress func(Point)
+	Stepped  func()
+}
+
+// Forms of a row, see [Encoder].
+const (
+	Line     = "line"
+	Document = "document"
+)
+
+// RowForms, and the figures that choose the best measurement.
+var (
+	RowForms = []string{Line, Document}
+	Figures  = []string{"loss", "accuracy"}
+)
+
+// plan is the options of one training, for a number of texts.
+type plan struct {
+	Options
+	perEpoch int // updates
+	steps    int
+	every    int
+	schedule trainer.Schedule
+}
+
+func (o Options) plan(rows int, rate float64) (plan, error) {
+	p := plan{Options: o, steps: o.Steps, every: o.EvalEvery}
+	if o.Batch < 1 || o.Micro < 0 || o.Epochs < 0 {
+		return p, fmt.Errorf("downstream: batches of %d texts, passes of %d, %d epochs", o.Batch, o.Micro, o.Epochs)
+	}
+	p.perEpoch = (rows + o.Batch - 1) / o.Batch
+	if o.Epochs > 0 {
+		p.steps = o.Epochs * p.perEpoch
+		if p.every == 0 {
+			p.every = p.perEpoch
+		}
+	}
+	if p.steps < 1 || p.every < 1 {
+		return p, errors.New("downstream: steps and eval_every must be positive")
+	}
+	if !slices.Contains(Figures, o.Best) || !slices.Contains(RowForms, o.Rows) {
+		return p, fmt.Errorf("downstream: best %q, rows %q", o.Best, o.Rows)
+	}
+	p.schedule = trainer.Schedule{Kind: o.Schedule, Peak: rate, Warmup: min(o.Warmup, p.steps-1), Total: p.steps}
+	return p, p.schedule.Check()
+}
+
+// updates is the number of updates that a source with this many texts takes at most.
+func (o Options) updates(texts int) int {
+	p, err := o.plan(texts, 0)
+	if err != nil {
+		return 0 // the training will tell
+	}
+	return p.steps * len(o.LearningRates)
+}
+
+// better reports whether measurement a is better than b.
+func (o Options) better(a, b Point) bool {
+	if math.IsNaN(a.Loss) {
+		return false
+	}
+	if o.Best == "accuracy" {
+		return a.Accuracy > b.Accuracy || a.Accuracy == b.Accuracy && a.Loss < b.Loss
+	}
+	return a.Loss < b.Loss
+}

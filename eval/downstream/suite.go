@@ -1,0 +1,341 @@
+package downstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"popri/datasets/clients"
+	"popri/model/lm"
+	"popri/model/tensor"
+	"popri/model/tokenizer"
+)
+
+// Keys of the reference points that every comparison has.
+const (
+	Public  = "public"  // ε = 0: the starting point; of a classification, trained on public text
+	Private = "private" // ε = ∞: the private training text itself
+)
+
+// Source is text to fine-tune on.
+type Source struct {
+	Key   string // popri, untuned, public_all, …
+	Name  string // for people
+	Texts []string
+	// Labels are those of the texts, for a classification; else nil.
+	Labels []string
+}
+
+// Result is the result of fine-tuning on a source, measured on the test clients.
+type Result struct {
+	Key          string    `json:"key"`
+	Name         string    `json:"name"`
+	Texts        int       `json:"texts"`
+	Skipped      int       `json:"skipped,omitempty"` // texts left out because their label is none of the suite's
+	BestStep     int       `json:"best_step"`
+	LearningRate float64   `json:"learning_rate,omitempty"` // the chosen peak
+	Curve        []Point   `json:"curve,omitempty"`
+	Accuracy     float64   `json:"accuracy"`
+	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"` // intervals are nil where the bootstrap is left out
+	Top3         float64   `json:"top3_accuracy"`
+	Top5         float64   `json:"top5_accuracy"`
+	// Perplexity is that of tokens; a classification has the macro F1 instead.
+	Perplexity   float64   `json:"perplexity,omitempty"`
+	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
+	MacroF1      *float64  `json:"macro_f1,omitempty"`
+	MacroF1CI    *Interval `json:"macro_f1_ci,omitempty"`
+	// GapClosed is nil where there is no gap: without the ε = ∞ point, and if it is no better than ε = 0.
+	GapClosed   *float64  `json:"gap_closed,omitempty"`
+	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
+	// Behind is how much less accurate than [Suite.Main] the result is, and BehindCI its interval, in which both are
+	// compared on the same drawn clients; nil for the main result and without one.
+	Behind   *float64  `json:"behind,omitempty"`
+	BehindCI *Interval `json:"behind_ci,omitempty"`
+	scores   []Score
+}
+
+// counter counts the updates of all models.
+type counter struct {
+	sync.Mutex
+	done, planned int
+	tell          func(done, planned int) // or nil
+}
+
+func (c *counter) add(done, planned int) {
+	c.Lock()
+	defer c.Unlock()
+	c.done, c.planned = c.done+done, c.planned+planned
+	if c.tell != nil {
+		c.tell(c.done, c.planned)
+	}
+}
+
+// Suite evaluates sources against each other.
+type Suite struct {
+	ModelDir   string // the small model's starting point
+	Population *clients.Population
+	Options    Options
+	Draws      int // of the bootstrap; 0 leaves intervals out
+	// Labels are those of a classification, all that validation and test texts have among them; nil trains on next tokens.
+	Labels []string
+	// Zero is the public text of a classification's ε = 0 point; nil leaves the point out. The ε = 0 point of next tokens is
+	// the small model before its training.
+	Zero *Source
+	// Main is the key of the source that the others are compared with; "" compares none.
+	Main string
+	// ReferencePrivate trains a model on the train clients' own texts too: the ε = ∞ point. Its figures, and every share
+	// of the gap, are exact functions of text that the guarantee is there for, and are outside of ε.
+	ReferencePrivate bool
+	Cache            string // folder in which fine-tunings that suites have in common are kept; "" does each anew
+	CacheKey         []byte // secret key of the names in Cache, which depend on private text; needed where Cache is set
+	// Begin and End, where not nil, report progress, from several goroutines: models are trained side by side. Progress
+	// tells how many updates of all models are done, and how many there will be in all: fewer than planned at first, if
+	// trainings end early or are in the cache.
+	Begin    func(key, name string, texts int)
+	Progress func(done, planned int)
+	End      func(Result)
+}
+
+// Run fine-tunes on every source and, with ReferencePrivate, on the private training text. It returns the results in
+// the order ε = 0, the sources, ε = ∞.
+func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
+	e, err := u.encoder()
+	if err != nil {
+		return nil, err
+	}
+	validation, err := u.set(e, clients.Validation)
+	if err != nil {
+		return nil, err
+	}
+	test, err := u.set(e, clients.Test)
+	if err != nil {
+		return nil, err
+	}
+	if validation.n == 0 || test.n == 0 {
+		return nil, fmt.Errorf("downstream: the population has %d validation and %d test clients, both are "+
+			"needed", validation.n, test.n)
+	}
+	all, skipped, err := u.all(sources)
+	if err != nil {
+		return nil, err
+	}
+	common, err := u.commonKey()
+	if err != nil {
+		return nil, err
+	}
+	c := counter{tell: u.Progress}
+	for _, src := range all {
+		if src.trained() {
+			c.planned += u.Options.updates(len(src.Texts))
+		}
+	}
+	results := make([]Result, len(all))
+	err = u.each(len(all), func(i int, s *tensor.Scope) error {
+		src := all[i]
+		if u.Begin != nil {
+			u.Begin(src.Key, src.Name, len(src.Texts))
+		}
+		o, updates := u.Options, 0
+		o.Stepped = func() {
+			updates++
+			c.add(1, 0)
+		}
+		r, err := u.cached(common, src, func(state string) (Result, error) {
+			return u.one(ctx, s, src, e, validation, test, o, state)
+		})
+		if err != nil {
+			return fmt.Errorf("downstream: %s: %w", src.Name, err)
+		}
+		r.Skipped = skipped[i]
+		results[i] = r
+		if planned := o.updates(len(src.Texts)); src.trained() && updates < planned {
+			c.add(0, updates-planned)
+		}
+		if u.End != nil {
+			u.End(r)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, u.compare(results)
+}
+
+// all are the sources with those of ε = 0 and ε = ∞, and how many texts of each have a label that no test text has.
+func (u Suite) all(sources []Source) (all []Source, skipped []int, err error) {
+	zero := []Source{{Key: Public, Name: "public checkpoint (ε = 0)"}}
+	if u.classifies() {
+		if zero = nil; u.Zero != nil {
+			zero = []Source{*u.Zero}
+		}
+	}
+	all = append(zero, sources...)
+	if u.ReferencePrivate {
+		train := u.Population.Split(clients.Train)
+		src := Source{Key: Private, Name: "private training text (ε = ∞)", Texts: clients.Texts(train)}
+		if u.classifies() {
+			src.Labels = clients.Labels(train)
+		}
+		all = append(all, src)
+	}
+	skipped = make([]int, len(all))
+	for i, src := range all {
+		if all[i], err = u.known(src); err != nil {
+			return nil, nil, err
+		}
+		skipped[i] = len(src.Texts) - len(all[i].Texts)
+	}
+	return all, skipped, nil
+}
+
+// trained reports whether a model is trained on the source: the ε = 0 point of next tokens is the untrained one.
+func (s Source) trained() bool { return s.Key != Public || s.Texts != nil }
+
+// Validate fine-tunes on every source and returns the best measurement of each on the validation clients. Test clients and
+// the train clients' texts are not read.
+func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) {
+	e, err := u.encoder()
+	if err != nil {
+		return nil, err
+	}
+	validation, err := u.set(e, clients.Validation)
+	if err != nil {
+		return nil, err
+	}
+	best := make([]Point, len(sources))
+	err = u.each(len(sources), func(i int, s *tensor.Scope) error {
+		src, err := u.known(sources[i])
+		if err != nil {
+			return err
+		}
+		m, t, err := u.train(ctx, s, e, u.rows(e, src), validation.Rows, u.Options, "")
+		if err != nil {
+			return fmt.Errorf("downstream: %s: %w", sources[i].Name, err)
+		}
+		m.Free()
+		best[i] = t.best
+		return nil
+	})
+	return best, err
+}
+
+// each does the tasks side by side, one a thread, or, where a training uses all threads, one after another.
+func (u Suite) each(n int, task func(i int, s *tensor.Scope) error) error {
+	if u.Options.Micro == 0 {
+		return tensor.Parallel(n, task)
+	}
+	for i := range n {
+		if err := tensor.Run(func(s *tensor.Scope) error { return task(i, s) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encoder loads the small model's tokenizer.
+func (u Suite) encoder() (Encoder, error) {
+	tok, err := tokenizer.Load(u.ModelDir)
+	if err != nil {
+		return Encoder{}, fmt.Errorf("downstream: %w", err)
+	}
+	end, ok := tok.EOS()
+	if !ok {
+		return Encoder{}, fmt.Errorf("downstream: the tokenizer of %s has no end-of-text token", u.ModelDir)
+	}
+	begin, ok := tok.BOS()
+	if !ok { // GPT-2's end of text begins texts, too
+		begin = end
+	}
+	return Encoder{Tokenizer: tok, Rows: u.Options.Rows, Begin: begin, End: end, Length: u.Options.Length}, nil
+}
+
+// model loads the small model.
+func (u Suite) model(tok *tokenizer.Tokenizer) (*lm.Model, error) {
+	o := lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute}
+	load := func() (*lm.Model, error) { return lm.Load(u.ModelDir, o) }
+	if u.classifies() {
+		load = func() (*lm.Model, error) { return u.classifier(o) }
+	}
+	m, err := load()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
+		m.Free()
+		return nil, fmt.Errorf("downstream: %s: %w", u.ModelDir, err)
+	}
+	return m, nil
+}
+
+// one trains a model on a source and tests it. The training's state is kept under the path that state begins; of the
+// clients' own texts, none is.
+func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, validation, test Set,
+	o Options, state string) (r Result, err error) {
+	r = Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
+	var m *lm.Model
+	if !src.trained() {
+		m, err = u.model(e.Tokenizer)
+	} else {
+		if src.Key == Private {
+			state = ""
+		}
+		var t tuned
+		m, t, err = u.train(ctx, s, e, u.rows(e, src), validation.Rows, o, state)
+		r.BestStep, r.Curve, r.LearningRate = t.best.Step, t.curve, t.rate
+	}
+	if err != nil {
+		return r, err
+	}
+	defer m.Free()
+	r.scores, err = Evaluate(s, m, test)
+	return r, err
+}
+
+// tuned is the training with the best measurement on the validation clients.
+type tuned struct {
+	best  Point
+	curve []Point
+	rate  float64
+}
+
+// train fine-tunes a model with each learning rate and returns the best one, which the caller frees.
+func (u Suite) train(ctx context.Context, s *tensor.Scope, e Encoder, rows, validation []lm.Row, o Options,
+	state string) (best *lm.Model, t tuned, err error) {
+	defer func() {
+		if err != nil && best != nil {
+			best.Free()
+			best = nil
+		}
+	}()
+	for i, rate := range o.LearningRates {
+		m, err := u.model(e.Tokenizer)
+		if err != nil {
+			return best, t, err
+		}
+		path := state
+		if path != "" {
+			path = fmt.Sprintf("%s.%d.safetensors", state, i)
+		}
+		p, curve, err := FineTune(ctx, s, m, rows, validation, rate, o, path)
+		if err != nil {
+			m.Free()
+			return best, t, err
+		}
+		worse := m
+		if best == nil || o.better(p, t.best) {
+			best, worse, t = m, best, tuned{p, curve, rate}
+		}
+		if worse != nil {
+			worse.Free()
+		}
+	}
+	if best == nil {
+		return nil, t, errors.New("downstream: no learning rate is given")
+	}
+	return best, t, nil
+}
+
+// TestClients is the number of clients that the results are measured on.
+func (u Suite) TestClients() int { return len(u.Population.Split(clients.Test)) }

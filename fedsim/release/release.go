@@ -1,0 +1,181 @@
+// Package release is the protocol between a method and the clients: a request with a query, and the noised sum that is
+// the answer, in memory and on disk. It holds no client's data and reaches none.
+package release
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"popri/accountant/ledger"
+	"popri/scoring/query"
+)
+
+// The files of a release, in the round's folder.
+const (
+	File        = "release.bin"
+	PendingFile = "release.pending" // drawn, and not yet known to be charged
+)
+
+// ErrUncharged marks a release on disk that is not in the ledger.
+var ErrUncharged = errors.New("the release was never charged")
+
+// ErrOtherSamples marks a release that was made and charged for another question than the call's.
+var ErrOtherSamples = errors.New("the release is for other samples")
+
+// ErrOtherSettings marks a release with other settings than the call's; it is also [ErrOtherSamples].
+var ErrOtherSettings error = otherSettings{}
+
+type otherSettings struct{}
+
+func (otherSettings) Error() string        { return "the release was made with other settings" }
+func (otherSettings) Is(target error) bool { return target == ErrOtherSamples }
+
+// Request is the question to the clients in one round.
+type Request struct {
+	Round int // from 1
+	Query query.Query
+	// Dir is the round's folder, which must exist.
+	Dir string
+}
+
+// Collector asks the clients. Called again for a round that is on disk, it returns the same release and charges nothing.
+// Errors: ledger.ErrBudget where the budget does not cover the round (nothing was released), [ErrUncharged],
+// [ErrOtherSamples], [ErrOtherSettings], and failures of the disk.
+type Collector interface {
+	Collect(Request) (*Release, error)
+}
+
+// Release is what leaves the clients. It is public.
+type Release struct {
+	Round       int
+	Sum         []float64       // n values: clipped vectors added up, noise included, each a multiple of Step
+	Step        float64         // of the grid; 0 without noise
+	Sampling    ledger.Sampling // sampling of the clients
+	Cohort      int             // number of asked clients; expected number under Poisson sampling
+	Clients     int             // number of clients that answered; Cohort under Poisson sampling, where the number is secret
+	Planned     float64         // noise multiplier if all answer
+	Sigma       float64         // noise multiplier of the noise that is in Sum
+	Query       string          // name of the query
+	Bound       float64         // the norm bound of a client's vector
+	Sensitivity float64         // by how much a client moves Sum at most: the norm bound, with rounding
+	Seeded      bool            // the noise is no secret: nothing is protected
+	Key         string          // key of the query
+	Hash        string          // hex SHA-256 of the release's file, as the ledger has it
+	Resumed     bool            // taken from disk: charged by an earlier call
+}
+
+// NoiseStd is the standard deviation of the noise in each value of Sum.
+func (r *Release) NoiseStd() float64 { return r.Sigma * r.Sensitivity }
+
+// header is the first line of a release's file; the values of the sum follow as little-endian float64.
+type header struct {
+	Format      string          `json:"format"`
+	Round       int             `json:"round"`
+	Values      int             `json:"values"`
+	Key         string          `json:"key"`
+	Step        float64         `json:"step"`
+	Sampling    ledger.Sampling `json:"sampling"`
+	Cohort      int             `json:"cohort"`
+	Clients     int             `json:"clients"`
+	Planned     float64         `json:"planned_sigma"`
+	Sigma       float64         `json:"sigma"`
+	Query       string          `json:"query"`
+	Bound       float64         `json:"norm_bound"`
+	Sensitivity float64         `json:"sensitivity"`
+	Seeded      bool            `json:"insecure_seeded_noise"`
+}
+
+const format = "popri release 3"
+
+// ErrMalformed marks a file that is not a release.
+var ErrMalformed = errors.New("not a release file")
+
+// Encode returns the content of the release's file.
+func (r *Release) Encode() []byte {
+	line, err := json.Marshal(header{format, r.Round, len(r.Sum), r.Key, r.Step, r.Sampling, r.Cohort, r.Clients,
+		r.Planned,
+		r.Sigma, r.Query, r.Bound, r.Sensitivity, r.Seeded})
+	if err != nil {
+		panic(fmt.Sprintf("release: header of validated numbers: %v", err)) // a bug
+	}
+	out := append(line, '\n')
+	for _, v := range r.Sum {
+		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
+	}
+	return out
+}
+
+// Read reads a release file. It does not look at the ledger. Content that is not a release gives [ErrMalformed].
+func Read(path string) (*Release, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("release: %w", err)
+	}
+	r, err := decode(content)
+	if err != nil {
+		return nil, fmt.Errorf("release: %s: %w", path, err)
+	}
+	return r, nil
+}
+
+func decode(content []byte) (*Release, error) {
+	line, data, ok := bytes.Cut(content, []byte("\n"))
+	var h header
+	if !ok || json.Unmarshal(line, &h) != nil || h.Format != format {
+		return nil, fmt.Errorf("%w: it does not start with the header of %q", ErrMalformed, format)
+	}
+	if h.Values < 0 || len(data)%8 != 0 || len(data)/8 != h.Values {
+		return nil, fmt.Errorf("%w: %d bytes hold no %d values", ErrMalformed, len(data), h.Values)
+	}
+	r := &Release{Round: h.Round, Sum: make([]float64, h.Values), Step: h.Step, Sampling: h.Sampling,
+		Cohort: h.Cohort, Clients: h.Clients, Planned: h.Planned,
+		Sigma: h.Sigma, Query: h.Query, Bound: h.Bound, Sensitivity: h.Sensitivity, Seeded: h.Seeded, Key: h.Key,
+		Hash: ContentHash(content)}
+	for i := range r.Sum {
+		v := math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("%w: value %d is %g", ErrMalformed, i, v)
+		}
+		r.Sum[i] = v
+	}
+	return r, nil
+}
+
+// made lists the settings of a release, without the outcome of chance: names and values, always the same names.
+type made []struct {
+	name  string
+	value any
+}
+
+func (r *Release) asked() made {
+	return made{{"round", r.Round}, {"cohort", r.Cohort}, {"sampling", r.Sampling},
+		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
+		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"insecure seeded noise", r.Seeded}}
+}
+
+// Differs says in words how the settings of a request differ from those of an earlier release.
+func (r *Release) Differs(earlier *Release) []string { return r.asked().differs(earlier.asked()) }
+
+// differs says in words which values differ.
+func (m made) differs(was made) []string {
+	var out []string
+	for i, is := range m {
+		if is.value != was[i].value {
+			out = append(out, fmt.Sprintf("%s is %v, was %v", is.name, is.value, was[i].value))
+		}
+	}
+	return out
+}
+
+// ContentHash is the hash that identifies a release in ledgers.
+func ContentHash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

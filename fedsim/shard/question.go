@@ -1,0 +1,133 @@
+package shard
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+
+	"popri/internal/fault"
+	"popri/internal/filehash"
+	"popri/model/embedding"
+	"popri/model/safetensors"
+	"popri/scoring"
+	"popri/scoring/query"
+)
+
+// Question is what the clients of a run are asked in a round, with all that a machine near them needs besides the encoder.
+// It is public.
+type Question struct {
+	scoring.Question
+	Round   int    // from 1
+	Clients int    // of all shards together
+	Encoder string // the encoder's key
+	// Since leaves out older texts, as data.since does; "" leaves out none.
+	Since string
+	// ID is the hex SHA-256 of the question's file.
+	ID string
+}
+
+// asked is the part of a question that is no tensor: the metadata of its file.
+type asked struct {
+	Format  string  `json:"format"`
+	Round   int     `json:"round"`
+	Query   string  `json:"query"`
+	Key     string  `json:"key"`
+	Bound   float64 `json:"norm_bound"`
+	Clients int     `json:"clients"`
+	Encoder string  `json:"encoder"`
+	Since   string  `json:"since"`
+}
+
+const (
+	questionFormat = "popri question 1"
+	questionKey    = "popri.question"
+
+	samplesTensor = "samples" // n×d float32
+	centreTensor  = "centre"  // d float64
+	rootTensor    = "root"    // rank·d float64
+)
+
+// maxClients bounds the number of clients that a question can claim.
+const maxClients = 1 << 40
+
+// Write writes the question's file. The same question gives the same bytes.
+func (q Question) Write(path string) error {
+	head, err := json.Marshal(asked{questionFormat, q.Round, q.Name, q.Key, q.Bound, q.Clients, q.Encoder, q.Since})
+	if err != nil {
+		return fmt.Errorf("shard: the question of round %d: %w", q.Round, err)
+	}
+	var tensors []safetensors.Tensor
+	if q.Samples.Rows > 0 {
+		shape := []int64{int64(q.Samples.Rows), int64(q.Samples.Dim)}
+		tensors = append(tensors, safetensors.FromFloat32(samplesTensor, shape, q.Samples.Data))
+	}
+	for name, data := range map[string][]float64{centreTensor: q.Centre, rootTensor: q.Root} {
+		if len(data) > 0 {
+			tensors = append(tensors, safetensors.FromFloat64(name, []int64{int64(len(data))}, data))
+		}
+	}
+	return safetensors.Write(path, tensors, map[string]string{questionKey: string(head)})
+}
+
+// ReadQuestion reads a question's file and makes its query, which checks it.
+func ReadQuestion(path string) (Question, query.Mergeable, error) {
+	q, err := readQuestion(path)
+	if err != nil {
+		if _, missing := os.Stat(path); missing != nil {
+			err = missing
+		}
+		return q, nil, fault.Userf("the question cannot be read: %w", err)
+	}
+	m, err := q.Query()
+	if err != nil {
+		return q, nil, fault.Userf("the question %s: %w", path, err)
+	}
+	return q, m, nil
+}
+
+func readQuestion(path string) (Question, error) {
+	var q Question
+	id, err := filehash.SHA256(path)
+	if err != nil {
+		return q, err
+	}
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return q, err
+	}
+	defer f.Close()
+	var head asked
+	if err := json.Unmarshal([]byte(f.Metadata()[questionKey]), &head); err != nil || head.Format != questionFormat {
+		return q, fmt.Errorf("%s does not have the metadata of %q", path, questionFormat)
+	}
+	q = Question{scoring.Question{Name: head.Query, Key: head.Key, Bound: head.Bound}, head.Round, head.Clients, head.Encoder,
+		head.Since, id}
+	if q.Round < 1 || q.Clients < 1 || q.Clients > maxClients || q.Key == "" || q.Encoder == "" {
+		return q, fmt.Errorf("%s: it asks %d clients in round %d about %q with encoder %q", path, q.Clients, q.Round, q.Key, q.Encoder)
+	}
+	if t, ok := f.Tensor(samplesTensor); ok {
+		data, err := t.Float32s()
+		if err != nil || len(t.Shape) != 2 || t.Shape[1] < 1 {
+			return q, fmt.Errorf("%s: the samples have the shape %v, want rows of numbers", path, t.Shape)
+		}
+		q.Samples = embedding.Matrix{Rows: int(t.Shape[0]), Dim: int(t.Shape[1]), Data: data}
+	}
+	for name, into := range map[string]*[]float64{centreTensor: &q.Centre, rootTensor: &q.Root} {
+		t, ok := f.Tensor(name)
+		if !ok {
+			continue
+		}
+		data, err := t.Float64s()
+		if err != nil {
+			return q, fmt.Errorf("%s: tensor %q: %w", path, name, err)
+		}
+		for _, v := range data {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return q, fmt.Errorf("%s: tensor %q holds %g", path, name, v)
+			}
+		}
+		*into = data
+	}
+	return q, nil
+}

@@ -1,0 +1,327 @@
+package convert
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"popri/model/gguf"
+	"popri/model/tokenizer"
+)
+
+// What kind of token an id is, tokenizer.ggml.token_type.
+const (
+	tokenNormal      = 1
+	tokenUnknown     = 2
+	tokenControl     = 3
+	tokenUserDefined = 4
+	tokenUnused      = 5
+	tokenByte        = 6
+)
+
+// splitOf is how tokenizer.ggml.pre says that text is cut into words. nfc and whole are what the published tokenizers of
+// these models do besides; begin says that texts begin with a token unless the file says otherwise.
+var splitOf = map[string]struct {
+	split      tokenizer.Split
+	nfc, whole bool
+	begin      bool
+}{
+	"gpt-2":            {split: tokenizer.SplitGPT2},
+	"smollm":           {split: tokenizer.SplitDigits},
+	"llama3":           {split: tokenizer.SplitLlama3, whole: true, begin: true},
+	"llama-v3":         {split: tokenizer.SplitLlama3, whole: true, begin: true},
+	"llama-bpe":        {split: tokenizer.SplitLlama3, whole: true, begin: true},
+	"qwen2":            {split: tokenizer.SplitQwen2, nfc: true},
+	"deepseek-r1-qwen": {split: tokenizer.SplitQwen2},
+}
+
+// vocabulary is what the file says about tokens.
+type vocabulary struct {
+	file   *gguf.File
+	tokens []string
+	types  []int64 // nil means that all are normal
+	begin  bool    // texts begin with the token of bos
+	end    bool    // and end with that of eos
+	ids    map[string]int32
+}
+
+// named are the keys of tokens with a role, and their names in tokenizer_config.json.
+var named = []struct{ role, key, config string }{
+	{"bos", "tokenizer.ggml.bos_token_id", "bos_token"},
+	{"eos", "tokenizer.ggml.eos_token_id", "eos_token"},
+	{"unk", "tokenizer.ggml.unknown_token_id", "unk_token"},
+	{"pad", "tokenizer.ggml.padding_token_id", "pad_token"},
+	{"eot", "tokenizer.ggml.eot_token_id", ""}, // ends a turn of a conversation
+}
+
+// readTokenizer makes tokenizer.json and what other files say of tokens.
+func (m *model) readTokenizer() error {
+	f := m.file
+	v := &vocabulary{file: f, ids: map[string]int32{}}
+	const modelKey = "tokenizer.ggml.model"
+	kind, ok, err := f.Text(modelKey)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return f.Bad(modelKey, "is missing: the file holds no vocabulary")
+	}
+	if err := v.read(kind == "llama"); err != nil {
+		return err
+	}
+	var d *tokenizer.Description
+	switch kind {
+	case "gpt2":
+		d, err = v.byteLevel()
+	case "llama":
+		d, err = v.sentencePiece()
+	default:
+		return f.Bad(modelKey, "is %q, supported are \"gpt2\" (byte-level BPE) and \"llama\" (SentencePiece's BPE)", kind)
+	}
+	if err != nil {
+		return err
+	}
+	if err := v.template(d); err != nil {
+		return err
+	}
+	if m.tokenizer, err = tokenizer.Build(*d); err != nil {
+		return f.Bad("tokenizer.ggml.tokens", "%v", err)
+	}
+	m.summary.Vocabulary = m.tokenizer.VocabSize()
+	if size := m.config["vocab_size"].(int); m.summary.Vocabulary > size {
+		return f.Bad("tokenizer.ggml.tokens", "has %d tokens, but the token embedding has %d rows", m.summary.Vocabulary,
+			size)
+	}
+	return m.describeTokens(v)
+}
+
+func (v *vocabulary) read(sentencePiece bool) (err error) {
+	const tokensKey, typesKey = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
+	if v.tokens, err = v.file.Texts(tokensKey); err != nil {
+		return err
+	}
+	if len(v.tokens) == 0 {
+		return v.file.Bad(tokensKey, "is missing or empty")
+	}
+	if v.types, err = v.file.Ints(typesKey); err != nil {
+		return err
+	}
+	if v.types != nil && len(v.types) != len(v.tokens) {
+		return v.file.Bad(typesKey, "has %d elements for %d tokens", len(v.types), len(v.tokens))
+	}
+	for id, token := range v.tokens {
+		if !utf8.ValidString(token) && v.kind(id) != tokenUnused {
+			return v.file.Bad(tokensKey, "the token %d, %q, is not UTF-8", id, token)
+		}
+	}
+	for _, n := range named {
+		id, ok, err := v.file.Int(n.key)
+		if err != nil {
+			return err
+		}
+		if !ok && sentencePiece { // llama.cpp's numbers where the file has none
+			id, ok = map[string]int64{"unk": 0, "bos": 1, "eos": 2}[n.role]
+			ok = ok && id < int64(len(v.tokens)) && v.kind(int(id)) != tokenNormal
+		}
+		if !ok {
+			continue
+		}
+		if id < 0 || id >= int64(len(v.tokens)) || v.tokens[id] == "" {
+			return v.file.Bad(n.key, "is %d, but the vocabulary has %d tokens", id, len(v.tokens))
+		}
+		v.ids[n.role] = int32(id)
+	}
+	return nil
+}
+
+func (v *vocabulary) kind(id int) int64 {
+	if v.types == nil {
+		return tokenNormal
+	}
+	return v.types[id]
+}
+
+// pieces returns the vocabulary without unused tokens, and the tokens that are looked for in the text before anything
+// else. Those are pieces too, as in the published tokenizers.
+func (v *vocabulary) pieces() (pieces []string, added []tokenizer.AddedToken) {
+	pieces = make([]string, len(v.tokens))
+	role := map[int32]bool{}
+	for _, id := range v.ids {
+		role[id] = true
+	}
+	for id, token := range v.tokens {
+		kind := v.kind(id)
+		if kind == tokenUnused || token == "" {
+			continue
+		}
+		pieces[id] = token
+		special := kind == tokenControl || kind == tokenUnknown || v.types == nil && role[int32(id)]
+		if special || kind == tokenUserDefined {
+			added = append(added, tokenizer.AddedToken{ID: int32(id), Content: token, Special: special})
+		}
+	}
+	return pieces, added
+}
+
+func (v *vocabulary) byteLevel() (*tokenizer.Description, error) {
+	const preKey, mergesKey = "tokenizer.ggml.pre", "tokenizer.ggml.merges"
+	pre, ok, err := v.file.Text(preKey)
+	if err != nil {
+		return nil, err
+	}
+	split, known := splitOf[pre]
+	if names := strings.Join(slices.Sorted(maps.Keys(splitOf)), ", "); !ok {
+		return nil, v.file.Bad(preKey, "is missing: the file does not say how text is cut into words (supported: %s)",
+			names)
+	} else if !known {
+		return nil, v.file.Bad(preKey, "is %q, which is not supported (supported: %s)", pre, names)
+	}
+	v.begin = split.begin
+	lines, err := v.file.Texts(mergesKey)
+	if err != nil {
+		return nil, err
+	}
+	d := &tokenizer.Description{Split: split.split, NFC: split.nfc, IgnoreMerges: split.whole}
+	for i, line := range lines {
+		// A space inside a piece is written otherwise, so there is one; it is not the first character.
+		left, right, ok := strings.Cut(line, " ")
+		if !ok || left == "" || right == "" || strings.Contains(right, " ") || !utf8.ValidString(line) {
+			return nil, v.file.Bad(mergesKey, "line %d is %q, must be two pieces with a space between", i+1, line)
+		}
+		d.Merges = append(d.Merges, [2]string{left, right})
+	}
+	d.Pieces, d.Added = v.pieces()
+	return d, nil
+}
+
+// sentencePiece makes merges of the scores: two pieces that together are a piece merge, and the higher that one's score,
+// the earlier.
+func (v *vocabulary) sentencePiece() (*tokenizer.Description, error) {
+	const scoresKey, prefixKey = "tokenizer.ggml.scores", "tokenizer.ggml.add_space_prefix"
+	scores, err := v.file.Floats(scoresKey)
+	if err != nil {
+		return nil, err
+	}
+	if len(scores) != len(v.tokens) {
+		return nil, v.file.Bad(scoresKey, "has %d elements for %d tokens", len(scores), len(v.tokens))
+	}
+	d := &tokenizer.Description{Prepend: true}
+	v.begin = true
+	prefix, ok, err := v.file.Bool(prefixKey)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		d.Prepend = prefix
+	}
+	if id, ok := v.ids["unk"]; ok {
+		d.Unknown = v.tokens[id]
+	}
+	d.Pieces, d.Added = v.pieces()
+	d.Merges = v.merges(scores)
+	return d, nil
+}
+
+func (v *vocabulary) merges(scores []float64) [][2]string {
+	ids := map[string]int{}
+	for id, token := range v.tokens {
+		if v.kind(id) == tokenNormal {
+			ids[token] = id
+		}
+	}
+	type merge struct {
+		left, right, made int
+	}
+	var all []merge
+	for made, token := range v.tokens {
+		if v.kind(made) != tokenNormal {
+			continue
+		}
+		first := len(all)
+		for at := range token {
+			if at == 0 {
+				continue
+			}
+			left, ok := ids[token[:at]]
+			right, also := ids[token[at:]]
+			if ok && also {
+				all = append(all, merge{left, right, made})
+			}
+		}
+		slices.SortFunc(all[first:], func(a, b merge) int { return cmp.Or(a.left-b.left, a.right-b.right) })
+	}
+	length := func(id int) int { return utf8.RuneCountInString(v.tokens[id]) }
+	slices.SortStableFunc(all, func(a, b merge) int {
+		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), length(b.left)-length(a.left),
+			length(b.right)-length(a.right))
+	})
+	out := make([][2]string, len(all))
+	for i, m := range all {
+		out[i] = [2]string{v.tokens[m.left], v.tokens[m.right]}
+	}
+	return out
+}
+
+// template settles which tokens stand around a text.
+func (v *vocabulary) template(d *tokenizer.Description) error {
+	for _, t := range []struct {
+		key, role string
+		set       *bool
+		ids       *[]int32
+	}{
+		{"tokenizer.ggml.add_bos_token", "bos", &v.begin, &d.Before},
+		{"tokenizer.ggml.add_eos_token", "eos", &v.end, &d.After},
+	} {
+		said, ok, err := v.file.Bool(t.key)
+		if err != nil {
+			return err
+		}
+		if ok {
+			*t.set = said
+		}
+		id, has := v.ids[t.role]
+		if *t.set && !has {
+			if ok {
+				return v.file.Bad(t.key, "is true, but the file does not say which token that is")
+			}
+			*t.set = false
+		}
+		if *t.set {
+			*t.ids = []int32{id}
+		}
+	}
+	return nil
+}
+
+// describeTokens fills in what tokenizer_config.json, generation_config.json and config.json say of tokens.
+func (m *model) describeTokens(v *vocabulary) error {
+	m.generation = map[string]any{}
+	m.tokens = map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": v.begin,
+		"add_eos_token": v.end, "clean_up_tokenization_spaces": false, "model_max_length": cmp.Or(m.config["max_position_embeddings"],
+			m.config["n_positions"])}
+	for _, n := range named {
+		id, ok := v.ids[n.role]
+		if !ok || n.config == "" {
+			continue
+		}
+		m.tokens[n.config] = v.tokens[id]
+		if n.role != "unk" {
+			m.config[n.config+"_id"], m.generation[n.config+"_id"] = id, id
+		}
+	}
+	eos, ends := v.ids["eos"]
+	if eot, ok := v.ids["eot"]; ok && (!ends || eot != eos) {
+		m.generation["eos_token_id"] = []int32{eos, eot}
+		if !ends {
+			m.generation["eos_token_id"] = eot
+		}
+	}
+	template, ok, err := m.file.Text("tokenizer.chat_template")
+	if ok {
+		m.tokens["chat_template"] = template
+	}
+	m.summary.Context = m.tokens["model_max_length"].(int)
+	return err
+}

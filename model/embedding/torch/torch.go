@@ -1,0 +1,286 @@
+// Package torch runs the sentence encoders on libtorch: BERT (Devlin et al. 2018) and its relatives, whose layers
+// normalize what they add up to, and T5's encoder (Raffel et al. 2019), whose layers normalize what they are given. Texts
+// of similar length form a batch.
+package torch
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"popri/model/embedding"
+	"popri/model/embedding/sentence"
+	"popri/model/tensor"
+)
+
+// Encoder implements [embedding.Encoder]. Free releases it.
+type Encoder struct {
+	folder       *sentence.Folder
+	compute      tensor.DType
+	word         tensor.Tensor // [vocabulary, H]
+	pos          tensor.Tensor // [context, H]; undefined without positions
+	normW, normB tensor.Tensor
+	relative     []float32 // see [sentence.Config.RelativeBias]
+	layers       []layer
+	finalNorm    tensor.Tensor
+	kept         []tensor.Tensor
+	packed       []*tensor.Packed // the layers' weights; none if the texts of a batch are padded to one length
+	fused        []tensor.EncoderLayer
+}
+
+// layer holds one block's weights. T5 has no biases, and the other kinds no gate.
+type layer struct {
+	qkv, out, up, gate, down     linear
+	normW, normB, normW2, normB2 tensor.Tensor
+}
+
+// Open reads a sentence-transformers folder. compute is the type of weights and products: float32 or bfloat16.
+func Open(dir string, compute tensor.DType) (*Encoder, error) {
+	f, err := sentence.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	w, err := f.Weights()
+	if err != nil {
+		return nil, err
+	}
+	e := &Encoder{folder: f, compute: compute, relative: w.Relative}
+	if err := tensor.Run(func(s *tensor.Scope) error { e.keep(s, w); return nil }); err != nil {
+		e.Free()
+		return nil, err
+	}
+	return e, nil
+}
+
+// keep makes tensors of the weights.
+func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
+	c := e.folder.Config
+	as := func(d tensor.DType, x []float32, shape ...int64) (t tensor.Tensor) {
+		if x == nil {
+			return t
+		}
+		t = s.Keep(s.To(s.FromFloat32(x, shape...), d))
+		e.kept = append(e.kept, t)
+		return t
+	}
+	keep := func(x []float32, shape ...int64) tensor.Tensor { return as(e.compute, x, shape...) }
+	pack := e.compute == tensor.BFloat16 && tensor.CanPack(e.compute) && c.HeadDim%32 == 0
+	product := func(w, bias []float32, in, out int64) (l linear) {
+		switch {
+		case w == nil:
+		case pack:
+			s.Do(func() { l.packed = s.Pack(s.FromFloat32(w, out, in), false, false, e.compute) })
+			e.packed = append(e.packed, l.packed)
+			l.bias = as(tensor.Float32, bias, out)
+		default:
+			l.weight, l.bias = keep(w, out, in), keep(bias, out)
+		}
+		return l
+	}
+	h, in, a := int64(c.Hidden), int64(c.Inner), c.Heads*c.HeadDim
+	norm := func(x []float32) tensor.Tensor { return as(tensor.Float32, x, h) }
+	e.word, e.pos = keep(w.Word, int64(c.Vocab), h), keep(w.Position, int64(c.Context), h)
+	e.normW, e.normB, e.finalNorm = norm(w.NormW), norm(w.NormB), norm(w.FinalNorm)
+	for _, l := range w.Layers {
+		if !c.PreNorm() { // the queries carry the scale of the scores, which T5 does not have
+			scale := float32(1 / math.Sqrt(float64(c.HeadDim)))
+			for _, part := range [][]float32{l.QKV[:a*c.Hidden], l.QKVBias[:a]} {
+				for i := range part {
+					part[i] *= scale
+				}
+			}
+		}
+		e.layers = append(e.layers, layer{
+			qkv: product(l.QKV, l.QKVBias, h, 3*int64(a)), out: product(l.Out, l.OutBias, int64(a), h),
+			up: product(l.Up, l.UpBias, h, in), gate: product(l.Gate, nil, h, in), down: product(l.Down, l.DownBias, in, h),
+			normW: norm(l.AttnNormW), normB: norm(l.AttnNormB), normW2: norm(l.MLPNormW), normB2: norm(l.MLPNormB),
+		})
+	}
+	if !pack || c.PreNorm() {
+		return
+	}
+	for _, l := range e.layers {
+		e.fused = append(e.fused, tensor.EncoderLayer{QKV: l.qkv.packed, Out: l.out.packed, Up: l.up.packed, Down: l.down.packed,
+			QKVBias: l.qkv.bias, OutBias: l.out.bias, UpBias: l.up.bias, DownBias: l.down.bias,
+			Norm: l.normW, NormBias: l.normB, Norm2: l.normW2, Norm2Bias: l.normB2})
+	}
+}
+
+// Free releases the weights.
+func (e *Encoder) Free() {
+	for _, t := range e.kept {
+		t.Free()
+	}
+	for _, p := range e.packed {
+		p.Free()
+	}
+	e.kept, e.packed = nil, nil
+}
+
+// Name implements [embedding.Encoder].
+func (e *Encoder) Name() string { return e.folder.Name() }
+
+// Dim implements [embedding.Encoder].
+func (e *Encoder) Dim() int { return e.folder.Dim() }
+
+// Hash identifies weights, tokenizer and arithmetic, for [embedding.Key].
+func (e *Encoder) Hash() string {
+	hash := e.folder.Hash + "-" + e.compute.String()
+	if tensor.DefaultDevice() != tensor.CPU {
+		hash += "-cuda"
+	}
+	return hash
+}
+
+const (
+	batchTokens   = 1024 // padded tokens of a batch: enough for fast products, few enough for the processor's cache
+	tokenizeTexts = 64   // texts that one task tokenizes
+
+	// The library rounds small and odd products in another way than others. Batches are padded to at least this many
+	// columns and tokens, the columns to a multiple of 8, so that a text's float32 vector does not depend on what else is
+	// in its batch: clients in shards get the bits of clients in one process.
+	leastColumns, leastTokens, columnStep = 16, 512, 8
+)
+
+// Encode implements [embedding.Encoder]. The batches depend on the texts alone, and each batch runs on one thread, so
+// that the same texts give the same bits on any number of threads.
+func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
+	out := embedding.NewMatrix(len(texts), e.Dim())
+	ids := make([][]int32, len(texts))
+	var group sync.WaitGroup
+	tasks := make(chan int)
+	for range min(tensor.Threads(), len(texts)/tokenizeTexts+1) {
+		group.Go(func() {
+			for from := range tasks {
+				for i := from; i < min(from+tokenizeTexts, len(texts)); i++ {
+					ids[i] = e.folder.IDs(texts[i])
+				}
+			}
+		})
+	}
+	for from := 0; from < len(texts); from += tokenizeTexts {
+		tasks <- from
+	}
+	close(tasks)
+	group.Wait()
+
+	order := make([]int, len(texts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return len(ids[b]) - len(ids[a]) })
+	var batches [][]int
+	for len(order) > 0 {
+		n := min(len(order), max(1, batchTokens/max(1, len(ids[order[0]]))))
+		batches = append(batches, order[:n])
+		order = order[n:]
+	}
+	err := tensor.Parallel(len(batches), func(i int, s *tensor.Scope) error {
+		return e.batch(s, batches[i], ids, out)
+	})
+	return out, err
+}
+
+// A batch is the tokens of some texts. Each text has its row of columns tokens, or, with packed weights, they lie behind
+// each other without padding, because then a token's values depend on its own text alone.
+type batch struct {
+	which         []int // the texts, the longest first
+	rows, columns int   // padded; else 0
+	ids, places   []int64
+	share         []float32 // of each token in its text's vector
+	blocked       []float32 // added to the scores of attention to it
+	padded        bool      // some are blocked
+	starts        []int32   // of the texts, and the end of the last one
+}
+
+// lay lays the tokens of the texts out.
+func (e *Encoder) lay(which []int, ids [][]int32) *batch {
+	c := e.folder.Config
+	b := &batch{which: which}
+	total := 0
+	for _, i := range which {
+		total += len(ids[i])
+	}
+	if e.packed == nil {
+		t := max((len(ids[which[0]])+columnStep-1)/columnStep*columnStep, leastColumns)
+		if e.pos.Defined() {
+			t = min(t, int(e.pos.Size(0)))
+		}
+		b.rows, b.columns = max(len(which), (leastTokens+t-1)/t), t
+		total = b.rows * t
+		b.padded = b.rows > len(which)
+	}
+	b.ids, b.places = make([]int64, total), make([]int64, total)
+	b.share, b.blocked = make([]float32, total), make([]float32, total)
+	for i := range len(which) * b.columns { // rows of padding alone attend to all of it
+		b.blocked[i] = blockedScore
+	}
+	for row, i := range which {
+		start := row * b.columns
+		if e.packed != nil && row > 0 {
+			start = int(b.starts[row-1]) + len(ids[which[row-1]])
+		}
+		b.starts = append(b.starts, int32(start))
+		before := 0 // tokens that are not padding
+		for k, id := range ids[i] {
+			at := start + k
+			b.ids[at], b.share[at], b.blocked[at] = int64(id), e.folder.Share(k, len(ids[i])), 0
+			b.places[at] = int64(c.Position(before, id))
+			if int(id) != c.Pad {
+				before++
+			}
+		}
+		b.padded = b.padded || len(ids[i]) < b.columns
+	}
+	b.starts = append(b.starts, int32(total))
+	return b
+}
+
+// batch encodes the texts that which names, the longest first.
+func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embedding.Matrix) error {
+	longest := int64(len(ids[which[0]]))
+	if longest == 0 { // nothing is in the texts, and no token goes around them: rows of zeros
+		return nil
+	}
+	b := e.lay(which, ids)
+	shape := []int64{int64(b.rows), int64(b.columns)}
+	if e.packed != nil {
+		shape = []int64{int64(len(b.ids))}
+	}
+	x := s.Embedding(e.word, s.FromInt64(b.ids, shape...))
+	if e.pos.Defined() {
+		x = s.FusedLayerNorm(s.Add(x, s.Embedding(e.pos, s.FromInt64(b.places, shape...))), e.normW, e.normB,
+			e.folder.Config.NormEps)
+	}
+	a := attention{starts: b.starts}
+	switch {
+	case e.packed == nil:
+		a = e.padded(s, b.blocked, b.padded, shape[0], shape[1])
+	case e.relative != nil:
+		a.bias = e.bias(s, longest)
+	}
+	states := s.Contiguous(s.To(e.states(s, x, a), tensor.Float32)).Host()
+	hidden := e.folder.Config.Hidden
+	vector := make([]float64, hidden)
+	for row, i := range which {
+		if len(ids[i]) == 0 {
+			continue
+		}
+		clear(vector)
+		for k := range ids[i] {
+			at := int(b.starts[row]) + k
+			share := float64(b.share[at])
+			if share == 0 {
+				continue
+			}
+			for d, x := range states[at*hidden : (at+1)*hidden] {
+				vector[d] += share * float64(x)
+			}
+		}
+		if err := e.folder.Finish(vector, out.Row(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package gguf_test
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/internal/golden"
+	"popri/model/gguf"
+	"popri/model/safetensors"
+)
+
+// TestGoldenBlocks dequantizes random blocks of every type and compares with the gguf package, to the last bit.
+func TestGoldenBlocks(t *testing.T) {
+	f, err := safetensors.Open(filepath.Join(golden.Folder(t, "gguf"), "blocks.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	types := map[string]gguf.Type{}
+	for _, typ := range gguf.Types {
+		types[typ.String()] = typ
+	}
+	for _, name := range f.Names() {
+		kind, ok := strings.CutSuffix(name, "/blocks")
+		if !ok {
+			continue
+		}
+		typ, known := types[kind]
+		if !known {
+			golden.Unbuilt(t, "gguf/"+kind)
+			continue
+		}
+		blocks, _ := f.Tensor(name)
+		values, ok := f.Tensor(kind + "/values")
+		if !ok {
+			t.Fatalf("there are no %s/values", kind)
+		}
+		want, err := values.Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]float32, len(want))
+		if err := gguf.Dequantize(typ, got, blocks.Data); err != nil {
+			t.Fatal(err)
+		}
+		for i := range got {
+			if math.Float32bits(got[i]) != math.Float32bits(want[i]) && !(got[i] == 0 && want[i] == 0) {
+				t.Fatalf("%s: value %d is %v, want %v", kind, i, got[i], want[i])
+			}
+		}
+		golden.Checked(t, "gguf/"+kind, len(got))
+	}
+}

@@ -1,0 +1,351 @@
+package lm
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"popri/model/safetensors"
+	"popri/model/tensor"
+)
+
+// small returns a configuration of each architecture and of its variants.
+func small() map[string]Config {
+	base := Config{Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 6, KVHeads: 2, Dim: 8, Inner: 80, NormEps: 1e-5, ScaleAttn: true, Rotary: Rotary{Theta: 1e4}}
+	with := func(arch string, change func(c *Config)) Config {
+		c := base
+		c.Type = arch
+		change(&c)
+		return c
+	}
+	return map[string]Config{
+		"gpt2":  {Type: "gpt2", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true, EOS: []int32{5}},
+		"llama": with("llama", func(c *Config) { c.EOS = []int32{3, 7} }),
+		"llama with biases, tied, all heads their own": with("llama", func(c *Config) {
+			c.QKVBias, c.OutBias, c.MLPBias, c.TiedHead, c.KVHeads = true, true, true, true, 6
+		}),
+		"llama3": with("llama", func(c *Config) {
+			c.Rotary = Rotary{Theta: 500, Scaling: "llama3", Factor: 8, LowFactor: 1, HighFactor: 4, OriginalContext: 16}
+		}),
+		"llama, linear":     with("llama", func(c *Config) { c.Rotary.Scaling, c.Rotary.Factor = "linear", 2.5 }),
+		"llama, wide heads": with("llama", func(c *Config) { c.Dim = 20 }),
+		"mistral":           with("mistral", func(c *Config) { c.KVHeads = 1 }),
+		"qwen2":             with("qwen2", func(c *Config) { c.QKVBias, c.TiedHead = true, true }),
+	}
+}
+
+// every returns small and the configuration of an architecture that does not sample.
+func every() map[string]Config {
+	list := small()
+	list["bert"] = Config{Type: "bert", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-12,
+		Gelu: "gelu", TiedHead: true, ScaleAttn: true, Types: 2}
+	return list
+}
+
+func newSmall(t *testing.T, c Config) *Model {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, uint64(c.Dim)))
+	m, err := New(c, Options{}, func() float64 { return 8 * random.NormFloat64() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Free)
+	return m
+}
+
+func logitsOf(t *testing.T, m *Model, rows ...[]int32) (out []float32) {
+	t.Helper()
+	err := tensor.Run(func(s *tensor.Scope) error {
+		out = s.Float32s(m.Logits(s, m.Hidden(s, PaddedInput(s, rows, m.Config.Context), nil)))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func sameValues(t *testing.T, what string, got, want []float32, tolerance float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		if !(math.Abs(float64(got[i]-want[i])) <= tolerance) {
+			t.Fatalf("%s: value %d is %g, want %g", what, i, got[i], want[i])
+		}
+	}
+}
+
+// What is saved loads to the same configuration and the same logits, and a copy gives them too.
+func TestSaveAndCopy(t *testing.T) {
+	for name, c := range every() {
+		t.Run(name, func(t *testing.T) {
+			m := newSmall(t, c)
+			row := []int32{1, 96, 4, 50, 50, 3, 2, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}
+			want := logitsOf(t, m, row)
+			dir := t.TempDir()
+			if err := m.Save(dir, safetensors.F32); err != nil {
+				t.Fatal(err)
+			}
+			again, err := Load(dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Free()
+			if fmt.Sprint(again.Config) != fmt.Sprint(m.Config) {
+				t.Errorf("loaded %+v, saved %+v", again.Config, m.Config)
+			}
+			sameValues(t, "loaded", logitsOf(t, again, row), want, 0)
+			cp, err := m.Copy(Options{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cp.Free()
+			sameValues(t, "copied", logitsOf(t, cp, row), want, 0)
+		})
+	}
+}
+
+// Positions that are given count like those that follow from the place.
+func TestPositions(t *testing.T) {
+	for name, c := range every() {
+		t.Run(name, func(t *testing.T) {
+			m := newSmall(t, c)
+			err := tensor.Run(func(s *tensor.Scope) error {
+				ids := s.FromInt64([]int64{5, 6, 7, 8}, 1, 4)
+				plain := s.Float32s(m.Hidden(s, Input{IDs: ids}, nil))
+				given := s.Float32s(m.Hidden(s, Input{IDs: ids, Positions: s.FromInt64([]int64{0, 1, 2, 3}, 1, 4)}, nil))
+				sameValues(t, "the same positions", given, plain, 1e-5)
+				stretched := s.Float32s(m.Hidden(s, Input{IDs: ids, Positions: s.FromInt64([]int64{0, 9, 21, 40}, 1, 4)}, nil))
+				for i := range plain {
+					if math.Abs(float64(plain[i]-stretched[i])) > 1e-3 {
+						return nil
+					}
+				}
+				t.Error("other positions change nothing")
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// Training moves every parameter and lowers the loss, and what was trained is what a copy holds.
+func TestTrainAll(t *testing.T) {
+	for name, c := range every() {
+		t.Run(name, func(t *testing.T) {
+			m := newSmall(t, c)
+			before := map[string][]float32{}
+			err := tensor.Run(func(s *tensor.Scope) error {
+				for _, name := range m.Names() {
+					before[name] = s.Float32s(m.Param(name))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr := newDescent(t, m)
+			rows := []Row{{Tokens: []int32{1, 2, 3, 4, 5, 6}}, {Tokens: []int32{9, 8, 7, 6}}}
+			first, last := 0.0, 0.0
+			for i := range 8 {
+				if last, _, err = tr.step(rows, 2, 1e-3); err != nil {
+					t.Fatal(err)
+				}
+				if i == 0 {
+					first = last
+				}
+			}
+			if !(last < first) {
+				t.Errorf("loss %g after %g", last, first)
+			}
+			err = tensor.Run(func(s *tensor.Scope) error {
+				for _, name := range m.Names() {
+					now := s.Float32s(m.Param(name))
+					moved := 0
+					for i := range now {
+						if now[i] != before[name][i] {
+							moved++
+						}
+					}
+					if moved == 0 {
+						t.Errorf("%s did not move", name)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cp, err := m.Copy(Options{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cp.Free()
+			sameValues(t, "copied", logitsOf(t, cp, rows[0].Tokens), logitsOf(t, m, rows[0].Tokens), 1e-4)
+		})
+	}
+}
+
+// Fields that would change the model are refused by name; what is switched off or says nothing about it is not.
+func TestConfigFields(t *testing.T) {
+	const plain = `"vocab_size": 64, "hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 1, "intermediate_size": 24, "max_position_embeddings": 4096, "rope_theta": 10000`
+	for _, k := range []struct{ config, refused string }{
+		{`{"model_type": "llama", ` + plain + `}`, ""},
+		{`{"model_type": "llama", ` + plain + `, "use_cache": true, "attention_dropout": 0.1, "quantization_config": null, "is_decoder": false}`, ""},
+		{`{"model_type": "llama", ` + plain + `, "quantization_config": {"bits": 4}}`, "quantization_config"},
+		{`{"model_type": "llama", ` + plain + `, "pretraining_tp": 2}`, "pretraining_tp"},
+		{`{"model_type": "llama", ` + plain + `, "hidden_act": "gelu"}`, "hidden_act"},
+		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"type": "dynamic", "factor": 2}}`, `rope_type: "dynamic"`},
+		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"rope_type": "llama3", "factor": 2}}`, "low_freq_factor"},
+		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"rope_type": "linear"}}`, "factor"},
+		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"rope_type": "linear", "factor": 2, "attention_factor": 1.5}}`, "attention_factor"},
+		{`{"model_type": "llama", ` + plain + `, "rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}}`, "partial_rotary_factor"},
+		{`{"model_type": "llama", ` + plain + `, "layer_types": ["linear_attention"]}`, "layer_types"},
+		{`{"model_type": "llama", ` + plain + `, "head_dim": 7}`, "even"},
+		{`{"model_type": "llama", ` + plain + `, "eos_token_id": 64}`, "64"},
+		{`{"model_type": "llama", "vocab_size": 64, "hidden_size": 16, "num_attention_heads": 3, "num_key_value_heads": 2, "head_dim": 4, "num_hidden_layers": 1, "intermediate_size": 24}`, "no multiple"},
+		{`{"model_type": "qwen2", ` + plain + `, "use_sliding_window": false, "sliding_window": 32, "max_window_layers": 28}`, ""},
+		{`{"model_type": "gpt2", "scale_attn_by_inverse_layer_idx": true}`, "scale_attn_by_inverse_layer_idx"},
+		{`{"model_type": "gpt2", "reorder_and_upcast_attn": true}`, "reorder_and_upcast_attn"},
+		{`{"model_type": "gpt2", "activation_function": "relu"}`, "activation_function"},
+		{`{"model_type": "gemma2"}`, `model_type "gemma2"`},
+		{`{}`, `model_type ""`},
+		{`{`, "config.json"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(k.config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := readConfig(dir)
+		switch {
+		case k.refused == "" && err != nil:
+			t.Errorf("%s: %v", k.config, err)
+		case k.refused != "" && (err == nil || !strings.Contains(err.Error(), k.refused)):
+			t.Errorf("%s: %v, want an error that names %s", k.config, err, k.refused)
+		}
+	}
+}
+
+// A window of attention bounds the context, where it is in use.
+func TestWindow(t *testing.T) {
+	for _, k := range []struct {
+		config  string
+		context int
+	}{
+		{`{"model_type": "mistral", "max_position_embeddings": 32768, "sliding_window": 4096}`, 4096},
+		{`{"model_type": "mistral", "max_position_embeddings": 32768, "sliding_window": null}`, 32768},
+		{`{"model_type": "qwen2", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": true}`, 4096},
+		{`{"model_type": "qwen2", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": false}`, 32768},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(k.config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := readConfig(dir)
+		if err != nil || c.Context != k.context {
+			t.Errorf("%s: context %d, %v, want %d", k.config, c.Context, err, k.context)
+		}
+	}
+}
+
+// The tokens that end a text are those of generation_config.json, where it has any.
+func TestGenerationConfig(t *testing.T) {
+	m := newSmall(t, small()["llama"])
+	dir := t.TempDir()
+	if err := m.Save(dir, safetensors.BF16); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []struct{ file, want string }{
+		{`{"eos_token_id": [1, 2]}`, "[1 2]"}, {`{"eos_token_id": 4}`, "[4]"}, {`{}`, "[3 7]"}, {`{"eos_token_id": 97}`, "error"}, {`[`, "error"},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(k.file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := readConfig(dir)
+		got := fmt.Sprint(c.EOS)
+		if err != nil {
+			got = "error"
+		}
+		if got != k.want {
+			t.Errorf("%s: %s (%v), want %s", k.file, got, err, k.want)
+		}
+	}
+}
+
+// Scaling leaves fast planes alone, slows the slow ones by the factor, and blends between, without a jump.
+func TestRotaryFrequencies(t *testing.T) {
+	plain := Rotary{Theta: 5e5}.frequencies(128)
+	r := Rotary{Theta: 5e5, Scaling: "llama3", Factor: 8, LowFactor: 1, HighFactor: 4, OriginalContext: 8192}
+	scaled := r.frequencies(128)
+	halved := Rotary{Theta: 5e5, Scaling: "linear", Factor: 2}.frequencies(128)
+	kept, slowed, blended := 0, 0, 0
+	for i, f := range plain {
+		if want := math.Pow(5e5, -float64(2*i)/128); math.Abs(float64(f)-want) > 1e-6*want {
+			t.Errorf("frequency %d is %g, want %g", i, f, want)
+		}
+		if halved[i] != f/2 {
+			t.Errorf("frequency %d halved is %g", i, halved[i])
+		}
+		ratio := float64(scaled[i] / f)
+		switch wave := 2 * math.Pi / float64(f); {
+		case wave < 8192/4:
+			kept++
+			if ratio != 1 {
+				t.Errorf("wavelength %g: ratio %g, want 1", wave, ratio)
+			}
+		case wave > 8192:
+			slowed++
+			if math.Abs(ratio-1.0/8) > 1e-6 {
+				t.Errorf("wavelength %g: ratio %g, want 1/8", wave, ratio)
+			}
+		default:
+			blended++
+			if !(ratio > 1.0/8 && ratio < 1) || i > 0 && scaled[i] >= scaled[i-1] {
+				t.Errorf("wavelength %g: ratio %g", wave, ratio)
+			}
+		}
+	}
+	if kept == 0 || slowed == 0 || blended == 0 {
+		t.Errorf("%d planes kept, %d slowed, %d between", kept, slowed, blended)
+	}
+}
+
+// Whatever is accepted as a configuration is written and read back to the same one.
+func FuzzConfig(f *testing.F) {
+	for _, c := range small() {
+		raw, err := json.Marshal(c.complete().fields())
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"model_type": "mistral", "sliding_window": null, "rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 5}}`))
+	f.Add([]byte(`{"model_type": "gpt2", "eos_token_id": [1, 2], "n_inner": null, "n_embd": 12, "n_head": 3}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := parseConfig(raw)
+		if err != nil {
+			return
+		}
+		if c = c.complete(); c.check() != nil {
+			return
+		}
+		written, err := json.Marshal(c.fields())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parseConfig(written)
+		if again = again.complete(); err != nil || !reflect.DeepEqual(again, c) && fmt.Sprint(again) != fmt.Sprint(c) {
+			t.Errorf("%s became %+v, which is written as %s and read as %+v (%v)", raw, c, written, again, err)
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package lm
+
+import "popri/model/tensor"
+
+// attention is causal self-attention of heads query heads that share kvHeads heads of keys and values.
+type attention struct {
+	qkv                 projection // onto the queries, keys and values of all heads side by side
+	out                 projection
+	heads, kvHeads, dim int64
+}
+
+// fused returns queries, keys and values side by side, float32 [B, T, (N + 2·KV)·D], queries and keys turned by their
+// positions. It is for decoding, without gradients.
+func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r rotation, compute tensor.DType) tensor.Tensor {
+	y := finish(s, a.qkv, x, compute, tensor.Epilogue{DType: tensor.Float32})
+	if r.cos.Defined() {
+		y = s.Contiguous(y)
+		s.Rotate_(y, r.cos, r.sin, a.heads+a.kvHeads, a.dim)
+	}
+	return y
+}
+
+// split returns the queries [B, N, T, D] and the keys and values [B, KV, T, D] of what [attention.qkv] gives, queries and
+// keys turned.
+func (a *attention) split(s *tensor.Scope, qkv tensor.Tensor, r rotation) (q, k, v tensor.Tensor) {
+	shape := qkv.Shape()
+	all := s.View(qkv, shape[0], shape[1], -1, a.dim)
+	turned := s.Narrow(all, 2, 0, a.heads+a.kvHeads)
+	if r.cos.Defined() {
+		turned = r.apply(s, turned)
+	}
+	turned = s.Transpose(turned, 1, 2)
+	v = s.Transpose(s.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads), 1, 2)
+	return s.Narrow(turned, 1, 0, a.heads), s.Narrow(turned, 1, a.heads, a.kvHeads), v
+}
+
+// attend returns the heads' outputs side by side [B, T, N·D]. The query heads that share keys are rows of one product
+// with them.
+func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionInputs) tensor.Tensor {
+	shape := q.Shape()
+	b, t := shape[0], shape[2]
+	if a.heads > a.kvHeads {
+		q = s.Reshape(q, b, a.kvHeads, -1, a.dim)
+	}
+	scores := s.MatMul(s.MulScalar(q, c.scale), s.Transpose(k, 2, 3))
+	scores = s.Softmax(s.Add(s.View(scores, b, a.heads, t, t), c.mask), -1)
+	scores = c.drop.apply(s, scores, dropWeights)
+	y := s.MatMul(s.View(scores, b, a.kvHeads, -1, t), v)
+	y = s.Transpose(s.View(y, b, a.heads, t, a.dim), 1, 2)
+	return s.Reshape(y, b, t, a.heads*a.dim)
+}

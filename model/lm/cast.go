@@ -1,0 +1,53 @@
+package lm
+
+import (
+	"slices"
+
+	"popri/model/tensor"
+)
+
+// Leaves makes copies of the projections' weights among params, and of the head, in the type of the products, if that is
+// another one. All passes of an update use them, so that weights are converted once an update instead of once a pass, and
+// gradients of weights are kept in that type until they are added up. leaves are params with the copies in their places:
+// what gradients are computed for. free releases the copies; weights must not change before.
+func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free func(), err error) {
+	leaves = slices.Clone(params)
+	if m.Compute == tensor.Float32 {
+		return leaves, func() {}, nil
+	}
+	var done []*Linear
+	err = tensor.Run(func(s *tensor.Scope) error {
+		for _, l := range m.linears {
+			if i := slices.Index(params, l.weight); i >= 0 {
+				l.cast = s.Keep(s.To(s.Detach(l.weight), m.Compute))
+				s.RequireGrad(l.cast, true)
+				leaves[i] = l.cast
+				done = append(done, l)
+			}
+		}
+		if m.head.DType() != m.Compute {
+			m.headCast = s.Keep(s.To(s.Detach(m.head), m.Compute))
+		}
+		return nil
+	})
+	free = func() {
+		for _, l := range done {
+			l.cast.Free()
+			l.cast = tensor.Tensor{}
+		}
+		m.headCast.Free()
+		m.headCast = tensor.Tensor{}
+	}
+	if err != nil {
+		free()
+	}
+	return leaves, free, err
+}
+
+// headFor returns the head in type d.
+func (m *Model) headFor(s *tensor.Scope, d tensor.DType) tensor.Tensor {
+	if m.headCast.Defined() && m.headCast.DType() == d {
+		return m.headCast
+	}
+	return s.To(s.Detach(m.head), d)
+}

@@ -1,0 +1,172 @@
+package lm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"popri/model/safetensors"
+	"popri/model/tensor"
+)
+
+// Load reads a model from a Hugging Face directory: config.json and safetensors, single or sharded. Every tensor that
+// the architecture needs must exist, be finite and have the shape that config.json states, and no other tensor may
+// exist. The files are mapped, and each tensor is read straight into its place.
+func Load(dir string, o Options) (*Model, error) {
+	config, err := readConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	return load(dir, config, o, nil)
+}
+
+// load is [Load] with the given configuration. A tensor that the folder lacks is what missing returns, if it is not nil.
+func load(dir string, config Config, o Options,
+	missing func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, bool)) (*Model, error) {
+	stamps, err := stampsOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	c, err := openFolder(dir, config)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	read := map[string]bool{}
+	m, err := assemble(config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
+		if _, ok := c.tensors[name]; !ok && missing != nil {
+			if made, ok := missing(s, name, shape); ok {
+				return made, nil
+			}
+		}
+		read[name] = true
+		return c.read(s, name, shape)
+	})
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(c.tensors, func(name string, _ safetensors.Tensor) bool { return read[name] })
+	if len(c.tensors) > 0 {
+		names := slices.Sorted(maps.Keys(c.tensors))
+		m.Free()
+		return nil, fmt.Errorf("lm: %s: the checkpoint holds tensors that a %s model with this config.json does "+
+			"not have: %s", dir, config.Type, strings.Join(names[:min(5, len(names))], ", "))
+	}
+	m.dir, m.stamps = dir, stamps
+	return m, nil
+}
+
+// Reload reads the named parameters again from the folder that the model was loaded from, which undoes what was done to
+// them since. The files must be those of then. After an error, the parameters are in no known state.
+func (m *Model) Reload(names ...string) error {
+	m.whole("Reload")
+	if m.dir == "" {
+		return errors.New("lm: Reload: the model was not loaded from a folder")
+	}
+	stamps, err := stampsOf(m.dir)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(stamps, m.stamps) {
+		return fmt.Errorf("lm: %s: the weights' files changed since the model was loaded", m.dir)
+	}
+	c, err := openFolder(m.dir, m.Config)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	m.unpack()
+	return tensor.Run(func(s *tensor.Scope) (err error) {
+		for _, name := range names {
+			s.Do(func() {
+				var stored tensor.Tensor
+				if stored, err = c.read(s, name, m.params[name].Shape()); err == nil {
+					s.Copy_(m.params[name], stored)
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// folder is the open files of a model.
+type folder struct {
+	dir     string
+	files   *safetensors.Model
+	tensors map[string]safetensors.Tensor // by the names of the model's parameters
+}
+
+func openFolder(dir string, config Config) (*folder, error) {
+	files, err := safetensors.OpenModel(dir)
+	if err != nil {
+		return nil, fmt.Errorf("lm: %w", err)
+	}
+	c := &folder{dir: dir, files: files, tensors: map[string]safetensors.Tensor{}}
+	for _, name := range files.Names() {
+		t, _ := files.Tensor(name)
+		if as := config.parameter(name); as != "" {
+			c.tensors[as] = t
+		}
+	}
+	if config.TiedHead {
+		delete(c.tensors, headName) // a copy of the embedding
+	}
+	return c, nil
+}
+
+func (c *folder) close() { c.files.Close() }
+
+// read returns a stored tensor, which is valid while the files are open.
+func (c *folder) read(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
+	t, ok := c.tensors[name]
+	if !ok {
+		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s is missing", c.dir, name)
+	}
+	if !slices.Equal(t.Shape, shape) {
+		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has shape %v, config.json makes it %v", c.dir, name, t.Shape,
+			shape)
+	}
+	types := map[safetensors.DType]tensor.DType{safetensors.F32: tensor.Float32,
+		safetensors.F16: tensor.Float16, safetensors.BF16: tensor.BFloat16, safetensors.F64: tensor.Float64}
+	d, ok := types[t.DType]
+	if !ok {
+		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has the type %s, weights are floating point", c.dir, name,
+			t.DType)
+	}
+	x := s.Borrow(d, t.Data, shape...)
+	if !s.Finite(x) {
+		return tensor.Tensor{}, fmt.Errorf("lm: %s: %w", c.dir, t.CheckFinite())
+	}
+	return x, nil
+}
+
+// stamp is what a file's replacement changes.
+type stamp struct {
+	size     int64
+	modified time.Time
+}
+
+// stampsOf are the stamps of the weights' files in dir.
+func stampsOf(dir string) (map[string]stamp, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	if err != nil {
+		return nil, fmt.Errorf("lm: %w", err)
+	}
+	out := map[string]stamp{}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			return nil, fmt.Errorf("lm: %w", err)
+		}
+		out[filepath.Base(file)] = stamp{info.Size(), info.ModTime()}
+	}
+	return out, nil
+}

@@ -1,0 +1,66 @@
+package lm
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"popri/model/tensor"
+)
+
+// Dropout sets a share of a training pass's activations to zero and scales the others up (Srivastava et al. 2014), in the
+// places of GPT-2: the embedding, the attention's weights, and what attention and MLP add to the residual stream. Every
+// mask follows from the pass's seed, the block and the place, so that a block computed again gets the same one, and the
+// bits do not depend on the threads.
+type Dropout struct {
+	Share float64 // of the activations, from 0 (none) up to 1
+	Seed  uint64  // of the pass
+}
+
+// dropout is a pass's Dropout in one block.
+type dropout struct {
+	Dropout
+	block int
+}
+
+// Places of a mask.
+const (
+	dropEmbedding = iota
+	dropWeights
+	dropAttention
+	dropMLP
+	dropPlaces
+)
+
+// masks are buffers for a mask.
+var masks = sync.Pool{New: func() any { return new([]byte) }}
+
+func (d dropout) in(block int) dropout {
+	d.block = block
+	return d
+}
+
+func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tensor {
+	if d.Share == 0 {
+		return x
+	}
+	random := rand.New(rand.NewPCG(d.Seed, uint64(d.block*dropPlaces+place)))
+	buffer := masks.Get().(*[]byte)
+	defer masks.Put(buffer)
+	mask := slices.Grow((*buffer)[:0], int(x.NumElements()))[:x.NumElements()]
+	*buffer = mask
+	limit := uint64(math.Round(d.Share * (1 << 16)))
+	for i := 0; i < len(mask); i += 4 {
+		bits := random.Uint64()
+		for k := i; k < min(i+4, len(mask)); k++ {
+			mask[k] = 0
+			if bits&0xffff >= limit {
+				mask[k] = 1
+			}
+			bits >>= 16
+		}
+	}
+	kept := s.To(s.FromBytes(tensor.Bool, mask, x.Shape()...), x.DType())
+	return s.MulScalar(s.Mul(x, kept), 1/(1-d.Share))
+}

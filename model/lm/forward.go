@@ -1,0 +1,175 @@
+package lm
+
+import (
+	"fmt"
+	"math"
+
+	"popri/model/tensor"
+)
+
+// Input is one batch for the forward pass.
+type Input struct {
+	IDs       tensor.Tensor // int64 [B, T]
+	Positions tensor.Tensor // int64 [B, T]; none means 0…T-1
+	Mask      tensor.Tensor // bool [B, 1, T, T] or [1, 1, T, T], true where a row may look at a column; none means causal
+	drop      dropout
+	leaf      *tensor.Tensor // if not nil, receives the tokens' embeddings [B, T, H], where gradients then end
+}
+
+// hidden as a masked score. Minus infinity would turn rows of padding alone into NaN.
+const blocked = -1e30
+
+// Hidden runs the decoder and returns the final norm's output [B, T, H] in the model's compute type.
+func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor {
+	m.whole("Hidden")
+	x := m.embed(s, in)
+	c := m.attentionInputs(s, in)
+	for i, b := range m.blocks {
+		x = b.apply(s, x, c.in(i), adapter)
+	}
+	return m.norm.apply(s, x)
+}
+
+// attentionInputs are the inputs of every block's attention for a batch.
+type attentionInputs struct {
+	rotation rotation
+	mask     tensor.Tensor // added to the scores
+	scale    float64       // of the scores
+	drop     dropout       // of the block
+}
+
+func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
+	return attentionInputs{m.rotation(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale(), in.drop}
+}
+
+// in returns the inputs of one block.
+func (c attentionInputs) in(block int) attentionInputs {
+	c.drop = c.drop.in(block)
+	return c
+}
+
+// apply runs the block. Tensors that are not needed further are freed at the end: without gradients, all but the
+// result.
+func (b block) apply(s *tensor.Scope, x tensor.Tensor, c attentionInputs, adapter Adapter) tensor.Tensor {
+	return s.Nest(func() tensor.Tensor {
+		before, after := b.norms()
+		y := s.Nest(func() tensor.Tensor {
+			q, k, v := b.attn.split(s, b.attn.qkv.apply(s, before[0](s, x), adapter), c.rotation)
+			return b.attn.attend(s, q, k, v, c)
+		})
+		x := after[0](s, s.Add(x, c.drop.apply(s, b.attn.out.apply(s, y, adapter), dropAttention)))
+		return after[1](s, s.Add(x, c.drop.apply(s, b.mlp.apply(s, before[1](s, x), adapter), dropMLP)))
+	})
+}
+
+type step func(s *tensor.Scope, x tensor.Tensor) tensor.Tensor
+
+// norms returns what is applied to the inputs of attention and MLP, and to their sums with the residual stream.
+func (b block) norms() (before, after [2]step) {
+	same := func(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
+	before, after = [2]step{b.attnNorm.apply, b.mlpNorm.apply}, [2]step{same, same}
+	if b.after {
+		return after, before
+	}
+	return before, after
+}
+
+func (m *Model) scale() float64 {
+	if !m.Config.ScaleAttn {
+		return 1
+	}
+	return 1 / math.Sqrt(float64(m.Config.HeadDim()))
+}
+
+func (m *Model) embed(s *tensor.Scope, in Input) tensor.Tensor {
+	t := in.IDs.Size(1)
+	x := s.Embedding(m.tok, in.IDs)
+	if in.leaf != nil {
+		x = s.Detach(x)
+		s.RequireGrad(x, true)
+		*in.leaf = x
+	}
+	if m.pos.Defined() {
+		if in.Positions.Defined() {
+			x = s.Add(x, s.Embedding(m.pos, in.Positions))
+		} else {
+			x = s.Add(x, s.Narrow(m.pos, 0, 0, t))
+		}
+	}
+	if m.types.Defined() {
+		x = s.Add(x, s.Narrow(m.types, 0, 0, 1))
+	}
+	x = s.To(x, m.Compute)
+	if m.embedNorm != nil {
+		x = m.embedNorm.apply(s, x)
+	}
+	return in.drop.apply(s, x, dropEmbedding)
+}
+
+// scoreMask is added to the attention scores: 0 where a row may look, blocked elsewhere.
+func (m *Model) scoreMask(s *tensor.Scope, in Input, t int64) tensor.Tensor {
+	if in.Mask.Defined() {
+		zero := s.Zeros(m.Compute, 1)
+		return s.Where(in.Mask, zero, s.Full(m.Compute, blocked, 1))
+	}
+	allowed := s.Tril(s.Full(tensor.Float32, 1, t, t), 0)
+	return s.To(s.MulScalar(s.AddScalar(allowed, -1), -blocked), m.Compute)
+}
+
+// Logits maps hidden states [..., H] to float32 logits [..., V].
+func (m *Model) Logits(s *tensor.Scope, hidden tensor.Tensor) tensor.Tensor {
+	if m.packed() && !s.Recording() {
+		return m.headPacked.Product(s, hidden, tensor.Epilogue{DType: tensor.Float32})
+	}
+	bias := m.headBias
+	if bias.Defined() {
+		bias = s.To(bias, hidden.DType())
+	}
+	return s.To(s.Linear(hidden, s.To(m.head, hidden.DType()), bias), tensor.Float32)
+}
+
+// LogProbs returns the float32 log-probability of targets [n] under the rows of hidden [n, H], in nats.
+func (m *Model) LogProbs(s *tensor.Scope, hidden, targets tensor.Tensor) tensor.Tensor {
+	logits := m.Logits(s, hidden)
+	picked := s.Gather(logits, 1, s.Unsqueeze(targets, 1))
+	return s.Sub(s.Select(picked, 1, 0), s.LogSumExp(logits, 1))
+}
+
+// CheckTokens returns an error that names the first id outside the vocabulary, or a sequence longer than the context.
+func (m *Model) CheckTokens(ids []int32) error {
+	if len(ids) > m.Config.Context {
+		return fmt.Errorf("lm: a sequence of %d tokens is longer than the context of %d", len(ids), m.Config.Context)
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= m.Config.Vocab {
+			return fmt.Errorf("lm: token %d at position %d is outside the vocabulary of %d", id, i, m.Config.Vocab)
+		}
+	}
+	return nil
+}
+
+// CheckVocabulary returns an error if a tokenizer of the given size has ids that the model lacks.
+func (m *Model) CheckVocabulary(size int) error {
+	if size > m.Config.Vocab {
+		return fmt.Errorf("lm: the tokenizer has ids up to %d, the model's vocabulary is %d: they do not belong "+
+			"together", size-1, m.Config.Vocab)
+	}
+	return nil
+}
+
+// PaddedInput lays sequences out as right-padded rows. A row's padding comes after its tokens, so the causal mask hides
+// it. The width is rounded up within the context, because the library compiles a kernel for each new size of a product.
+func PaddedInput(s *tensor.Scope, rows [][]int32, context int) Input {
+	width := 1
+	for _, r := range rows {
+		width = max(width, len(r))
+	}
+	width = max(width, min(roundUp(width, 8), context))
+	flat := make([]int64, len(rows)*width)
+	for i, r := range rows {
+		for j, id := range r {
+			flat[i*width+j] = int64(id)
+		}
+	}
+	return Input{IDs: s.FromInt64(flat, int64(len(rows)), int64(width))}
+}

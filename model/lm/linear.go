@@ -1,0 +1,105 @@
+package lm
+
+import "popri/model/tensor"
+
+// A projection maps x [B, T, in] to [B, T, out]. It is one [Linear] or several joined.
+type projection interface {
+	apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor
+	linears() []*Linear
+	product() *matrix
+}
+
+// matrix is the weight of one product.
+type matrix struct {
+	weight, bias tensor.Tensor  // [out, in] or, where InOut, [in, out]; [out] or none
+	InOut        bool           // as GPT-2 stores it
+	gates        bool           // the first half of the outputs gates the second half
+	packed       *tensor.Packed // the weight laid out, if [Model.Pack] did it
+	cast         tensor.Tensor  // the weight in the type of the products, of [Model.cast], or none
+}
+
+func (w *matrix) product() *matrix { return w }
+
+// apply returns x·weight + bias.
+func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
+	// Products with packed weights record no gradient.
+	if w.packed != nil && !w.packed.Gated && w.packed.DType == x.DType() && !s.Recording() {
+		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.bias})
+	}
+	weight, bias := w.cast, w.bias
+	if !weight.Defined() || weight.DType() != x.DType() {
+		weight = s.To(w.weight, x.DType())
+	}
+	if bias.Defined() {
+		bias = s.To(bias, x.DType())
+	}
+	switch {
+	case !w.InOut:
+		return s.Linear(x, weight, bias)
+	case !bias.Defined():
+		return s.MatMul(x, weight)
+	}
+	shape := x.Shape()
+	y := s.AddMM(bias, s.Reshape(x, -1, shape[len(shape)-1]), weight)
+	return s.View(y, append(shape[:len(shape)-1], weight.Size(1))...)
+}
+
+// finish computes the projection of x, of any floating-point type, without an adapter and without gradients, and the
+// operations of o after it.
+func finish(s *tensor.Scope, p projection, x tensor.Tensor, compute tensor.DType, o tensor.Epilogue) tensor.Tensor {
+	if w := p.product(); w.packed != nil {
+		o.Bias = w.bias
+		return w.packed.Product(s, x, o)
+	}
+	return o.Finish(s, p.apply(s, s.To(x, compute), nil))
+}
+
+// Linear is one projection of the model that adapters can name.
+type Linear struct {
+	Name    string // as in the checkpoint, without ".weight"
+	In, Out int64
+	matrix
+}
+
+// Weight returns the projection's weight as stored.
+func (l *Linear) Weight() tensor.Tensor { return l.weight }
+
+func (l *Linear) linears() []*Linear { return []*Linear{l} }
+
+func (l *Linear) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
+	y := l.matrix.apply(s, x)
+	if adapter != nil {
+		y = adapter.Apply(s, l.Name, x, y)
+	}
+	return y
+}
+
+// joined is several projections of one input as one product: the weights of its parts are rows of one tensor. Its
+// output has theirs side by side.
+type joined struct {
+	parts  []*Linear
+	matrix // all rows; the parts' parameters are views of it
+}
+
+func (j *joined) linears() []*Linear { return j.parts }
+
+func (j *joined) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
+	out := make([]tensor.Tensor, len(j.parts))
+	// Gradients belong to the parts; the joined tensor does not propagate them.
+	if j.parts[0].Weight().RequiresGrad() {
+		for i, l := range j.parts {
+			out[i] = l.apply(s, x, adapter)
+		}
+		return s.Cat(-1, out...)
+	}
+	y := j.matrix.apply(s, x)
+	if adapter == nil {
+		return y
+	}
+	at := int64(0)
+	for i, l := range j.parts {
+		out[i] = adapter.Apply(s, l.Name, x, s.Narrow(y, -1, at, l.Out))
+		at += l.Out
+	}
+	return s.Cat(-1, out...)
+}

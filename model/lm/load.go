@@ -1,0 +1,205 @@
+package lm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"popri/internal/quote"
+	"popri/model/tensor"
+)
+
+// Options say how a checkpoint is loaded.
+type Options struct {
+	Weights tensor.DType // type the weights are kept in; 0 means float32
+	Compute tensor.DType // type of activations; 0 means the type of the weights
+	// Sampling is for a model that will only [Model.Generate]: on a CPU with a matrix unit, projections are kept as that
+	// takes them and in no other form.
+	Sampling bool
+}
+
+// New makes a model with random weights: normal with standard deviation 0.02, that of the projections onto the residual
+// stream divided by √(2·layers), norms at one and biases at zero, as GPT-2 was initialised.
+func New(config Config, o Options, normal func() float64) (*Model, error) {
+	arch, ok := architectures[config.Type]
+	if !ok {
+		return nil, quote.Errorf("lm: model type %q is not supported", config.Type)
+	}
+	config = config.complete()
+	if err := config.check(); err != nil {
+		return nil, fmt.Errorf("lm: %w", err)
+	}
+	return assemble(config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
+		if len(shape) == 1 {
+			if strings.HasSuffix(name, ".bias") {
+				return s.Zeros(tensor.Float32, shape...), nil
+			}
+			return s.Full(tensor.Float32, 1, shape...), nil
+		}
+		std := initialStd
+		for _, end := range arch.residual {
+			if strings.HasSuffix(name, end+".weight") {
+				std /= math.Sqrt(2 * float64(config.Layers))
+			}
+		}
+		data := make([]float32, shape[0]*shape[1])
+		for i := range data {
+			data[i] = float32(std * normal())
+		}
+		return s.FromFloat32(data, shape...), nil
+	})
+}
+
+// initialStd is the standard deviation of GPT-2's and BERT's first weights.
+const initialStd = 0.02
+
+// headName is the output projection's name in every architecture.
+const headName = "lm_head.weight"
+
+// A source gives the tensor of a name and shape. The caller copies it before the scope ends.
+type source func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error)
+
+// builder puts a model together.
+type builder struct {
+	m    *Model
+	s    *tensor.Scope
+	o    Options
+	get  source
+	errs []error
+}
+
+func assemble(config Config, o Options, get source) (*Model, error) {
+	if o.Weights == 0 {
+		o.Weights = tensor.Float32
+	}
+	if o.Compute == 0 {
+		o.Compute = o.Weights
+	}
+	m := &Model{Config: config, Compute: o.Compute, params: map[string]tensor.Tensor{}, linears: map[string]*Linear{}}
+	err := tensor.Run(func(s *tensor.Scope) error {
+		b := &builder{m: m, s: s, o: o, get: get}
+		architectures[config.Type].build(m, b)
+		m.head = m.tok
+		switch {
+		case config.Classifies():
+			b.takeClassifier()
+		case !config.TiedHead:
+			m.head = b.take(headName, int64(config.Vocab), int64(config.Hidden))
+		}
+		if config.Rotary != (Rotary{}) {
+			f := config.Rotary.frequencies(config.HeadDim())
+			m.frequencies = s.Keep(s.FromFloat32(f, int64(len(f))))
+		}
+		return errors.Join(b.errs...)
+	})
+	if err != nil {
+		m.Free()
+		return nil, err
+	}
+	for _, b := range m.blocks {
+		for _, p := range b.projections() {
+			for _, l := range p.linears() {
+				m.linears[l.Name] = l
+			}
+		}
+	}
+	if o.Sampling {
+		if err := m.packOnly(); err != nil {
+			m.Free()
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Errors about a checkpoint's tensors that are reported together; further ones are mostly repetitions.
+const mostErrors = 5
+
+// fill copies the tensor of that name into dst.
+func (b *builder) fill(dst tensor.Tensor, name string) {
+	if len(b.errs) == mostErrors {
+		return
+	}
+	b.s.Do(func() {
+		src, err := b.get(b.s, name, dst.Shape())
+		if err != nil {
+			b.errs = append(b.errs, err)
+			return
+		}
+		b.s.Copy_(dst, src)
+	})
+}
+
+func (b *builder) take(name string, shape ...int64) tensor.Tensor {
+	t := b.s.Keep(b.s.Empty(b.o.Weights, shape...))
+	b.m.params[name] = t
+	b.fill(t, name)
+	return t
+}
+
+func (b *builder) layerNorm(name string, h int64) norm {
+	b.take(name+".weight", h)
+	b.take(name+".bias", h)
+	return layerNorm{m: b.m, weight: name + ".weight", bias: name + ".bias", eps: b.m.Config.NormEps}
+}
+
+func (b *builder) rmsNorm(name string, h int64) norm {
+	b.take(name+".weight", h)
+	return rmsNorm{m: b.m, weight: name + ".weight", eps: b.m.Config.NormEps}
+}
+
+// conv1D is a projection with a bias, stored [in, out].
+func (b *builder) conv1D(name string, in, out int64) *Linear {
+	return &Linear{Name: name, In: in, Out: out, matrix: matrix{weight: b.take(name+".weight", in, out),
+		bias: b.take(name+".bias", out), InOut: true}}
+}
+
+// linear is a projection stored [out, in].
+func (b *builder) linear(name string, in, out int64, bias bool) *Linear {
+	l := &Linear{Name: name, In: in, Out: out, matrix: matrix{weight: b.take(name+".weight", out, in)}}
+	if bias {
+		l.bias = b.take(name+".bias", out)
+	}
+	return l
+}
+
+// part names one projection of a joined one.
+type part struct {
+	name string
+	out  int64
+}
+
+// join puts projections of one input side by side.
+func (b *builder) join(in int64, bias bool, parts ...part) *joined {
+	total := int64(0)
+	for _, p := range parts {
+		total += p.out
+	}
+	j := &joined{}
+	allocate := func(shape ...int64) tensor.Tensor {
+		t := b.s.Keep(b.s.Empty(b.o.Weights, shape...))
+		b.m.shared = append(b.m.shared, t)
+		return t
+	}
+	view := func(of tensor.Tensor, name string, at, n int64) tensor.Tensor {
+		t := b.s.Keep(b.s.Narrow(of, 0, at, n))
+		b.m.params[name] = t
+		b.fill(t, name)
+		return t
+	}
+	j.weight = allocate(total, in)
+	if bias {
+		j.bias = allocate(total)
+	}
+	at := int64(0)
+	for _, p := range parts {
+		l := &Linear{Name: p.name, In: in, Out: p.out, matrix: matrix{weight: view(j.weight, p.name+".weight", at, p.out)}}
+		if bias {
+			l.bias = view(j.bias, p.name+".bias", at, p.out)
+		}
+		j.parts = append(j.parts, l)
+		at += p.out
+	}
+	return j
+}

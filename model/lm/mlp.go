@@ -1,0 +1,61 @@
+package lm
+
+import "popri/model/tensor"
+
+// An mlp works on each token's x [B, T, H] by itself.
+type mlp interface {
+	apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor
+	projections() []projection
+	// decode is residual plus the result of apply without an adapter.
+	decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor
+}
+
+// activation is that of GPT-2's MLP and of BERT's.
+func (c *Config) activation() tensor.Activation {
+	if c.Gelu == "gelu" {
+		return tensor.ActGelu
+	}
+	return tensor.ActGeluTanh
+}
+
+// geluMLP is down(gelu(up(x))).
+type geluMLP struct {
+	up, down *Linear
+	act      tensor.Activation // GELU, exact or in its tanh form
+}
+
+func (m *geluMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
+	return m.down.apply(s, s.Activate(m.act, m.up.apply(s, x, adapter)), adapter)
+}
+
+func (m *geluMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
+	y := finish(s, m.up, x, compute, tensor.Epilogue{Act: m.act, DType: compute})
+	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual, DType: residual.DType()})
+}
+
+func (m *geluMLP) projections() []projection { return []projection{m.up, m.down} }
+
+// gatedMLP is down(silu(gate(x))·up(x)) (SwiGLU, Shazeer 2020).
+type gatedMLP struct {
+	gateUp projection // both side by side
+	down   *Linear
+}
+
+func (m *gatedMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
+	return m.down.apply(s, m.gate(s, m.gateUp.apply(s, x, adapter)), adapter)
+}
+
+func (m *gatedMLP) gate(s *tensor.Scope, y tensor.Tensor) tensor.Tensor {
+	inner := m.down.In
+	return s.Mul(s.Silu(s.Narrow(y, -1, 0, inner)), s.Narrow(y, -1, inner, inner))
+}
+
+func (m *gatedMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
+	y := finish(s, m.gateUp, x, compute, tensor.Epilogue{DType: compute})
+	if w := m.gateUp.product(); w.packed == nil || !w.packed.Gated {
+		y = s.SwiGLU(s.Contiguous(y))
+	}
+	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual, DType: residual.DType()})
+}
+
+func (m *gatedMLP) projections() []projection { return []projection{m.gateUp, m.down} }

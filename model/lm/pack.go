@@ -1,0 +1,98 @@
+package lm
+
+import (
+	"slices"
+
+	"popri/model/tensor"
+)
+
+// Pack lays the weights out for the CPU's products, beside the originals, in the type of m.Compute: passes without
+// gradients are faster afterwards. It does nothing where [tensor.CanPack] denies it, or while the weights are trained. It must not
+// be called while other goroutines use m.
+func (m *Model) Pack() error {
+	if !tensor.CanPack(m.Compute) || m.packed() || m.tok.RequiresGrad() || !m.canSample() {
+		return nil
+	}
+	return m.pack(func(projection) {})
+}
+
+// pack lays all weights out and tells done of each projection.
+func (m *Model) pack(done func(p projection)) error {
+	return tensor.Run(func(s *tensor.Scope) error {
+		for _, b := range m.blocks {
+			for _, p := range b.projections() {
+				w := p.product()
+				w.packed = s.Pack(w.weight, w.InOut, w.gates && w.weight.Size(0)%32 == 0, m.Compute)
+				done(p)
+			}
+		}
+		m.headPacked = s.Pack(m.head, false, false, m.Compute)
+		return nil
+	})
+}
+
+// packOnly is Pack with the originals released, except the embeddings.
+func (m *Model) packOnly() error {
+	if !tensor.CanPack(m.Compute) || !m.canSample() {
+		return nil
+	}
+	release := func(name string, t *tensor.Tensor) {
+		delete(m.params, name)
+		t.Free()
+		*t = tensor.Tensor{}
+	}
+	err := m.pack(func(p projection) {
+		w := p.product()
+		i := slices.Index(m.shared, w.weight)
+		for _, l := range p.linears() {
+			release(l.Name+".weight", &l.weight)
+		}
+		if i >= 0 { // the parts' joined memory
+			m.shared[i].Free()
+			m.shared = slices.Delete(m.shared, i, i+1)
+			w.weight = tensor.Tensor{}
+		}
+	})
+	if m.head != m.tok {
+		release(headName, &m.head)
+	}
+	m.samples = true
+	return err
+}
+
+// whole panics if the original weights were released.
+func (m *Model) whole(op string) {
+	if m.samples {
+		panic(&tensor.Error{Op: op, Text: "the model was made for sampling alone"})
+	}
+}
+
+// Unpack releases the memory of Pack. It must be called before weights change.
+func (m *Model) Unpack() {
+	m.whole("Unpack")
+	m.unpack()
+}
+
+// unpack is Unpack of any model.
+func (m *Model) unpack() {
+	for _, w := range m.products() {
+		w.packed.Free()
+		w.packed = nil
+	}
+	m.headPacked.Free()
+	m.headPacked = nil
+}
+
+// products returns the weights of all blocks' projections.
+func (m *Model) products() []*matrix {
+	var all []*matrix
+	for _, b := range m.blocks {
+		for _, p := range b.projections() {
+			all = append(all, p.product())
+		}
+	}
+	return all
+}
+
+// packed reports whether [Model.Pack] has laid the weights out.
+func (m *Model) packed() bool { return m.headPacked != nil }

@@ -1,0 +1,91 @@
+package lm
+
+import (
+	"slices"
+
+	"popri/model/tensor"
+)
+
+// Ignore marks a position whose token is not part of the loss.
+const Ignore = int32(-100)
+
+// Row is one training sequence. Labels[t] is Tokens[t] if the token counts in the loss, or [Ignore]; nil counts all.
+// The first token is never predicted.
+type Row struct {
+	Tokens, Labels []int32
+	Class          int32 // the row's label for a classifier, an index of [Config.Labels]
+	// Branches, if any, make the row several sequences with a common beginning, Tokens[:Shared]. The first one goes on
+	// with Tokens[Shared:Branches[0]], the next one with Tokens[Branches[0]:Branches[1]], and the last one with the rest.
+	// They do not see each other. Each sequence must fit the model's context; the row may be longer.
+	Shared   int
+	Branches []int
+}
+
+// NewRow makes a row of a prompt, whose tokens do not count, and its completions, each a sequence with the prompt.
+func NewRow(prompt []int32, completions ...[]int32) Row {
+	r := Row{Tokens: slices.Clone(prompt), Labels: slices.Repeat([]int32{Ignore}, len(prompt)), Shared: len(prompt)}
+	for i, c := range completions {
+		if i > 0 {
+			r.Branches = append(r.Branches, len(r.Tokens))
+		}
+		r.Tokens, r.Labels = append(r.Tokens, c...), append(r.Labels, c...)
+	}
+	return r
+}
+
+// targets returns the flat positions whose hidden state predicts a counted token, those tokens, and the sequence that each
+// belongs to: sequences are numbered through all rows.
+func targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int) {
+	number := 0
+	for i, r := range rows {
+		left := r.Branches
+		for t := 1; t < len(r.Tokens); t++ {
+			before := t - 1
+			if len(left) > 0 && t == left[0] {
+				left = left[1:]
+				number++
+				before = r.Shared - 1
+			}
+			if r.Labels == nil || r.Labels[t] != Ignore {
+				at = append(at, int64(i*width+before))
+				tokens = append(tokens, r.Tokens[t])
+				sequence = append(sequence, number)
+			}
+		}
+		number++
+	}
+	return at, tokens, sequence
+}
+
+// branchedInput is [PaddedInput] for rows that may hold several sequences: it adds positions, below the model's context,
+// and a mask of what each token sees.
+func branchedInput(s *tensor.Scope, rows []Row, in Input, context int) Input {
+	if !slices.ContainsFunc(rows, func(r Row) bool { return len(r.Branches) > 0 }) {
+		return in
+	}
+	width := int(in.IDs.Size(1))
+	positions := make([]int64, len(rows)*width)
+	mask := make([]byte, len(rows)*width*width)
+	for i, r := range rows {
+		left, hidden := r.Branches, 0 // hidden: where the token's own sequence begins, behind Shared; 0 for the first one
+		for t := range width {
+			if len(left) > 0 && t == left[0] {
+				left, hidden = left[1:], t
+			}
+			position := t
+			if hidden > 0 {
+				position = r.Shared + t - hidden
+			}
+			positions[i*width+t] = int64(min(position, width-1, context-1)) // padding may lie beyond
+			row := mask[(i*width+t)*width:][:width]
+			for u := 0; u <= t; u++ {
+				if hidden == 0 || u < r.Shared || u >= hidden {
+					row[u] = 1
+				}
+			}
+		}
+	}
+	in.Positions = s.FromInt64(positions, int64(len(rows)), int64(width))
+	in.Mask = s.FromBytes(tensor.Bool, mask, int64(len(rows)), 1, int64(width), int64(width))
+	return in
+}

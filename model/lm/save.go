@@ -1,0 +1,71 @@
+package lm
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"popri/internal/atomicfile"
+	"popri/model/safetensors"
+	"popri/model/tensor"
+)
+
+func save(m *Model, dir string, d safetensors.DType) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("lm: %w", err)
+	}
+	var tensors []safetensors.Tensor
+	err := tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range m.Names() {
+			t := m.params[name]
+			tensors = append(tensors, safetensors.FromFloat32As(name, t.Shape(), s.Float32s(t), d))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := safetensors.Write(filepath.Join(dir, "model.safetensors"), tensors,
+		map[string]string{"format": "pt"}); err != nil {
+		return fmt.Errorf("lm: %w", err)
+	}
+	types := map[safetensors.DType]string{safetensors.F32: "float32", safetensors.F16: "float16",
+		safetensors.BF16: "bfloat16"}
+	config := m.Config.fields()
+	config["dtype"], config["torch_dtype"] = types[d], types[d]
+	b, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, "config.json"), append(b, '\n'))
+}
+
+// fields is what config.json says of the architecture.
+func (c Config) fields() map[string]any {
+	config := architectures[c.Type].fields(c)
+	maps.Copy(config, map[string]any{"model_type": c.Type, "vocab_size": c.Vocab, "tie_word_embeddings": c.TiedHead})
+	if c.Classifies() {
+		class := config["architectures"].([]string)[0]
+		class = strings.TrimSuffix(strings.TrimSuffix(class, "LMHeadModel"), "ForCausalLM")
+		names, ids := map[string]string{}, map[string]int{}
+		for i, label := range c.Labels {
+			names[strconv.Itoa(i)], ids[label] = label, i
+		}
+		config["architectures"], config["id2label"], config["label2id"] = []string{class + "ForSequenceClassification"}, names, ids
+	}
+	switch len(c.EOS) {
+	case 0:
+	case 1:
+		config["eos_token_id"] = c.EOS[0]
+		if c.Type == "gpt2" { // the same token begins and ends texts
+			config["bos_token_id"] = c.EOS[0]
+		}
+	default:
+		config["eos_token_id"] = c.EOS
+	}
+	return config
+}

@@ -1,0 +1,210 @@
+package lm
+
+import (
+	"fmt"
+	"slices"
+
+	"popri/model/tensor"
+)
+
+// Scored is the result of a forward pass over rows: the log-probability of every counted token, row after row, and what
+// the backward pass needs.
+type Scored struct {
+	LogProbs []float32 // nats
+	Best     []int32   // the likeliest label of each row, of a classifier
+	Rank     []int32   // likelier tokens at each position, if asked for: 0 where the counted token is the likeliest
+	Entropy  []float32 // of the next-token distribution at each, nats
+	Row      []int     // the sequence that each belongs to, numbered through all rows: the row, where rows hold one
+	hidden   tensor.Tensor
+	tokens   []int32
+	m        *Model
+	replay   *replay // set if the backward pass computes the blocks again
+	// The tokens and their embeddings, if the table is the head, too: its gradient is one matrix, not one for each use.
+	ids, embedded tensor.Tensor
+}
+
+// The vocabulary is processed for this many positions at a time, so that its memory does not grow with the batch.
+const vocabRows = 512
+
+// Score runs the forward pass. Logits are computed only at positions that predict a counted token, for a few positions at a
+// time, and are not kept. Under [tensor.Scope.WithGrad], [Scored.Gradients] returns the gradients of the parameters.
+func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool) *Scored {
+	return m.score(s, rows, adapter, rank, dropout{})
+}
+
+func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, drop dropout) *Scored {
+	sc := m.unscored(s, rows, adapter, drop)
+	if len(sc.Row) == 0 {
+		return sc
+	}
+	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
+		if m.Config.Classifies() {
+			sc.Best = append(sc.Best, likeliest(s, logits)...)
+		}
+		l := s.NewLogProbs(logits, sc.tokens[from:to], rank, true)
+		sc.LogProbs = append(sc.LogProbs, l.Values...)
+		sc.Rank = append(sc.Rank, l.Rank...)
+		sc.Entropy = append(sc.Entropy, l.Entropy...)
+	})
+	n := len(sc.Row)
+	sc.LogProbs, sc.Entropy = sc.LogProbs[:n], sc.Entropy[:n]
+	if rank {
+		sc.Rank = sc.Rank[:n]
+	}
+	return sc
+}
+
+// unscored is score up to the hidden states: [Scored.Gradients] gives the log-probabilities, too, so that a loss whose
+// weights do not depend on them needs one pass over the vocabulary instead of two.
+func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop dropout) *Scored {
+	tokens := make([][]int32, len(rows))
+	for i, r := range rows {
+		tokens[i] = r.Tokens
+	}
+	in := branchedInput(s, rows, PaddedInput(s, tokens, m.Config.Context), m.Config.Context)
+	if m.Config.twoWay() {
+		in = wholeRows(s, rows, in)
+	}
+	in.drop = drop
+	at, next, sequence := m.targets(rows, int(in.IDs.Size(1)))
+	sc := &Scored{m: m, Row: sequence}
+	// The number of positions is rounded up to a multiple of 32. The surplus scores position 0 and is dropped.
+	for len(sequence) > 0 && len(at)%32 != 0 {
+		at, next = append(at, 0), append(next, 0)
+	}
+	sc.tokens = next
+	if len(at) == 0 {
+		return sc
+	}
+	if m.Recompute && s.Recording() {
+		sc.replay = &replay{in: in, at: s.FromInt64(at, int64(len(at))), adapter: adapter}
+		s.NoGrad(func() { sc.hidden = sc.replay.forward(s, m) })
+	} else {
+		if m.head == m.tok && m.tok.RequiresGrad() && s.Recording() {
+			in.leaf, sc.ids = &sc.embedded, in.IDs
+		}
+		sc.hidden = m.pick(s, m.Hidden(s, in, adapter), s.FromInt64(at, int64(len(at))), drop)
+	}
+	return sc
+}
+
+func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.Tensor)) {
+	s.NoGrad(func() {
+		head := s.Transpose(sc.m.headFor(s, sc.hidden.DType()), 0, 1)
+		for from := 0; from < len(sc.tokens); from += vocabRows {
+			to := min(from+vocabRows, len(sc.tokens))
+			s.Do(func() {
+				h := s.Detach(s.Narrow(sc.hidden, 0, int64(from), int64(to-from)))
+				logits := s.Contiguous(s.MatMul(h, head))
+				if bias := sc.m.headBias; bias.Defined() {
+					s.Add_(logits, s.To(s.Detach(bias), logits.DType()))
+				}
+				f(from, to, h, logits)
+			})
+		}
+	})
+}
+
+// MeanLogits returns the mean over the vocabulary of the raw logits at each counted position: the product of the hidden
+// state with the mean row of the head.
+func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
+	if len(sc.LogProbs) == 0 {
+		return nil
+	}
+	var out []float64
+	s.NoGrad(func() {
+		s.Do(func() {
+			mean := s.MeanDim(s.To(s.Detach(sc.m.head), tensor.Float32), 0)
+			y := s.MatMul(s.To(s.Detach(sc.hidden), tensor.Float32), s.Transpose(mean, 0, 1))
+			if bias := sc.m.headBias; bias.Defined() {
+				y = s.Add(y, s.MeanDim(s.To(s.Detach(bias), tensor.Float32), 0))
+			}
+			out = s.Float64s(y)[:len(sc.LogProbs)]
+		})
+	})
+	return out
+}
+
+// Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it,
+// and frees the graph. After [Model.unscored] it fills LogProbs. The vocabulary's share is computed chunk by chunk: what
+// belongs to the hidden states is joined to their graph by its product with them, and what belongs to the head is added to
+// its gradient.
+func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
+	m := sc.m
+	if len(sc.tokens) == 0 {
+		zeros := make([]tensor.Tensor, len(params))
+		for i, p := range params {
+			zeros[i] = s.Zeros(p.DType(), p.Shape()...)
+		}
+		return zeros
+	}
+	unscored := sc.LogProbs == nil
+	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
+	dHidden := s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
+	var own []tensor.Tensor // gradients of the head and of its bias, if they are trained
+	if m.head.RequiresGrad() {
+		own = append(own, s.Zeros(tensor.Float32, m.head.Shape()...))
+		if m.headBias.Defined() {
+			own = append(own, s.Zeros(tensor.Float32, 1, m.headBias.Size(0)))
+		}
+	}
+	var head tensor.Tensor
+	s.NoGrad(func() { head = m.headFor(s, sc.hidden.DType()) })
+	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
+		l := s.NewLogProbs(logits, sc.tokens[from:to], false, false)
+		l.Grad_(weights[from:to])
+		if unscored {
+			sc.LogProbs = append(sc.LogProbs, l.Values[:min(len(l.Values), len(sc.Row)-from)]...)
+		}
+		s.Copy_(s.Narrow(dHidden, 0, int64(from), int64(to-from)), s.MatMul(logits, head))
+		for i, sum := range own {
+			left, right := s.Transpose(logits, 0, 1), h
+			if i == 1 {
+				left, right = s.Full(logits.DType(), 1, 1, int64(to-from)), logits
+			}
+			if left.DType() == sum.DType() {
+				s.AddMM_(sum, left, right)
+			} else {
+				s.Add_(sum, s.MatMul(left, right))
+			}
+		}
+	})
+	root := func(hidden tensor.Tensor) tensor.Tensor { return product(s, hidden, dHidden) }
+	var grads []tensor.Tensor
+	if sc.replay != nil {
+		grads = sc.replay.backward(s, m, root, params)
+	} else {
+		wanted := params
+		if sc.embedded.Defined() {
+			wanted = append(slices.Clone(params), sc.embedded)
+		}
+		grads = s.BackwardSome(root(sc.hidden), wanted)
+		if sc.embedded.Defined() {
+			rows := s.Reshape(grads[len(params)], -1, int64(m.Config.Hidden))
+			s.IndexAdd_(own[0], 0, s.Reshape(sc.ids, -1), s.To(rows, tensor.Float32))
+		}
+		grads = grads[:len(params)]
+	}
+	for i, p := range params {
+		for k, of := range []tensor.Tensor{m.head, m.headBias}[:len(own)] {
+			if p != of {
+				continue
+			}
+			own[k] = s.Reshape(own[k], p.Shape()...)
+			if grads[i].Defined() { // a tied head is the embedding, too, here of blocks that were computed again
+				s.Add_(own[k], grads[i])
+			}
+			grads[i] = own[k]
+		}
+		if !grads[i].Defined() {
+			panic(&tensor.Error{Op: "Gradients", Text: fmt.Sprintf("parameter %d took no part in the loss", i)})
+		}
+		grads[i] = s.Contiguous(grads[i])
+	}
+	return grads
+}
+
+// product is a scalar whose gradient with respect to y is dy.
+func product(s *tensor.Scope, y, dy tensor.Tensor) tensor.Tensor {
+	return s.Sum(s.To(s.Mul(y, dy), tensor.Float32))
+}

@@ -1,0 +1,84 @@
+// Package shipped carries the two small models that come with popri: the generator, trained on all public text of the
+// embedded default, and the device model, trained on the part that prompts quote (the ε = 0 point). Each folder's
+// provenance.json names the command, seed, corpus and Go release that made it.
+package shipped
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"popri/internal/atomicfile"
+	"popri/internal/cachedir"
+)
+
+//go:embed all:godoc
+var files embed.FS
+
+// The models' names.
+const (
+	Generator = "generator"
+	Device    = "device"
+)
+
+// Provenance is the part of a model's provenance.json about its training data.
+type Provenance struct {
+	Command    string `json:"command"`
+	Commit     string `json:"program_commit"` // of the program that ran the command
+	GoVersion  string `json:"go_version"`
+	CorpusHash string `json:"corpus_sha256"` // of all public text; see datasets.Public.Hash
+}
+
+// ReadProvenance returns it.
+func ReadProvenance(name string) (Provenance, error) {
+	var p Provenance
+	b, err := files.ReadFile("godoc/" + name + "/provenance.json")
+	if err != nil {
+		return p, fmt.Errorf("models: there is no embedded model %q", name)
+	}
+	return p, json.Unmarshal(b, &p)
+}
+
+// Dir unpacks a model into the cache folder (see cachedir), where weights can be mapped into memory, and returns its
+// folder. An unpacked copy with the same content is used again.
+func Dir(name string) (string, error) {
+	root := "godoc/" + name
+	entries, err := fs.ReadDir(files, root)
+	if err != nil {
+		return "", fmt.Errorf("models: there is no embedded model %q", name)
+	}
+	h := sha256.New()
+	content := map[string][]byte{}
+	for _, e := range entries {
+		b, err := files.ReadFile(root + "/" + e.Name())
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n", e.Name(), len(b))
+		h.Write(b)
+		content[e.Name()] = b
+	}
+	cache, err := cachedir.Dir()
+	if err != nil {
+		return "", fmt.Errorf("models: %w", err)
+	}
+	dir := filepath.Join(cache, "models", name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
+	for file, b := range content {
+		path := filepath.Join(dir, file)
+		if info, err := os.Stat(path); err == nil && info.Size() == int64(len(b)) {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", fmt.Errorf("models: %w", err)
+		}
+		if err := atomicfile.WriteBytes(path, b); err != nil {
+			return "", fmt.Errorf("models: %w", err)
+		}
+	}
+	return dir, nil
+}

@@ -1,0 +1,88 @@
+package tokenizer
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// describeFile takes a tokenizer.json apart into what a Description holds.
+func describeFile(t *testing.T, path string) Description {
+	t.Helper()
+	var file struct {
+		AddedTokens []addedToken `json:"added_tokens"`
+		Model       struct {
+			Vocab  map[string]int
+			Merges mergesJSON
+		}
+	}
+	readJSON(t, path, &file)
+	d := Description{Merges: file.Model.Merges}
+	for piece, id := range file.Model.Vocab {
+		for len(d.Pieces) <= id {
+			d.Pieces = append(d.Pieces, "")
+		}
+		d.Pieces[id] = piece
+	}
+	for _, a := range file.AddedTokens {
+		d.Added = append(d.Added, AddedToken{ID: a.ID, Content: a.Content, Special: a.Special, Normalized: a.Normalized})
+	}
+	return d
+}
+
+// A tokenizer that is built of the parts of a file gives what the file gives.
+func TestBuildEqualsTheFile(t *testing.T) {
+	texts := []string{"", "the cat's 123 hats", " <s>x</s> \n\n y", "ÅA\u030a é日本😀", "<|endoftext|>12  3"}
+	for name, set := range map[string]func(d *Description){
+		"testdata/digits":                           func(d *Description) { d.Split = SplitDigits },
+		"testdata/qwen-nfc":                         func(d *Description) { d.Split, d.NFC = SplitQwen2, true },
+		"testdata/byte-fallback":                    func(d *Description) { d.Prepend, d.Unknown, d.Before = true, "<unk>", []int32{1} },
+		"../../testdata/golden/tokenizers/gpt2-512":    func(d *Description) { d.Split = SplitGPT2 },
+		"../../testdata/golden/tokenizers/llama3-4096": func(d *Description) { d.Split, d.IgnoreMerges = SplitLlama3, true },
+	} {
+		want, err := Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := describeFile(t, name+"/"+FileName)
+		set(&d)
+		got, err := Build(d)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, text := range texts {
+			ids := want.Encode(text)
+			if mine := got.Encode(text); !slices.Equal(mine, ids) {
+				t.Errorf("%s: %q gives %v, want %v", name, text, mine, ids)
+			}
+			if a, b := got.Decode(ids, true), want.Decode(ids, true); a != b {
+				t.Errorf("%s: %v decodes to %q, want %q", name, ids, a, b)
+			}
+		}
+		if before, _ := got.Template(); !slices.Equal(before, d.Before) {
+			t.Errorf("%s: the template begins with %v", name, before)
+		}
+		if again, err := Parse(got.JSON()); err != nil || again.VocabSize() != want.VocabSize() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	for _, c := range []struct {
+		d    Description
+		want string
+	}{
+		{Description{Split: "words"}, `no split "words"`},
+		{Description{Split: SplitGPT2, Pieces: []string{"a", "b", "a"}}, `ids 0 and 2 have the same piece "a"`},
+		{Description{Split: SplitGPT2, Prepend: true}, "puts a space before"},
+		{Description{Split: SplitGPT2, Pieces: []string{"a"}, After: []int32{3}}, "token 3, which is not in the vocabulary"},
+		{Description{Split: SplitGPT2, Pieces: []string{"a"}, Merges: [][2]string{{"a", "b"}}}, `"b" is not in the vocabulary`},
+		{Description{Pieces: []string{"▁"}}, "<0x00>"},
+	} {
+		if _, err := Build(c.d); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}

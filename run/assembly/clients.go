@@ -1,0 +1,62 @@
+package assembly
+
+import (
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/datasets/clients"
+	"popri/eval/metrics"
+	"popri/fedsim"
+	"popri/internal/rng"
+	"popri/model/embedding"
+	"popri/scoring"
+	"popri/scoring/query"
+)
+
+// Federation says how the clients of a run in dir are asked: with noise of multiplier sigma, charged to l.
+func Federation(c configs.Config, dir string, l *ledger.Ledger, sigma float64) fedsim.Config {
+	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
+	if c.Privacy.InsecureSeededNoise {
+		seed := rng.Seed(c.Seed, "noise")
+		f.InsecureSeed = &seed
+	}
+	if c.Privacy.UnsafeDiagnostics {
+		f.UnsafeDiagnostics = diagnostics(c, dir)
+	}
+	return f
+}
+
+// ValidationReference embeds the validation clients' texts for the Fréchet distance; nil where there are none. It is
+// computed without noise: validation clients are not protected.
+func ValidationReference(p *clients.Population, encoder embedding.Encoder) (*metrics.Gaussian, error) {
+	texts := clients.Texts(p.Split(clients.Validation))
+	if len(texts) < 2 {
+		return nil, nil
+	}
+	m, err := encoder.Encode(texts)
+	if err != nil {
+		return nil, err
+	}
+	return metrics.NewGaussian(m.Data, m.Dim)
+}
+
+// diagnostics compares the preference pairs from true and noised sums, for experiments.
+func diagnostics(c configs.Config, dir string) *fedsim.UnsafeDiagnostics {
+	perPrompt := c.Generate.Samples
+	compare := func(q query.Query, truth, noised []float64) (map[string]map[string]float64, error) {
+		samples, ok := q.(scoring.Cosine)
+		if !ok {
+			return nil, nil
+		}
+		same := func(sum []float64) ([]float64, error) { return sum, nil }
+		out := map[string]map[string]float64{}
+		for name, denoise := range map[string]func([]float64) ([]float64, error){"none": same, "project": samples.Project} {
+			figures, err := scoring.Recovered(truth, noised, denoise, perPrompt, c.DPO.RejectedRank)
+			if err != nil {
+				return nil, err
+			}
+			out[name] = figures
+		}
+		return out, nil
+	}
+	return &fedsim.UnsafeDiagnostics{Dir: dir, Compare: compare}
+}

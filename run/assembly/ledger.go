@@ -1,0 +1,190 @@
+package assembly
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/datasets/clients"
+	"popri/internal/datakey"
+	"popri/internal/fault"
+	"popri/internal/filelock"
+	"popri/methods"
+	"popri/run/rundir"
+)
+
+// Budget is what a run may spend, and whom it protects.
+func Budget(c configs.Config, p *clients.Population) (ledger.Budget, error) {
+	key, err := datakey.Load()
+	if err != nil {
+		return ledger.Budget{}, fault.User(err)
+	}
+	b := ledger.Budget{Epsilon: c.Privacy.Epsilon, Delta: c.Privacy.Delta, Mechanism: "gaussian", Unit: p.Unit,
+		Relation: accountant.ZeroOut, Data: p.Tag(key, clients.Train), Group: c.Privacy.Group,
+		Clients: len(p.Split(clients.Train)), ForcedDelta: c.Privacy.ForceDelta,
+		InsecureSeededNoise: c.Privacy.InsecureSeededNoise}
+	if c.Fed.Collect == configs.Shards { // nobody here sees the data
+		b.Data, b.Clients = "", c.Fed.Clients
+	}
+	if ledger.Sampling(c.Fed.Sampling) == ledger.Fixed {
+		b.Relation = accountant.Replace
+	}
+	if b.Unit == "" {
+		b.Unit = "a client is all rows with one client_id"
+	}
+	return b, nil
+}
+
+// continued is the ledger that a run continues, or "".
+func continued(c configs.Config) string {
+	old := c.Privacy.Continues
+	if info, err := os.Stat(old); old != "" && err == nil && info.IsDir() {
+		return filepath.Join(old, rundir.Ledger)
+	}
+	return old
+}
+
+// Plan checks, before anything is written, that a new run's budget is valid and that its rounds fit in it. It returns
+// the noise multiplier.
+func Plan(c configs.Config, b ledger.Budget) (float64, error) {
+	if err := b.Validate(); err != nil {
+		return 0, fault.User(err)
+	}
+	before, err := spentBefore(c)
+	if err != nil {
+		return 0, err
+	}
+	return Calibrate(c, b, before)
+}
+
+// spentBefore are the charges of the ledger that a new run continues. It accepts no more charges once it is continued, so its
+// remaining budget must suffice.
+func spentBefore(c configs.Config) ([]ledger.Entry, error) {
+	old := continued(c)
+	if old == "" {
+		return nil, nil
+	}
+	record, err := ledger.Inspect(old)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Userf("privacy.continues: %w", err)
+	}
+	return record.Entries, err
+}
+
+// Expect returns the ledger that a new run will have if it makes all its releases, each of which differs from those of runs
+// with other names.
+func Expect(c configs.Config, b ledger.Budget, name string) (ledger.Record, error) {
+	sigma, err := Plan(c, b)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	r := ledger.Record{Budget: b}
+	if r.Entries, err = spentBefore(c); err != nil {
+		return r, err
+	}
+	each := planned(c, b)
+	each.Sigma = sigma
+	for i := range methods.Of(c).ReleasesOf(c) {
+		each.Round = i + 1
+		each.ReleaseHash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %d", name, i)))
+		r.Entries = append(r.Entries, each)
+	}
+	return r, nil
+}
+
+// planned is the charge of a release as the configuration plans it, without noise.
+func planned(c configs.Config, b ledger.Budget) ledger.Entry {
+	e := ledger.Entry{Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
+	if e.Sampling == ledger.Poisson {
+		e.SamplingRate = float64(c.Fed.ClientsPerRound) / float64(b.Clients)
+	}
+	return e
+}
+
+// OpenLedger opens the ledger of the run in dir and checks that it has the same budget, or makes the ledger. Only a run
+// without any round may lack one: otherwise releases would be forgotten.
+func OpenLedger(c configs.Config, dir string, want ledger.Budget) (l *ledger.Ledger, err error) {
+	path, rounds := filepath.Join(dir, rundir.Ledger), filepath.Join(dir, rundir.Rounds)
+	missing := !rundir.Has(dir, rundir.Ledger)
+	if missing && rundir.Has(dir, rundir.Rounds) {
+		return nil, fault.Userf("%s is gone, but %s is there: what was released cannot be accounted for. Restore "+
+			"the ledger", path, rounds)
+	}
+	switch old := continued(c); {
+	case old != "":
+		l, err = ledger.Continue(old, path, want)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ledger.ErrContinued) {
+			return nil, fault.Userf("privacy.continues: %w", err)
+		}
+	case missing:
+		l, err = ledger.Create(path, want)
+	default:
+		l, err = ledger.Open(path)
+	}
+	switch {
+	case errors.Is(err, filelock.ErrLocked), errors.Is(err, ledger.ErrBadBudget), errors.Is(err, fs.ErrPermission),
+		errors.Is(err, syscall.EROFS):
+		return nil, fault.User(err)
+	case err != nil:
+		return nil, err
+	}
+	if got := l.Budget(); got != want {
+		err := fault.Userf("%s is for another budget: %s", path, strings.Join(want.Differs(got), "; "))
+		if got.Data != want.Data {
+			err = fault.Userf("%s is for other clients: the train clients' texts in %s have changed, or the key "+
+				"for tags of private data (%s) is another one",
+				path, c.Data.Private, datakey.Variable)
+		}
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// Inherited are the charges of the runs that a ledger continues.
+func Inherited(l *ledger.Ledger) []ledger.Entry {
+	var inherited []ledger.Entry
+	for _, e := range l.Entries() {
+		if e.Inherited {
+			inherited = append(inherited, e)
+		}
+	}
+	return inherited
+}
+
+// Calibrate returns the noise multiplier of the run's releases: the configured one, or the least
+// multiplier with which all rounds fit the budget that earlier runs left. The rounds that this run has made do
+// not change it.
+func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float64, error) {
+	if c.Privacy.NoiseMultiplier > 0 {
+		return c.Privacy.NoiseMultiplier, nil
+	}
+	each := planned(c, b)
+	plan := accountant.Plan{Before: ledger.Events(b, before), Each: each.Event(b)}
+	plan.Each.Count = methods.Of(c).ReleasesOf(c)
+	a := ledger.Accountant(b, append(before, each))
+	sigma, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
+	if err != nil || len(before) == 0 {
+		return sigma, err
+	}
+	// The remainder that rounding leaves of a spent budget does not pay for a useful round.
+	plan.Before = nil
+	fresh, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
+	if err == nil && sigma > mostNoise*fresh {
+		spent, errSpent := ledger.Spent(b, before)
+		err = errors.Join(errSpent, &ledger.BudgetError{Path: c.Privacy.Continues, Spent: spent,
+			After: math.Inf(1), Epsilon: b.Epsilon, Delta: b.Delta})
+	}
+	return sigma, err
+}
+
+// mostNoise bounds the noise of a run that continues a ledger, relative to a run with the whole budget.
+const mostNoise = 30

@@ -1,0 +1,147 @@
+package assembly
+
+import (
+	"os"
+	"slices"
+
+	"popri/configs"
+	"popri/datasets"
+	"popri/internal/fault"
+	"popri/internal/modelcache"
+	"popri/model/embedding"
+	"popri/model/embedding/torch"
+	"popri/model/lm"
+	"popri/model/shipped"
+	"popri/model/tensor"
+	"popri/model/tokenizer"
+)
+
+// ModelDir resolves a model's path: "embedded" is the model of the given name that comes with the program, and the name of
+// a model that the set-up fetches is its folder in the cache.
+func ModelDir(path, name string) (string, error) {
+	switch path {
+	case "embedded":
+		return shipped.Dir(name)
+	case configs.Trained:
+		return "", fault.Userf("the %s is %q and was not trained yet: popri demo, run and ablate train it and put its "+
+			"folder in place of the word", name, path)
+	}
+	if s, ok := modelcache.Find(path); ok {
+		dir, err := s.Installed()
+		return dir, fault.User(err)
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return "", fault.Userf("the model folder %s is not there", path)
+	}
+	return path, nil
+}
+
+// SetCompute sets the threads and the device of the configuration.
+func SetCompute(c configs.Config) error {
+	tensor.SetThreads(c.Model.Threads)
+	return SetDevice(c)
+}
+
+// SetDevice makes new tensors on the device that model.device names.
+func SetDevice(c configs.Config) error {
+	if err := tensor.SetDevice(c.Model.Device); err != nil {
+		return fault.Userf("model.device: %w", err)
+	}
+	return nil
+}
+
+// ComputeType is the type that model.dtype names: for auto, bfloat16 where the device multiplies it fast.
+func ComputeType(name string) tensor.DType {
+	if name == "bfloat16" || name == "auto" && tensor.FastBFloat16() {
+		return tensor.BFloat16
+	}
+	return tensor.Float32
+}
+
+// ModelOptions are the types of the generator's weights and of its arithmetic.
+func ModelOptions(c configs.Model) lm.Options {
+	o := lm.Options{Weights: tensor.Float32, Compute: ComputeType(c.DType)}
+	if c.Weights == "compute" {
+		o.Weights = o.Compute
+	}
+	return o
+}
+
+// Generator is the model that writes the samples, with its tokenizer.
+type Generator struct {
+	Model     *lm.Model
+	Tokenizer *tokenizer.Tokenizer
+	Dir       string
+}
+
+// LoadGenerator reads the model that model.path names. The caller frees it.
+func LoadGenerator(c configs.Config) (Generator, error) {
+	dir, err := ModelDir(c.Model.Path, shipped.Generator)
+	if err != nil {
+		return Generator{}, err
+	}
+	tok, err := tokenizer.Load(dir)
+	if err != nil {
+		return Generator{}, fault.User(err)
+	}
+	m, err := lm.Load(dir, ModelOptions(c.Model))
+	if err != nil {
+		return Generator{}, fault.User(err)
+	}
+	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
+		m.Free()
+		return Generator{}, fault.Userf("%s: %w", dir, err)
+	}
+	return Generator{m, tok, dir}, nil
+}
+
+// FreeEncoder releases the encoder's memory that the garbage collector does not manage.
+func FreeEncoder(e embedding.Encoder) {
+	if e, ok := e.(*torch.Encoder); ok {
+		e.Free()
+	}
+}
+
+// NewEncoder opens the encoder of the configuration, or fits it to the public text.
+func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
+	if !slices.Contains(configs.Encoders, c.Scoring.Encoder) {
+		e, err := openSentence(c.Scoring.Encoder, c.Model.DType)
+		if err != nil {
+			return nil, fault.Userf("scoring.encoder: %w", err)
+		}
+		return e, nil
+	}
+	texts := public.Generator
+	if len(texts) == 0 {
+		texts = public.Prompts
+	}
+	if c.Scoring.Encoder == "latent" {
+		return embedding.FitLatent(datasets.Strings(texts), embedding.LatentConfig{Dim: c.Scoring.Dim})
+	}
+	return embedding.FitHashing(datasets.Strings(texts), embedding.HashingConfig{Dim: c.Scoring.Dim})
+}
+
+// openSentence opens the folder of a sentence encoder, or the one that the set-up fetched under this name.
+func openSentence(dir, dtype string) (embedding.Encoder, error) {
+	if s, ok := modelcache.Find(dir); ok {
+		var err error
+		if dir, err = s.Installed(); err != nil {
+			return nil, err
+		}
+	}
+	e, err := torch.Open(dir, ComputeType(dtype))
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// OpenEncoder opens an encoder by its file (embedding.Save) or, computing in dtype, its folder or name.
+func OpenEncoder(path, dtype string) (embedding.Encoder, error) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		e, err := embedding.LoadSaved(path)
+		return e, fault.User(err)
+	}
+	e, err := openSentence(path, dtype)
+	return e, fault.User(err)
+}

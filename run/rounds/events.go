@@ -1,0 +1,91 @@
+package rounds
+
+import (
+	"time"
+
+	"popri/run/series"
+)
+
+// Stage is a part of a run, for progress and timing.
+type Stage struct {
+	Name  string // generate, embed, collect, …
+	Round int    // from 1; 0 outside of rounds
+	Took  time.Duration
+
+	events *Events
+}
+
+// Progress reports how much of the stage is done.
+func (s Stage) Progress(done, total int) {
+	if s.events != nil && s.events.Progress != nil {
+		s.events.Progress(s, done, total)
+	}
+}
+
+// Log gives an event of the method's own to [Events.Log].
+func (s Stage) Log(event string, v any) {
+	if s.events != nil && s.events.Log != nil {
+		s.events.Log(event, s.Round, v)
+	}
+}
+
+// Events are called during a run; nil ones are skipped. They must not keep their arguments.
+type Events struct {
+	StageBegin func(Stage)
+	StageEnd   func(Stage)
+	Progress   func(s Stage, done, total int)
+	// Log receives a method's own events, such as a training step: a name, the round (0 outside of rounds) and a value
+	// whose JSON fields are logged.
+	Log func(event string, round int, v any)
+	// Say receives a sentence for the user.
+	Say      func(text string)
+	RoundEnd func(series.Round)
+}
+
+// Tee calls each of several listeners in turn.
+func Tee(list ...Events) Events {
+	return Events{
+		StageBegin: func(s Stage) {
+			for _, e := range list {
+				if e.StageBegin != nil {
+					e.StageBegin(s)
+				}
+			}
+		},
+		StageEnd: func(s Stage) {
+			for _, e := range list {
+				if e.StageEnd != nil {
+					e.StageEnd(s)
+				}
+			}
+		},
+		Progress: func(s Stage, done, total int) {
+			for _, e := range list {
+				if e.Progress != nil {
+					e.Progress(s, done, total)
+				}
+			}
+		},
+		Log: func(event string, round int, v any) {
+			for _, e := range list {
+				if e.Log != nil {
+					e.Log(event, round, v)
+				}
+			}
+		},
+		Say: func(text string) {
+			for _, e := range list {
+				if e.Say != nil {
+					e.Say(text)
+				}
+			}
+		},
+		RoundEnd: func(r series.Round) {
+			for _, e := range list {
+				if e.RoundEnd != nil {
+					e.RoundEnd(r)
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,288 @@
+package rounds
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"popri/fedsim/release"
+	"popri/internal/atomicfile"
+	"popri/internal/rows"
+	"popri/model/tensor"
+	"popri/run/rundir"
+	"popri/run/sampling"
+	"popri/run/series"
+	"popri/scoring/query"
+)
+
+// Method is one way to make a product from the clients' releases.
+type Method interface {
+	// Restore sets the method to its state after a complete round; 0 is the beginning.
+	Restore(round int) error
+	// Round does a round. Its files are in r.Dir; complete files of an earlier process are used again.
+	Round(ctx context.Context, r *Round) error
+	// Tidy removes files of a complete round that are not needed any more. It may be called again for the same round.
+	Tidy(round int) error
+	// Product writes the synthetic set of the restored state to file, in parts that survive a kill.
+	Product(ctx context.Context, s Stage, file string) ([]sampling.Row, error)
+	// Close releases the method's memory.
+	Close()
+}
+
+// Options are the parts of a run.
+type Options struct {
+	Dir     string // the run's folder, which exists
+	Rounds  int
+	Nearest bool // the product is that of the state that [Nearest] chooses, not of the last one
+	Method  Method
+	Clients release.Collector
+	// Choose, if not nil, returns the rows that the method's product becomes.
+	Choose func(context.Context, Stage, []sampling.Row) ([]sampling.Row, error)
+	Spent  func() (float64, error) // ε spent so far, from the ledger
+	Events Events
+}
+
+// Runner runs the rounds of one run.
+type Runner struct{ Options }
+
+// New makes a runner.
+func New(o Options) *Runner { return &Runner{o} }
+
+// Round is the environment of a method in one round.
+type Round struct {
+	Number  int // from 1
+	Dir     string
+	Figures *series.Round // goes to metrics.json
+
+	runner *Runner
+}
+
+// Stage does a part of the round under a name.
+func (r *Round) Stage(name string, f func(Stage) error) error {
+	return r.runner.Stage(name, r.Number, f)
+}
+
+// Log reports an event of the method's own.
+func (r *Round) Log(event string, v any) {
+	if log := r.runner.Events.Log; log != nil {
+		log(event, r.Number, v)
+	}
+}
+
+// StageCollect is the stage in which clients answer.
+const StageCollect = "collect"
+
+// Collect asks the clients and notes the release's figures.
+func (r *Round) Collect(q query.Query) (*release.Release, error) { return r.collect(q, r.Number) }
+
+// CollectOnce asks a question whose answer serves all rounds. Round 1 asks it; later rounds get the same release.
+func (r *Round) CollectOnce(q query.Query) (*release.Release, error) { return r.collect(q, 1) }
+
+// collect asks the question of a round: a round that was answered before gets the same release and charges nothing.
+func (r *Round) collect(q query.Query, round int) (answer *release.Release, err error) {
+	err = r.Stage(StageCollect, func(Stage) error {
+		answer, err = r.runner.Clients.Collect(release.Request{Round: round, Query: q, Dir: rundir.Round(r.runner.Dir, round)})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Figures.Set("clients", float64(answer.Clients))
+	r.Figures.Set("noise_multiplier", answer.Sigma)
+	if r.runner.Spent != nil {
+		spent, err := r.runner.Spent()
+		if err != nil {
+			return nil, err
+		}
+		r.Figures.Set(series.EpsilonKey, spent)
+	}
+	return answer, nil
+}
+
+// Stage reports the beginning and the end of f.
+func (t *Runner) Stage(name string, round int, f func(Stage) error) error {
+	s := Stage{Name: name, Round: round, events: &t.Events}
+	if t.Events.StageBegin != nil {
+		t.Events.StageBegin(s)
+	}
+	begun := time.Now()
+	if err := f(s); err != nil {
+		if round > 0 {
+			return fmt.Errorf("round %d: %s: %w", round, name, err)
+		}
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	s.Took = time.Since(begun)
+	tensor.Trim() // the memory of one stage must not add to that of the next
+	if t.Events.StageEnd != nil {
+		t.Events.StageEnd(s)
+	}
+	return nil
+}
+
+// Train does the rounds that are left. It stops between two steps when ctx ends, and with a [Stopped] after a round in
+// which somebody asked for it. A request from before is dropped, because a run that is started is meant to go on.
+func (t *Runner) Train(ctx context.Context) error { return t.TrainTo(ctx, t.Rounds) }
+
+// TrainTo is Train up to a round, of which a later process goes on as after any other.
+func (t *Runner) TrainTo(ctx context.Context, last int) error {
+	if err := dropRequest(t.Dir); err != nil {
+		return err
+	}
+	done, err := Latest(t.Dir)
+	if err != nil {
+		return err
+	}
+	if done > 0 { // a kill after the round's end may have left files
+		if err := t.Method.Tidy(done); err != nil {
+			return err
+		}
+	}
+	if err := t.Method.Restore(done); err != nil {
+		return err
+	}
+	for round := done + 1; round <= min(last, t.Rounds); round++ {
+		if err := t.round(ctx, round); err != nil {
+			return err
+		}
+		if rundir.Has(t.Dir, rundir.Stop) {
+			if t.Events.Log != nil {
+				t.Events.Log("stopped", round, struct{}{})
+			}
+			return errors.Join(Stopped{round}, dropRequest(t.Dir))
+		}
+	}
+	return nil
+}
+
+func (t *Runner) round(ctx context.Context, number int) error {
+	r := &Round{Number: number, Dir: rundir.Round(t.Dir, number), Figures: series.NewRound(number), runner: t}
+	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
+		return err
+	}
+	if err := t.Method.Round(ctx, r); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(r.Figures, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(r.Dir, rundir.Metrics), append(b, '\n')); err != nil {
+		return err
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(t.Dir, rundir.Latest),
+		fmt.Appendf(nil, "rounds/%04d\n", number)); err != nil {
+		return err
+	}
+	if t.Events.RoundEnd != nil {
+		t.Events.RoundEnd(*r.Figures)
+	}
+	return t.Method.Tidy(number)
+}
+
+// Product writes the synthetic set of the newest complete round, or of the nearest state. An existing one stays as it is.
+func (t *Runner) Product(ctx context.Context) error {
+	return t.ProductIn(ctx, t.Dir)
+}
+
+// ProductIn is Product with another folder for the files.
+func (t *Runner) ProductIn(ctx context.Context, dir string) error {
+	file := filepath.Join(dir, rundir.Synthetic)
+	if _, err := os.Stat(file); err == nil {
+		return os.RemoveAll(sampling.PartsOf(file)) // a kill after the last part may have left them
+	}
+	state, err := t.state()
+	if err != nil {
+		return err
+	}
+	return t.Stage(fmt.Sprintf("synthesize after round %d", state), 0, func(s Stage) error {
+		if err := t.Method.Restore(state); err != nil {
+			return err
+		}
+		if t.Choose == nil {
+			_, err := t.Method.Product(ctx, s, file)
+			return err
+		}
+		product, err := t.Method.Product(ctx, s, filepath.Join(dir, rundir.Mixes))
+		if err != nil {
+			return err
+		}
+		if product, err = t.Choose(ctx, s, product); err != nil {
+			return err
+		}
+		return rows.Write(file, product)
+	})
+}
+
+// state is the number of the round after which the product's state stood. It follows from the figures of the rounds, so that
+// a resumed run chooses the same.
+func (t *Runner) state() (int, error) {
+	if !t.Nearest {
+		return Latest(t.Dir)
+	}
+	rounds, err := ReadMetrics(t.Dir)
+	if err != nil {
+		return 0, err
+	}
+	chosen, ok := Nearest(rounds)
+	if !ok {
+		return 0, fmt.Errorf("rounds: none of the %d rounds in %s has a distance to choose by", len(rounds), t.Dir)
+	}
+	if t.Events.Log != nil {
+		t.Events.Log("selected", 0, chosen)
+	}
+	return chosen.Round, nil
+}
+
+// Done is the number of complete rounds; 0 if it cannot be read.
+func (t *Runner) Done() int {
+	done, err := Latest(t.Dir)
+	if err != nil {
+		return 0
+	}
+	return done
+}
+
+// Latest returns the newest complete round of a run, 0 if there is none.
+func Latest(run string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(run, rundir.Latest))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	var round int
+	if _, err := fmt.Sscanf(strings.TrimSpace(string(b)), "rounds/%d", &round); err != nil || round < 1 {
+		return 0, fmt.Errorf("rounds: %s names %q, which is no round", filepath.Join(run, rundir.Latest), b)
+	}
+	return round, nil
+}
+
+// ReadMetrics returns the figures of the complete rounds, in order.
+func ReadMetrics(run string) ([]series.Round, error) {
+	last, err := Latest(run)
+	if err != nil {
+		return nil, err
+	}
+	var out []series.Round
+	for n := 1; n <= last; n++ {
+		path := filepath.Join(rundir.Round(run, n), rundir.Metrics)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		var r series.Round
+		if err := json.Unmarshal(b, &r); err != nil {
+			return nil, fmt.Errorf("rounds: %s: %w", path, err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}

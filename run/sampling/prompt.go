@@ -1,0 +1,368 @@
+package sampling
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"popri/configs"
+	"popri/datasets"
+	"popri/model/tokenizer"
+)
+
+// ErrTooFewPrompts marks the error of too few usable public texts for prompts: the user's mistake.
+var ErrTooFewPrompts = errors.New("too few public texts for prompts")
+
+// PublicTexts counts what was done with the public texts.
+type PublicTexts struct {
+	Used    int `json:"used"`    // texts that prompts quote
+	Cut     int `json:"cut"`     // texts among them that were cut to data.max_tokens
+	Dropped int `json:"dropped"` // longer than data.max_tokens
+}
+
+// String states the counts in words.
+func (t PublicTexts) String() string {
+	return fmt.Sprintf("public texts: %d used, %d of them cut to data.max_tokens, %d longer ones dropped", t.Used,
+		t.Cut, t.Dropped)
+}
+
+// Warning returns a warning if many texts are not used, else "".
+func (t PublicTexts) Warning() string {
+	if t.Used >= t.Dropped {
+		return ""
+	}
+	return fmt.Sprintf("warning: prompts quote %d of %d public texts: the others are longer than data.max_tokens "+
+		"(set data.long_texts=cut, or a larger data.max_tokens)",
+		t.Used, t.Used+t.Dropped)
+}
+
+// Prompter makes prompts of public texts and extracts a sample's text from the model's output.
+type Prompter struct {
+	// Public counts the prompter's public texts.
+	Public PublicTexts
+
+	tok       *tokenizer.Tokenizer
+	config    configs.Generate
+	context   int // largest number of tokens of a prompt
+	longest   int // largest number of tokens of a completion
+	maxTokens int // largest number of tokens of a public text, and of a sample if samples are cut
+	texts     []string
+	ids       [][]int32        // tokens of the texts, if each line is a text
+	labels    []string         // of the texts, where a prompt quotes texts of one label; else nil
+	groups    map[string][]int // the texts of each label
+	separator int32
+	newline   []int32
+	marker    string // the marker that starts the next text under a template
+	gap       string // the separator of the texts of a template
+}
+
+// NewPrompter prepares the public texts for a model with the given context length, and reserves room for completions of
+// the given length. The section data decides which texts are used.
+func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, public []datasets.Text,
+	context, longest int) (*Prompter, error) {
+	separator, ok := tok.EOS()
+	if !ok {
+		return nil, errors.New("sampling: the tokenizer has no end-of-text token")
+	}
+	p := &Prompter{tok: tok, config: g, context: context - longest, longest: longest, maxTokens: d.MaxTokens,
+		separator: separator, newline: tok.Encode("\n"), gap: "\n"}
+	if g.TemplateItem != "" {
+		if p.marker = strings.TrimSpace(strings.SplitN(g.TemplateItem, "{i}", 2)[0]); p.marker == "" {
+			return nil, fmt.Errorf("sampling: generate.template_item is %q: it must begin with words, which end a "+
+				"sample where they occur again", g.TemplateItem)
+		}
+	}
+	p.take(public, d.LongTexts == "cut")
+	enough, differ := len(p.texts), ""
+	if g.DistinctExamples {
+		enough, differ = p.distinct(), " and differ"
+	}
+	if enough < max(1, g.Examples) {
+		return nil, fmt.Errorf("sampling: %w: %d of %d texts of data.public have at most %d tokens "+
+			"(data.max_tokens)%s, prompts quote %d (generate.examples)",
+			ErrTooFewPrompts, enough, len(public), d.MaxTokens, differ, g.Examples)
+	}
+	return p, nil
+}
+
+// take keeps the texts of at most maxTokens tokens and, if cut is set, the first words of longer ones that fit.
+func (p *Prompter) take(public []datasets.Text, cut bool) {
+	count := func(text string) int { return len(p.tok.Encode(text)) }
+	for _, t := range public {
+		text := t.Text
+		ids := p.tok.Encode(text)
+		if long := len(ids) > p.maxTokens; long && cut {
+			text = datasets.First(text, count, p.maxTokens)
+			if ids = p.tok.Encode(text); len(ids) <= p.maxTokens {
+				p.Public.Cut++
+			}
+		}
+		if len(ids) > p.maxTokens {
+			p.Public.Dropped++
+			continue
+		}
+		p.Public.Used++
+		p.add(text, t.Label, ids)
+	}
+}
+
+// add adds a text that prompts may quote. Its label counts if a prompt quotes texts of one label.
+func (p *Prompter) add(text, label string, ids []int32) {
+	if p.config.ByLabel {
+		if p.groups == nil {
+			p.groups = map[string][]int{}
+		}
+		p.groups[label] = append(p.groups[label], len(p.texts))
+		p.labels = append(p.labels, label)
+	}
+	p.texts, p.ids = append(p.texts, text), append(p.ids, ids)
+}
+
+// distinct counts the different texts.
+func (p *Prompter) distinct() int {
+	seen := make(map[string]bool, len(p.texts))
+	for _, t := range p.texts {
+		seen[t] = true
+	}
+	return len(seen)
+}
+
+// enough reports whether n of the texts at these places differ.
+func (p *Prompter) enough(places []int, n int) bool {
+	seen := map[string]bool{}
+	for _, i := range places {
+		if seen[p.texts[i]] = true; len(seen) >= n {
+			return true
+		}
+	}
+	return len(seen) >= n
+}
+
+// Texts are the public texts that prompts quote. They must not be changed.
+func (p *Prompter) Texts() []string { return p.texts }
+
+// Labels are the labels of Texts, with generate.by_label; else nil. They must not be changed.
+func (p *Prompter) Labels() []string { return p.labels }
+
+// With returns a prompter that quotes other texts in the same way.
+func (p *Prompter) With(texts []datasets.Text) *Prompter {
+	q := *p
+	q.texts, q.ids, q.labels, q.groups = nil, nil, nil, nil
+	for _, t := range texts {
+		q.add(t.Text, t.Label, p.tok.Encode(t.Text))
+	}
+	return &q
+}
+
+// Fitting returns the texts that prompts can quote: those of at most data.max_tokens tokens, repetitions kept.
+func (p *Prompter) Fitting(texts []datasets.Text) []datasets.Text {
+	out := make([]datasets.Text, 0, len(texts))
+	for _, t := range texts {
+		if len(p.tok.Encode(t.Text)) <= p.maxTokens {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Prompt is one prompt: its text for people, its tokens for the model.
+type Prompt struct {
+	Text string
+	IDs  []int32
+	// Begun are the tokens at the prompt's end that are the beginning of the sample; none if the model writes the whole
+	// sample.
+	Begun []int32
+	Label string // of the texts that it quotes, with generate.by_label; its samples bear it
+}
+
+// Draw makes n prompts.
+func (p *Prompter) Draw(random *rand.Rand, n int) ([]Prompt, error) { return p.DrawFor(random, nil, n) }
+
+// DrawFor makes n prompts, which quote texts of these labels; nil leaves the labels to chance.
+func (p *Prompter) DrawFor(random *rand.Rand, labels []string, n int) ([]Prompt, error) {
+	out := make([]Prompt, n)
+	for i := range out {
+		fits, label := false, ""
+		if labels != nil {
+			label = labels[i]
+		}
+		for range 100 {
+			if out[i] = p.one(random, label); len(out[i].IDs) <= p.context {
+				fits = true
+				break
+			}
+		}
+		if !fits {
+			return nil, fmt.Errorf(
+				"sampling: prompts of %d texts do not fit %d tokens; use fewer generate.examples or a smaller "+
+					"data.max_tokens", p.config.Examples, p.context)
+		}
+	}
+	return out, nil
+}
+
+// choose draws the texts of a prompt, with replacement unless they must differ. Under generate.by_label they have one label:
+// the given one, or, if that is "", the label of the first text, which is drawn from all: so labels come in proportion.
+func (p *Prompter) choose(random *rand.Rand, label string) []int {
+	which := make([]int, 0, p.config.Examples)
+	group := p.groups[label] // nil: all texts
+	for len(which) < p.config.Examples {
+		var w int
+		if group == nil {
+			w = random.IntN(len(p.texts))
+		} else {
+			w = group[random.IntN(len(group))]
+		}
+		// NewPrompter verified that there are enough different ones of all; a label may have fewer, which are then quoted twice.
+		if p.config.DistinctExamples && slices.ContainsFunc(which, func(v int) bool { return p.texts[v] == p.texts[w] }) &&
+			(group == nil || p.enough(group, len(which)+1)) {
+			continue
+		}
+		which = append(which, w)
+		if p.labels != nil && group == nil {
+			group = p.groups[p.labels[w]]
+		}
+	}
+	return which
+}
+
+func (p *Prompter) one(random *rand.Rand, label string) Prompt {
+	var texts []string
+	var ids [][]int32
+	for _, w := range p.choose(random, label) {
+		texts, ids = append(texts, p.texts[w]), append(ids, p.ids[w])
+		if p.labels != nil {
+			label = p.labels[w]
+		}
+	}
+	return p.quoting(label, texts, ids, "")
+}
+
+// Quoting makes a prompt that quotes texts in order and begins the sample with given words, "" for none. label is the texts'
+// label, "" for none. If the prompt is too long for the model, the first texts are left out, one after the other.
+func (p *Prompter) Quoting(label string, texts []string, beginning string) (Prompt, error) {
+	ids := make([][]int32, len(texts))
+	for i, text := range texts {
+		ids[i] = p.tok.Encode(text)
+	}
+	for skip := range len(texts) + 1 {
+		if x := p.quoting(label, texts[skip:], ids[skip:], beginning); len(x.IDs) <= p.context {
+			return x, nil
+		}
+	}
+	return Prompt{}, fmt.Errorf("sampling: a prompt of %d words does not fit %d tokens; use a smaller data.max_tokens",
+		len(strings.Fields(beginning)), p.context)
+}
+
+// quoting makes a prompt of texts with the given label and tokens.
+func (p *Prompter) quoting(label string, texts []string, tokens [][]int32, beginning string) Prompt {
+	begun := p.tok.Encode(beginning)
+	var text strings.Builder
+	if p.config.TemplateItem == "" {
+		ids := []int32{p.separator}
+		for i, quoted := range texts {
+			ids = append(append(ids, tokens[i]...), p.newline...)
+			text.WriteString(quoted + "\n")
+		}
+		return Prompt{text.String() + beginning, append(ids, begun...), begun, label}
+	}
+	item := func(i int) string { return strings.ReplaceAll(p.config.TemplateItem, "{i}", strconv.Itoa(i)) }
+	if p.config.TemplateHeader != "" {
+		text.WriteString(strings.ReplaceAll(p.config.TemplateHeader, "{label}", label) + p.gap)
+	}
+	for i, quoted := range texts {
+		text.WriteString(item(i+1) + "\n" + quoted + p.gap)
+	}
+	text.WriteString(item(len(texts)+1) + "\n" + beginning)
+	prefix, _ := p.tok.Template()
+	return Prompt{text.String(), append(append([]int32{}, prefix...), p.tok.Encode(text.String())...), begun, label}
+}
+
+// Cut returns as many of a text's first words as fit data.max_tokens; "" if not even the first word fits.
+func (p *Prompter) Cut(text string) string {
+	count := func(text string) int { return len(p.tok.Encode(text)) }
+	first := datasets.First(text, count, p.maxTokens)
+	if count(first) > p.maxTokens {
+		return ""
+	}
+	return first
+}
+
+// stopTokens are the tokens that end a sample if each line is a text.
+func (p *Prompter) stopTokens() []int32 {
+	if p.config.TemplateItem == "" && len(p.newline) == 1 {
+		return p.newline
+	}
+	return nil
+}
+
+// Stops are the texts that end a sample, for samplers that look for texts.
+func (p *Prompter) Stops() []string {
+	if p.marker == "" {
+		return nil // stop tokens end it
+	}
+	return []string{p.marker}
+}
+
+// stop reports whether the tokens hold a whole text and the beginning of the next one.
+func (p *Prompter) stop() func(ids []int32) bool {
+	if p.marker == "" {
+		return nil
+	}
+	return func(ids []int32) bool {
+		// The marker is short: only the end of the text can have completed it.
+		tail := ids[max(0, len(ids)-2*len(p.marker)):]
+		return strings.Contains(p.tok.Decode(tail, true), p.marker)
+	}
+}
+
+// Completion returns the tokens of a text as a sample that ended by itself.
+func (p *Prompter) Completion(text string) []int32 {
+	_, completion := p.Read(p.tok.Encode(text), true)
+	return completion
+}
+
+// Read returns a sample's text, on one line, and its completion for training: the tokens, with an end-of-text token if
+// the sample ended by itself, or always if the configuration says so. A prompt and its completion together fit the
+// context.
+func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []int32) {
+	text = p.tok.Decode(ids, true)
+	end := p.newline
+	if p.marker == "" {
+		completion = append([]int32{}, ids...)
+		text = strings.Join(strings.Fields(text), " ")
+	} else {
+		end = []int32{p.separator}
+		if i := strings.Index(text, p.marker); i >= 0 {
+			text = text[:i]
+		}
+		text = strings.Join(strings.Fields(text), " ")
+		completion = p.tok.Encode(text)
+	}
+	if p.config.CutSamples && len(completion) > p.maxTokens {
+		text, completion = p.first(completion)
+		stopped = false
+	}
+	if p.config.CutSamples {
+		return text, append(completion[:min(len(completion), max(0, p.longest-len(end)))], end...)
+	}
+	if stopped {
+		completion = append(completion, end...)
+	}
+	// A text that is encoded again may have more tokens than the model drew.
+	return text, completion[:min(len(completion), p.longest)]
+}
+
+// first cuts a sample to maxTokens tokens, or to fewer if the last one ends inside a character.
+func (p *Prompter) first(ids []int32) (string, []int32) {
+	whole := p.tok.Decode(ids, true)
+	for n := p.maxTokens; n > 0; n-- {
+		if text := p.tok.Decode(ids[:n], true); strings.HasPrefix(whole, text) {
+			return strings.Join(strings.Fields(text), " "), slices.Clone(ids[:n])
+		}
+	}
+	return "", nil
+}

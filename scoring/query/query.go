@@ -1,0 +1,113 @@
+// Package query says what clients are asked: a vector of bounded norm from each, of which only the noised sum is seen.
+//
+//	q.Vector(clients, i)   what client i answers: ‖·‖₂ ≤ q.Bound()
+//	q.Sum(clients)         the sum over all clients, computed at once: Σ_i q.Vector(clients, i)
+//
+// Package fedsim asks any query, charges the ledger for its bound and publishes the noised sum under its name and key.
+// The queries themselves are in package scoring and in the folders of the methods that ask them. Package querytest holds
+// the conformance test that every query must pass.
+package query
+
+import (
+	"fmt"
+
+	"popri/model/embedding"
+)
+
+// Query is one question to all clients. Implementations are safe for concurrent use.
+type Query interface {
+	// Name identifies the question and everything that decides the vector except the samples: "cosine/standardize".
+	Name() string
+	// Key identifies the samples or features, so that no release is mistaken for one about others.
+	Key() string
+	// Len is the number of values of a vector.
+	Len() int
+	// Bound is the L2 norm that no client's vector exceeds: the sensitivity if one client's texts are taken away.
+	Bound() float64
+	// NeedsTexts reports whether a vector depends on each text's embedding instead of their mean alone.
+	NeedsTexts() bool
+	// Vector is the answer of client i. A client without texts answers zeros.
+	Vector(c Clients, i int) ([]float64, error)
+	// Sum is the sum of all clients' vectors. It is private data until noise is added.
+	Sum(c Clients) ([]float64, error)
+}
+
+// Means holds the mean text embedding of each client, one a row. It is private data.
+type Means struct {
+	Clients, Dim int
+	Data         []float64 // Clients·Dim values, row-major
+}
+
+// Row returns client i's mean; it shares m's memory.
+func (m Means) Row(i int) []float64 { return m.Data[i*m.Dim : (i+1)*m.Dim] }
+
+// Clients has the clients' texts as vectors. It is private data.
+type Clients struct {
+	Means
+	// Texts has the embedding of each text, one a row, and client i owns rows Offsets[i] to Offsets[i+1]. Both are
+	// empty if only the means were kept.
+	Texts   embedding.Matrix
+	Offsets []int
+}
+
+// HasTexts reports whether the texts' embeddings were kept.
+func (c Clients) HasTexts() bool { return len(c.Offsets) == c.Clients+1 }
+
+// Of returns the embeddings of client i's texts.
+func (c Clients) Of(i int) embedding.Matrix { return c.Texts.Slice(c.Offsets[i], c.Offsets[i+1]) }
+
+// Select picks clients; it does not copy if it picks all of them.
+func (c Clients) Select(which []int) Clients {
+	if len(which) == c.Clients {
+		return c
+	}
+	out := Clients{Means: Means{Clients: len(which), Dim: c.Dim, Data: make([]float64, 0, len(which)*c.Dim)}}
+	for _, i := range which {
+		out.Data = append(out.Data, c.Row(i)...)
+	}
+	if !c.HasTexts() {
+		return out
+	}
+	out.Texts.Dim, out.Offsets = c.Dim, []int{0}
+	for _, i := range which {
+		m := c.Of(i)
+		out.Texts.Data = append(out.Texts.Data, m.Data...)
+		out.Texts.Rows += m.Rows
+		out.Offsets = append(out.Offsets, out.Texts.Rows)
+	}
+	return out
+}
+
+// MeanEmbeddings averages each client's rows: client i owns rows offsets[i] to offsets[i+1]. Texts must be unit vectors.
+func MeanEmbeddings(texts embedding.Matrix, offsets []int) (Means, error) {
+	if err := texts.Check(); err != nil {
+		return Means{}, fmt.Errorf("query: texts: %w", err)
+	}
+	if len(offsets) < 1 || offsets[0] != 0 || offsets[len(offsets)-1] != texts.Rows {
+		return Means{}, fmt.Errorf("query: the clients' offsets must run from 0 to %d texts", texts.Rows)
+	}
+	m := Means{Clients: len(offsets) - 1, Dim: texts.Dim, Data: make([]float64, (len(offsets)-1)*texts.Dim)}
+	for i := range m.Clients {
+		if offsets[i+1] < offsets[i] {
+			return Means{}, fmt.Errorf("query: client %d has offsets %d to %d", i, offsets[i], offsets[i+1])
+		}
+		MeanRow(m.Row(i), texts.Slice(offsets[i], offsets[i+1]))
+	}
+	return m, nil
+}
+
+// MeanRow writes the mean of the rows of texts into mean; zeros where there are none.
+func MeanRow(mean []float64, texts embedding.Matrix) {
+	clear(mean)
+	if texts.Rows == 0 {
+		return
+	}
+	for i := range texts.Rows {
+		for j, v := range texts.Row(i) {
+			mean[j] += float64(v)
+		}
+	}
+	for j := range mean {
+		mean[j] /= float64(texts.Rows)
+	}
+}

@@ -1,0 +1,158 @@
+package datacard
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/internal/fault"
+	"popri/internal/filehash"
+	"popri/internal/parquetio"
+	"popri/internal/rows"
+	"popri/run/rundir"
+)
+
+// run makes a folder of a run whose product has the given texts.
+func run(t *testing.T, seeded bool, texts ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := ledger.Create(filepath.Join(dir, rundir.Ledger), ledger.Budget{Epsilon: 1, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is a test",
+		Relation: accountant.ZeroOut, Data: "d", Clients: 100, InsecureSeededNoise: seeded})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, rundir.Config), []byte("seed: 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var rows []row
+	for _, text := range texts {
+		rows = append(rows, row{text, "stop"})
+	}
+	var b bytes.Buffer
+	if err := parquetio.Write(&b, rows, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, rundir.Synthetic), b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestWrite(t *testing.T) {
+	dir, out := run(t, false, "one", "", "two: \"three\""), filepath.Join(t.TempDir(), "hub")
+	r, err := Write(dir, out, Options{Name: `a: "name"`, Program: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Texts != 2 || r.LeftOut != 1 {
+		t.Errorf("%+v", r)
+	}
+	f, err := parquetio.Open(filepath.Join(out, Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if cells, err := f.Strings("text"); err != nil || len(cells) != 2 || cells[1].Value != `two: "three"` {
+		t.Errorf("%v, %v", cells, err)
+	}
+	card, err := os.ReadFile(filepath.Join(out, Card))
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, body, ok := strings.Cut(strings.TrimPrefix(string(card), "---\n"), "---\n")
+	var m metadata
+	if err := yaml.Unmarshal([]byte(front), &m); !ok || err != nil || m.Name != `a: "name"` || m.Info.Splits[0].Texts != 2 ||
+		m.Configs[0].Files[0] != (dataFile{"train", "data/train-*"}) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	wanted := []string{r.SHA256, r.Guarantee, "seed: 5", "popri v1"}
+	for _, name := range []string{rundir.Synthetic, rundir.Config, rundir.Ledger} {
+		hash, err := filehash.SHA256(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted = append(wanted, hash)
+	}
+	for _, want := range wanted {
+		if !strings.Contains(body, want) {
+			t.Errorf("the card lacks %q:\n%s", want, body)
+		}
+	}
+}
+
+// TestLabels: the labels of a product are a column of the data set, and nothing is said of them without any.
+func TestLabels(t *testing.T) {
+	type stored struct {
+		Text   string `parquet:"text"`
+		Finish string `parquet:"finish"`
+		Label  string `parquet:"label,optional"`
+	}
+	for _, labels := range [][]string{{"pos", "neg"}, {"", ""}} {
+		dir, out := run(t, false, "x"), filepath.Join(t.TempDir(), "hub")
+		if err := rows.Write(filepath.Join(dir, rundir.Synthetic), []stored{{"one", "stop", labels[0]}, {"", "stop", "odd"},
+			{"two", "public", labels[1]}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Write(dir, out, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := parquetio.Open(filepath.Join(out, Data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		card, err := os.ReadFile(filepath.Join(out, Card))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := labels[0] != ""
+		if f.Has("label") != has || strings.Contains(string(card), "label") != has || strings.Contains(string(card), "text-classification") != has {
+			t.Errorf("%q: columns %q, card\n%s", labels, f.Columns(), card)
+		}
+		if !has {
+			continue
+		}
+		if cells, err := f.Strings("label"); err != nil || len(cells) != 2 || cells[0].Value != "pos" || cells[1].Value != "neg" {
+			t.Errorf("%v (%v)", cells, err)
+		}
+		if !strings.Contains(string(card), "one of 2") {
+			t.Errorf("the card counts other labels:\n%s", card)
+		}
+	}
+}
+
+func TestWriteRefuses(t *testing.T) {
+	unfinished := run(t, false, "one")
+	if err := os.Remove(filepath.Join(unfinished, rundir.Synthetic)); err != nil {
+		t.Fatal(err)
+	}
+	for want, dir := range map[string]string{"is no run": t.TempDir(), "no product yet": unfinished, "nobody is protected": run(t, true, "one"), "has no texts": run(t, false, "")} {
+		out := filepath.Join(t.TempDir(), "hub")
+		if _, err := Write(dir, out, Options{}); !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: something was written", want)
+		}
+	}
+	if _, err := Write(run(t, true, "one"), t.TempDir(), Options{Unprotected: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSizeOf(t *testing.T) {
+	for n, want := range map[int]string{1: "n<1K", 999: "n<1K", 1000: "1K<n<10K", 99_999: "10K<n<100K", 20_000_000: "10M<n<100M"} {
+		if got := sizeOf(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}

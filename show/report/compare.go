@@ -1,0 +1,203 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+
+	"popri/run/series"
+)
+
+// Compare writes one page at path that shows several runs side by side: guarantees, results, overlaid curves, and the
+// settings in which they differ. Runs without a title are numbered.
+func Compare(path string, runs []Report) error {
+	p, err := newComparison(runs)
+	if err != nil {
+		return fmt.Errorf("report: %s: %w", path, err)
+	}
+	return writePage(path, "compare", p)
+}
+
+type comparison struct {
+	Style                              template.CSS
+	Script                             script
+	Title                              string
+	Runs                               []runLegend
+	Warnings                           []string
+	Privacy                            matrix
+	Accuracy, Gap, Perplexity, MacroF1 matrix
+	Curves                             []figure
+	Settings                           matrix
+}
+
+type runLegend struct {
+	Title, Note string
+	Variable    template.CSS
+}
+
+// matrix is a table with a column for every run.
+type matrix struct {
+	Head []string
+	Rows []matrixRow
+}
+
+type matrixRow struct {
+	Name  string
+	Cells []cell
+}
+
+type cell struct {
+	Text, Note string
+	Best       bool
+}
+
+func newComparison(runs []Report) (*comparison, error) {
+	p := &comparison{Style: template.CSS(styleSheet), Script: pageScript, Title: fmt.Sprintf("%d runs", len(runs))}
+	if len(runs) == 1 {
+		p.Title = "1 run"
+	}
+	var titles []string
+	for i, r := range runs {
+		title := r.Title
+		if title == "" {
+			title = fmt.Sprintf("Run %d", i+1)
+		}
+		titles = append(titles, title)
+		legend := runLegend{Title: title, Note: r.Subtitle, Variable: template.CSS("var(" + seriesVariable(i) + ")")}
+		if r.Interrupted != "" {
+			legend.Note = "interrupted " + r.Interrupted
+		}
+		p.Runs = append(p.Runs, legend)
+		for _, w := range r.Privacy.Warnings {
+			p.Warnings = append(p.Warnings, title+": "+w)
+		}
+	}
+
+	// Facts, results and settings are matched by name; the order is that of their first appearance.
+	p.Privacy = collect(titles, runs, func(r Report, add func(name string, c cell)) {
+		for _, f := range r.Privacy.facts() {
+			add(f.Name, cell{Text: f.Value})
+		}
+	})
+	names := map[string]string{}
+	for _, r := range runs {
+		for _, row := range r.Results {
+			if names[row.Key] == "" {
+				names[row.Key] = row.Name
+			}
+		}
+	}
+	figures := func(get func(Result) (*float64, string, string)) matrix {
+		return collect(titles, runs, func(r Report, add func(string, cell)) {
+			for _, row := range r.Results {
+				if v, text, note := get(row); v != nil {
+					add(names[row.Key], cell{Text: text, Note: note})
+				}
+			}
+		})
+	}
+	p.Accuracy = figures(func(r Result) (*float64, string, string) {
+		return r.Accuracy, percent(value(r.Accuracy), 2), interval(r.AccuracyCI, 2, 100)
+	})
+	p.Gap = figures(func(r Result) (*float64, string, string) {
+		return r.GapClosed, percent(value(r.GapClosed), 0), interval(r.GapClosedCI, 0, 100)
+	})
+	p.Perplexity = figures(func(r Result) (*float64, string, string) {
+		return r.Perplexity, fixed(value(r.Perplexity), 2), interval(r.PerplexityCI, 2, 1)
+	})
+	p.MacroF1 = figures(func(r Result) (*float64, string, string) {
+		return r.MacroF1, percent(value(r.MacroF1), 2), interval(r.MacroF1CI, 2, 100)
+	})
+	markBest(&p.Accuracy, runs, names)
+
+	for _, plot := range sharedPlots(runs) {
+		// One line for each run and plot: the first of the plot's figures.
+		var lines []line
+		for i, r := range runs {
+			lines = append(lines, takeLine(titles[i], r.Rounds, plot.Lines[0].Key, i))
+		}
+		title := plot.Title
+		if len(plot.Lines) > 1 {
+			title += ", " + plot.Lines[0].Name
+		}
+		fig, ok, err := drawPlot(title, lines, plotOptions{width: curveWidth, height: curveHeight,
+			xLabel: "round", percent: plot.Percent})
+		if err != nil {
+			return nil, fmt.Errorf("curve %q: %w", plot.Title, err)
+		}
+		if ok {
+			fig.Note = plot.Note
+			p.Curves = append(p.Curves, fig)
+		}
+	}
+
+	all := collect(titles, runs, func(r Report, add func(string, cell)) {
+		for _, s := range r.Settings {
+			add(s.Key, cell{Text: s.Value})
+		}
+	})
+	p.Settings.Head = titles
+	for _, row := range all.Rows {
+		if slices.ContainsFunc(row.Cells, func(c cell) bool { return c.Text != row.Cells[0].Text }) {
+			p.Settings.Rows = append(p.Settings.Rows, row)
+		}
+	}
+	return p, nil
+}
+
+// collect builds a matrix of what visit adds for every run.
+func collect(titles []string, runs []Report, visit func(r Report, add func(name string, c cell))) matrix {
+	m := matrix{Head: titles}
+	for column, r := range runs {
+		visit(r, func(name string, c cell) {
+			i := slices.IndexFunc(m.Rows, func(row matrixRow) bool { return row.Name == name })
+			if i < 0 {
+				empty := slices.Repeat([]cell{{Text: missing}}, len(runs))
+				m.Rows = append(m.Rows, matrixRow{name, empty})
+				i = len(m.Rows) - 1
+			}
+			m.Rows[i].Cells[column] = c
+		})
+	}
+	return m
+}
+
+// markBest marks the highest accuracy of each row of the table, unless all runs have the same.
+func markBest(m *matrix, runs []Report, names map[string]string) {
+	if len(runs) < 2 {
+		return
+	}
+	for i := range m.Rows {
+		values := make([]float64, len(runs))
+		worst, best, found := math.Inf(1), 0.0, 0
+		for j, r := range runs {
+			for _, row := range r.Results {
+				if names[row.Key] == m.Rows[i].Name {
+					values[j] = value(row.Accuracy)
+				}
+			}
+			if finite(values[j]) && m.Rows[i].Cells[j].Text != missing {
+				found++
+				worst, best = min(worst, values[j]), max(best, values[j])
+			}
+		}
+		for j := range values {
+			m.Rows[i].Cells[j].Best = found > 1 && worst < best && values[j] == best
+		}
+	}
+}
+
+// sharedPlots are the plots of all runs, each once, in the order of their first appearance.
+func sharedPlots(runs []Report) []series.Plot {
+	var out []series.Plot
+	for _, r := range runs {
+		for _, plot := range r.Series.Plots {
+			if len(plot.Lines) > 0 &&
+				!slices.ContainsFunc(out, func(p series.Plot) bool { return p.Lines[0].Key == plot.Lines[0].Key }) {
+				out = append(out, plot)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,396 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"popri/show/texts"
+)
+
+//go:embed grid.html
+var gridSource string
+
+//go:embed grid.css
+var gridStyle string
+
+//go:embed grid_plots.js
+var gridPlots string
+
+//go:embed grid.js
+var gridExplorer string
+
+var gridScript = newScript(saveScript + gridPlots + gridExplorer)
+
+func init() { template.Must(pages.Parse(gridSource)) }
+
+// Grid is the content of an ablation's page: runs by the values of one axis or more, and by seeds.
+type Grid struct {
+	Title, Subtitle, Command string
+	Finished                 time.Time
+	Statement                []string // what is guaranteed, a paragraph each
+	Warnings                 []string // who or what is outside of the guarantee
+	Together                 string   // what all runs spend, in a few words; "" if there is no one figure
+	Composed                 []string // the same in sentences, one for each private data set
+	Notes                    []string
+	Axes                     []GridAxis
+	Seeds                    []uint64
+	Figures                  []GridFigure // the first is shown first
+	Cells                    []GridCell   // each combination of values, also one without a result
+	Rungs                    *GridRungs   // nil for a plain order
+	Settings                 []Setting
+	Versions                 []Version
+}
+
+// GridAxis is a key with its values.
+type GridAxis struct {
+	Key     string    `json:"key"`
+	Values  []string  `json:"values"`
+	Numbers []float64 `json:"numbers,omitempty"` // the values, if all are numbers
+}
+
+// GridFigure is a figure of each run.
+type GridFigure struct {
+	Key      string  `json:"key"`
+	Name     string  `json:"name"`
+	Unit     string  `json:"unit,omitempty"`
+	Scale    float64 `json:"scale"` // of the shown number
+	Decimals int     `json:"decimals"`
+	Better   int     `json:"better"`          // 1 if more is better, −1 if less is, 0 if neither
+	Bound    bool    `json:"bound,omitempty"` // an upper bound: it is rounded up
+}
+
+// GridCell is a combination of values.
+type GridCell struct {
+	At      []int     `json:"at"` // the number of its value, for each axis
+	Default bool      `json:"default,omitempty"`
+	Runs    []GridRun `json:"runs"` // one for each seed
+}
+
+// GridRun is a run of a combination.
+type GridRun struct {
+	Seed    uint64             `json:"seed"`
+	Name    string             `json:"name"`           // of its folder
+	Report  bool               `json:"report"`         // the folder has a report
+	Figures map[string]float64 `json:"figures"`        // those that are known
+	Error   string             `json:"error"`          // of a run that failed
+	Left    string             `json:"left,omitempty"` // why it did not go to its end, of a run that was dropped
+}
+
+// GridRungs tells which combinations an adaptive order let go on, and why.
+type GridRungs struct {
+	Figure string // what it judged by
+	Heads  []string
+	Rows   []GridRungRow
+}
+
+// GridRungRow is a combination with a figure for each rung that it reached.
+type GridRungRow struct {
+	Name    string
+	Cells   []string
+	Outcome string
+	Went    bool // to the end
+}
+
+// WriteGrid writes the page of an ablation.
+func WriteGrid(path string, g Grid) error {
+	p, err := newGridPage(g)
+	if err != nil {
+		return fmt.Errorf("report: %s: %w", path, err)
+	}
+	return writePage(path, "grid", p)
+}
+
+// gridPage is the input of the template.
+type gridPage struct {
+	Style    template.CSS
+	Script   script
+	Grid     Grid
+	Finished string
+	Status   string
+	Open     bool // a run failed
+	Tiles    []tile
+	Data     gridData
+	Head     []string
+	Rows     []gridRow
+	Paired   string // the figure of which rows have a difference to the default; "" for none
+	Figure   figure // without JavaScript
+	HasFig   bool
+	Sections []settingSection
+}
+
+// gridData is what the page's script reads.
+type gridData struct {
+	Axes    []GridAxis   `json:"axes"`
+	Seeds   []uint64     `json:"seeds"`
+	Figures []GridFigure `json:"figures"`
+	Cells   []GridCell   `json:"cells"`
+	// Half are half the widths of the 95 % interval of a mean of n figures, in standard deviations; by n.
+	Half []float64 `json:"half"`
+}
+
+// gridRow is a row of the table of all combinations.
+type gridRow struct {
+	Values        []string
+	Cells         []gridCell
+	Against       string
+	Runs          []GridRun
+	Default, Best bool
+}
+
+type gridCell struct{ Text, Small string }
+
+func newGridPage(g Grid) (*gridPage, error) {
+	g = g.visible()
+	p := &gridPage{Style: template.CSS(styleSheet + gridStyle), Script: gridScript, Grid: g, Status: "complete",
+		Data: gridData{g.Axes, g.Seeds, g.Figures, g.Cells, halfWidths(len(g.Seeds))}}
+	if !g.Finished.IsZero() {
+		p.Finished = g.Finished.Format("2 January 2006, 15:04 MST")
+	}
+	runs, failed := 0, 0
+	for _, c := range g.Cells {
+		runs += len(c.Runs)
+		for _, r := range c.Runs {
+			if r.Error != "" {
+				failed++
+			}
+		}
+	}
+	if failed > 0 {
+		p.Status, p.Open = fmt.Sprintf("%d of %d runs failed", failed, runs), true
+	}
+	p.table()
+	if err := p.draw(); err != nil {
+		return nil, err
+	}
+	p.tiles(runs)
+	var settings page
+	settings.settings(g.Settings)
+	p.Sections = settings.Sections
+	return p, nil
+}
+
+// linkable are the names of folders that a link can lead to as they are. Those of runs are made so.
+var linkable = regexp.MustCompile(`^[A-Za-z0-9_=,+-][A-Za-z0-9._=,+-]*$`)
+
+// visible returns the grid with texts that are safe to show, and without links to folders of odd names.
+func (g Grid) visible() Grid {
+	show := func(text string) string { return texts.Visible(text, 400) }
+	all := func(list []string) (out []string) {
+		for _, text := range list {
+			out = append(out, show(text))
+		}
+		return out
+	}
+	g.Title, g.Subtitle, g.Command, g.Together = show(g.Title), show(g.Subtitle), show(g.Command), show(g.Together)
+	for _, list := range []*[]string{&g.Notes, &g.Composed, &g.Statement, &g.Warnings} {
+		for i, text := range *list {
+			if i == 0 {
+				*list = slices.Clone(*list)
+			}
+			(*list)[i] = texts.Visible(text, 0)
+		}
+	}
+	if g.Rungs != nil {
+		r := *g.Rungs
+		r.Rows = slices.Clone(r.Rows)
+		for i, row := range r.Rows {
+			row.Name, row.Outcome = show(row.Name), show(row.Outcome)
+			r.Rows[i] = row
+		}
+		g.Rungs = &r
+	}
+	g.Axes = slices.Clone(g.Axes)
+	for i, a := range g.Axes {
+		a = GridAxis{Key: show(a.Key), Values: all(a.Values)}
+		for _, v := range a.Values {
+			if x, err := strconv.ParseFloat(v, 64); err == nil && finite(x) {
+				a.Numbers = append(a.Numbers, x)
+			}
+		}
+		if len(a.Numbers) != len(a.Values) || len(a.Values) < 2 {
+			a.Numbers = nil
+		}
+		g.Axes[i] = a
+	}
+	g.Cells = slices.Clone(g.Cells)
+	for i, c := range g.Cells {
+		c.Runs = slices.Clone(c.Runs)
+		for k, r := range c.Runs {
+			known := map[string]float64{}
+			for key, v := range r.Figures {
+				if finite(v) {
+					known[key] = v
+				}
+			}
+			c.Runs[k] = GridRun{r.Seed, show(r.Name), r.Report && linkable.MatchString(r.Name), known, show(r.Error), show(r.Left)}
+		}
+		g.Cells[i] = c
+	}
+	return g
+}
+
+// halfWidths are those of Student's t for 0 to n figures; 0 where there is no interval.
+func halfWidths(n int) []float64 {
+	list := make([]float64, n+1)
+	for i := 2; i <= n; i++ {
+		t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(i - 1)}
+		list[i] = t.Quantile(0.975) / math.Sqrt(float64(i))
+	}
+	return list
+}
+
+// values are the known figures of a combination, by seed.
+func (c GridCell) values(key string) (list []float64) {
+	for _, r := range c.Runs {
+		if v, ok := r.Figures[key]; ok {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// show writes a figure.
+func (f GridFigure) show(v float64) string {
+	v *= f.Scale
+	if power := math.Pow10(f.Decimals); f.Bound && finite(v) {
+		v = math.Ceil(v*power-1e-9) / power
+	}
+	return fixed(v, f.Decimals)
+}
+
+// head is the figure's name with its unit.
+func (f GridFigure) head() string {
+	if f.Unit == "" {
+		return f.Name
+	}
+	return f.Name + ", " + f.Unit
+}
+
+// table fills the table of all combinations, which needs no script.
+func (p *gridPage) table() {
+	g := p.Grid
+	for _, f := range g.Figures {
+		p.Head = append(p.Head, f.head())
+	}
+	base := slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default })
+	best := g.best()
+	for i, c := range g.Cells {
+		row := gridRow{Default: c.Default, Runs: c.Runs, Against: missing, Best: i == best}
+		for axis, k := range c.At {
+			row.Values = append(row.Values, g.Axes[axis].Values[k])
+		}
+		for _, f := range g.Figures {
+			values := c.values(f.Key)
+			mean, sd, _, _ := spread(values)
+			cell := gridCell{Text: f.show(mean)}
+			if len(values) > 1 {
+				cell.Small = "± " + fixed(sd*f.Scale, f.Decimals)
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		if base >= 0 && base != i && len(g.Figures) > 0 {
+			if text := against(c, g.Cells[base], g.Figures[0]); text != "" {
+				row.Against, p.Paired = text, g.Figures[0].head()
+			}
+		}
+		p.Rows = append(p.Rows, row)
+	}
+}
+
+// against is the difference of a figure to that of the default combination, paired by seed: its mean and, of two seeds or
+// more, its standard deviation. It is "" if a seed lacks one of the two.
+func against(c, base GridCell, f GridFigure) string {
+	var list []float64
+	for _, r := range c.Runs {
+		i := slices.IndexFunc(base.Runs, func(o GridRun) bool { return o.Seed == r.Seed })
+		if i < 0 {
+			return ""
+		}
+		v, ok := r.Figures[f.Key]
+		was, known := base.Runs[i].Figures[f.Key]
+		if !ok || !known {
+			return ""
+		}
+		list = append(list, f.Scale*(v-was))
+	}
+	mean, sd, _, _ := spread(list)
+	if !finite(mean) {
+		return ""
+	}
+	text := signed(mean, f.Decimals)
+	if len(list) > 1 {
+		text += " ± " + fixed(sd, f.Decimals)
+	}
+	return text
+}
+
+// best is the number of the combination with the best mean of the first figure, −1 of none or of only one.
+func (g Grid) best() int {
+	best, at, found := 0.0, -1, 0
+	if len(g.Figures) == 0 || g.Figures[0].Better == 0 {
+		return -1
+	}
+	for i, c := range g.Cells {
+		mean, _, _, _ := spread(c.values(g.Figures[0].Key))
+		if !finite(mean) {
+			continue
+		}
+		found++
+		if v := mean * float64(g.Figures[0].Better); at < 0 || v > best {
+			best, at = v, i
+		}
+	}
+	if found < 2 {
+		return -1
+	}
+	return at
+}
+
+func (p *gridPage) tiles(runs int) {
+	g := p.Grid
+	add := func(label, value, note string) { p.Tiles = append(p.Tiles, tile{label, value, note}) }
+	if g.Together != "" {
+		add("All runs together", g.Together, "the price of choosing among them")
+	}
+	if i := g.best(); i >= 0 {
+		f := g.Figures[0]
+		mean, _, _, _ := spread(g.Cells[i].values(f.Key))
+		unit := ""
+		if f.Unit != "" {
+			unit = thinSpace + f.Unit
+		}
+		add("Best "+lowerFirst(f.Name), f.show(mean)+unit, p.words(g.Cells[i]))
+	}
+	add("Settings", count(len(g.Cells)), "combinations of values")
+	note := "seed each"
+	if len(g.Seeds) != 1 {
+		note = "seeds each"
+	}
+	add("Runs", count(runs), fmt.Sprintf("%d %s", len(g.Seeds), note))
+}
+
+// words are the values of a combination.
+func (p *gridPage) words(c GridCell) (text string) {
+	for axis, k := range c.At {
+		if axis > 0 {
+			text += ", "
+		}
+		text += shorten(p.Grid.Axes[axis].Key, 30) + " = " + shorten(p.Grid.Axes[axis].Values[k], 30)
+	}
+	return text
+}
+
+func lowerFirst(name string) string {
+	if len(name) > 1 && name[0] >= 'A' && name[0] <= 'Z' && name[1] >= 'a' && name[1] <= 'z' {
+		return string(name[0]+'a'-'A') + name[1:]
+	}
+	return name
+}

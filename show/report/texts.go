@@ -1,0 +1,195 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"popri/show/texts"
+)
+
+//go:embed texts.js
+var textsScript string
+
+// script is the one script of the pages, with the hash by which their policy allows it and no other.
+type script struct {
+	Code template.JS
+	Hash string
+}
+
+var pageScript = newScript(saveScript + textsScript)
+
+func newScript(code string) script {
+	hash := sha256.Sum256([]byte(code))
+	return script{template.JS(code), "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"}
+}
+
+// Policy is the page's content security policy: it loads nothing, and pictures that are saved come from data: and blob:.
+func (s script) Policy() string {
+	return "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src " + s.Hash
+}
+
+// Texts are the samples of a run for its browser of texts.
+type Texts struct {
+	Prompts []string `json:"prompts,omitempty"` // each text once; "" for one that is not stored
+	Samples []Text   `json:"samples,omitempty"`
+}
+
+// Text is a sample.
+type Text struct {
+	Round  int        `json:"round"`  // from 1, or BeforeTraining, or AfterTraining
+	Prompt int        `json:"prompt"` // index in [Texts.Prompts]; -1 if it has none
+	Score  *float64   `json:"score,omitempty"`
+	Rank   int        `json:"rank,omitempty"` // among the samples of its prompt; 1 has the highest score, 0 is unknown
+	Mark   texts.Mark `json:"mark,omitempty"`
+	Text   string     `json:"text"`
+}
+
+// Rounds of texts that are not of a round: what the models write for the same prompts without and with the training.
+const (
+	BeforeTraining = 0
+	AfterTraining  = 1 << 30
+)
+
+const (
+	// maxEmbedded is the size of compressed texts up to which they are part of the report: a browser reads as much in less
+	// than a second, and mail takes it. It is that of about 200 000 short samples.
+	maxEmbedded = 16 << 20
+	// maxText is the length up to which a text is shown, far above what models write in a round.
+	maxText = 20_000
+	// printed is the number of samples on paper and without JavaScript.
+	printed = 8
+)
+
+// TextsFile is where the browser of texts lies, if it is no part of the report at path.
+func TextsFile(path string) string {
+	return strings.TrimSuffix(path, filepath.Ext(path)) + "-texts.html"
+}
+
+// textsView is the browser of texts on a page.
+type textsView struct {
+	Count string
+	Data  template.HTML // base64; "" if the browser is elsewhere, or there are no samples
+	Link  string        // where it is
+	Few   []textRow
+}
+
+type textRow struct{ Score, Rank, Round, Mark, Text string }
+
+// packed is what the page's script reads: columns, because they compress better than rows.
+type packed struct {
+	Names   map[string]string `json:"names"` // of rounds that are no numbers
+	Prompts []string          `json:"prompts"`
+	Round   []int             `json:"round"`
+	Prompt  []int             `json:"prompt"`
+	Score   []json.RawMessage `json:"score"`
+	Rank    []int             `json:"rank"`
+	Mark    string            `json:"mark"` // a letter for each sample
+	Text    []string          `json:"text"`
+}
+
+var letters = map[texts.Mark]byte{texts.None: ' ', texts.Chosen: 'c', texts.Rejected: 'r', texts.Both: 'b'}
+
+// pack compresses the samples for the page's script.
+func (t Texts) pack() (string, error) {
+	p := packed{Names: map[string]string{strconv.Itoa(BeforeTraining): "before training", strconv.Itoa(AfterTraining): "after training"}}
+	for _, prompt := range t.Prompts {
+		p.Prompts = append(p.Prompts, texts.Visible(prompt, maxText))
+	}
+	var marks strings.Builder
+	for _, s := range t.Samples {
+		p.Round, p.Prompt, p.Rank = append(p.Round, s.Round), append(p.Prompt, s.Prompt), append(p.Rank, s.Rank)
+		score := json.RawMessage("null")
+		if finite(value(s.Score)) {
+			score = strconv.AppendFloat(nil, *s.Score, 'g', 6, 64)
+		}
+		p.Score = append(p.Score, score)
+		p.Text = append(p.Text, texts.Visible(s.Text, maxText))
+		letter, ok := letters[s.Mark]
+		if !ok {
+			return "", fmt.Errorf("a sample has the mark %q", s.Mark)
+		}
+		marks.WriteByte(letter)
+	}
+	p.Mark = marks.String()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	if err := errors.Join(json.NewEncoder(zip).Encode(p), zip.Close()); err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(out.Bytes()), nil
+}
+
+// few are samples for paper: those with the highest and the lowest scores, or the first ones.
+func (t Texts) few() (rows []textRow) {
+	order := make([]int, 0, len(t.Samples))
+	for i, s := range t.Samples {
+		if finite(value(s.Score)) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(*t.Samples[b].Score, *t.Samples[a].Score)
+	})
+	if len(order) > printed {
+		order = append(order[:printed/2:printed/2], order[len(order)-printed/2:]...)
+	}
+	for i := 0; len(order) == 0 && i < min(printed, len(t.Samples)); i++ {
+		rows = append(rows, newTextRow(t.Samples[i]))
+	}
+	for _, i := range order {
+		rows = append(rows, newTextRow(t.Samples[i]))
+	}
+	return rows
+}
+
+func newTextRow(s Text) textRow {
+	row := textRow{Score: fixed(value(s.Score), 4), Rank: missing, Round: strconv.Itoa(s.Round), Mark: string(s.Mark),
+		Text: texts.Visible(s.Text, 600)}
+	if s.Rank > 0 {
+		row.Rank = strconv.Itoa(s.Rank)
+	}
+	switch s.Round {
+	case BeforeTraining:
+		row.Round = "before"
+	case AfterTraining:
+		row.Round = "after"
+	}
+	return row
+}
+
+// texts puts the browser on the page, or writes it beside it if its data have more bytes than the limit, and removes an old one there.
+func (p *page) texts(path string, t Texts, limit int) error {
+	beside := TextsFile(path)
+	if len(t.Samples) > 0 {
+		data, err := t.pack()
+		if err != nil {
+			return err
+		}
+		p.Texts = textsView{Count: count(len(t.Samples)), Data: template.HTML(data), Few: t.few()}
+		if len(data) > limit {
+			if err := writePage(beside, "page of texts", p); err != nil {
+				return err
+			}
+			p.Texts.Data, p.Texts.Link = "", filepath.Base(beside)
+			return nil
+		}
+	}
+	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package report
+
+import (
+	"time"
+
+	"popri/run/series"
+)
+
+// Report is the content of a page. Zero values and nil pointers mean "not known"; the page leaves them out or says that
+// they are missing. It can be stored as JSON and shown again.
+type Report struct {
+	Title    string    `json:"title"`
+	Subtitle string    `json:"subtitle,omitempty"`
+	Command  string    `json:"command,omitempty"` // what made the run, to be typed again
+	Finished time.Time `json:"finished,omitzero"`
+	// Interrupted says where an unfinished run stopped ("after round 2 of 3"); empty for a complete one.
+	Interrupted string `json:"interrupted,omitempty"`
+
+	Privacy Privacy  `json:"privacy"`
+	Results []Result `json:"results,omitempty"`
+	// Verdict says who won, by how much, and whether it could be chance; it is the first thing on the page.
+	Verdict string   `json:"verdict,omitempty"`
+	Notes   []string `json:"notes,omitempty"` // what a reader must know to judge the results, a paragraph each
+	// Main is the key of the result that the run is about.
+	Main     string     `json:"main,omitempty"`
+	Series   series.Set `json:"series"` // which figures of the rounds are shown, and how
+	Rounds   []Round    `json:"rounds,omitempty"`
+	Samples  Samples    `json:"samples"`
+	Texts    Texts      `json:"texts,omitzero"`
+	Stages   []Stage    `json:"stages,omitempty"`
+	Settings []Setting  `json:"settings,omitempty"`
+	Versions []Version  `json:"versions,omitempty"`
+	// Citation is what a paper quotes of the run, as BibTeX; "" for none.
+	Citation string `json:"citation,omitempty"`
+}
+
+// Privacy is the guarantee with its facts. Package guarantee makes its sentences.
+type Privacy struct {
+	Epsilon float64 `json:"epsilon"` // the budget
+	Delta   float64 `json:"delta"`
+	Spent   float64 `json:"spent"` // the ε of what was released so far, 0 before the first release
+	// Protects is false if the noise is not secret or gives no bound: ε then protects nobody.
+	Protects        bool    `json:"protects"`
+	Unit            string  `json:"unit,omitempty"`     // who is protected
+	Relation        string  `json:"relation,omitempty"` // which data sets are neighbours
+	NoiseMultiplier float64 `json:"noise_multiplier"`
+	ClipNorm        float64 `json:"clip_norm,omitempty"`
+	Rounds          int     `json:"rounds"`  // released so far
+	Planned         int     `json:"planned"` // rounds in all
+	Clients         int     `json:"clients"`
+	Accountant      string  `json:"accountant,omitempty"`
+	Denoise         string  `json:"denoise,omitempty"` // scoring.denoise
+
+	Statement []string `json:"statement,omitempty"` // what is guaranteed, a paragraph each
+	Warnings  []string `json:"warnings,omitempty"`  // who or what is outside of the guarantee, at the top of the page
+}
+
+// Interval is a confidence interval.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// Result is one row of the table of results.
+type Result struct {
+	// Key identifies a row across runs. "public" is the ε = 0 point, "private" the ε = ∞ point, [Report.Main] the
+	// method.
+	Key  string `json:"key"`
+	Name string `json:"name"`
+	Note string `json:"note,omitempty"`
+	// Accuracy and GapClosed are shares (0.215 is shown as 21.5 %); GapClosed is (accuracy − ε=0) / (ε=∞ − ε=0).
+	Accuracy     *float64  `json:"accuracy,omitempty"`
+	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"`
+	Perplexity   *float64  `json:"perplexity,omitempty"`
+	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
+	// MacroF1 takes the place of the perplexity where small models give texts labels.
+	MacroF1     *float64  `json:"macro_f1,omitempty"`
+	MacroF1CI   *Interval `json:"macro_f1_ci,omitempty"`
+	GapClosed   *float64  `json:"gap_closed,omitempty"`
+	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
+}
+
+// Keys of results that the page treats specially.
+const (
+	KeyPublic  = "public"
+	KeyPrivate = "private"
+)
+
+// Round is the record of a round.
+type Round struct {
+	Figures  series.Round `json:"figures"`
+	Seconds  float64      `json:"seconds,omitempty"`
+	Selected bool         `json:"selected,omitempty"` // the round whose state wrote the synthetic set
+}
+
+// Samples holds columns of texts side by side, such as those of the untuned model, of the tuned one and real public
+// ones. Row i of all columns belongs together.
+type Samples struct {
+	Columns []SampleColumn `json:"columns,omitempty"`
+}
+
+// SampleColumn is a heading and its texts.
+type SampleColumn struct {
+	Name  string   `json:"name"`
+	Note  string   `json:"note,omitempty"`
+	Texts []string `json:"texts"`
+}
+
+// Stage is the time and the memory of a part of the run.
+type Stage struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	// PeakBytes is the largest resident size of the process during the stage; 0 if it was not measured.
+	PeakBytes int64 `json:"peak_bytes,omitempty"`
+}
+
+// Setting is one key of the configuration with its default; settings that differ from it are marked.
+type Setting struct {
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	Default string `json:"default"`
+}
+
+// Version names a part of the program or a file with its version or hash.
+type Version struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}

@@ -1,0 +1,235 @@
+package watch
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"popri/accountant/guarantee"
+	"popri/run/rundir"
+	"popri/show/report"
+)
+
+// Sections of the page. Each is sent when it has changed, so that a step of the training costs a viewer a few kilobytes.
+const (
+	secHead    = "head"
+	secStage   = "stage"
+	secPrivacy = "privacy"
+	secCharts  = "charts"
+	secSteps   = "steps"
+	secTable   = "table"
+	secTimes   = "times"
+	secTexts   = "texts"
+)
+
+// silence is the time without an event after which a run counts as not alive. A run writes one every five seconds; the
+// rest is for machines that are busy.
+const silence = 40 * time.Second
+
+// Status of a run.
+const (
+	waiting  = "waiting"  // nothing has begun
+	running  = "running"  // events arrive
+	complete = "complete" // the product is there
+	stopped  = "stopped"  // after a round, because it was asked to
+	ended    = "ended"    // in order, before it was complete
+	silent   = "silent"   // no sign of life: killed, or the machine sleeps
+)
+
+func (w *Watcher) status(now time.Time) string {
+	s := w.state
+	product := rundir.Has(w.Dir, rundir.Synthetic)
+	alive := !s.closed && now.Sub(s.last) < silence
+	switch {
+	case s.last.IsZero():
+		return waiting
+	case alive:
+		return running
+	case product:
+		return complete
+	case s.closed && s.stopped > 0:
+		return stopped
+	case s.closed:
+		return ended
+	}
+	return silent
+}
+
+// canStop reports whether a round is under way after which the run can stop.
+func (w *Watcher) canStop(status string) bool {
+	outside := w.state.stage.Name != "" && w.state.stage.Round == 0
+	return status == running && !outside && len(w.state.rounds) < w.about.Rounds
+}
+
+type head struct {
+	Title     string `json:"title"`
+	Subtitle  string `json:"subtitle"`
+	Status    string `json:"status"`
+	Note      string `json:"note"`
+	Done      int    `json:"done"`
+	Planned   int    `json:"planned"`
+	Last      int64  `json:"last"` // milliseconds since 1970; 0 if there was no event
+	MayStop   bool   `json:"may_stop"`
+	CanStop   bool   `json:"can_stop"`
+	Requested bool   `json:"requested"`
+}
+
+func (w *Watcher) head(now time.Time) head {
+	status := w.status(now)
+	h := head{Title: w.about.Title, Subtitle: w.about.Subtitle, Status: status, Done: len(w.state.rounds), Planned: w.about.Rounds,
+		MayStop: w.Token != "", CanStop: w.canStop(status), Requested: rundir.Has(w.Dir, rundir.Stop)}
+	resume := "popri run --resume --out " + w.Dir
+	switch status {
+	case waiting:
+		h.Note = "The run has not begun."
+	case complete:
+		h.Note = "The product is written: " + filepath.Join(w.Dir, rundir.Synthetic)
+	case stopped:
+		h.Note = fmt.Sprintf("Stopped after round %d, as asked. Go on with: %s", w.state.stopped, resume)
+	case ended:
+		h.Note = "The process ended before the run was complete. Go on with: " + resume
+	case silent:
+		h.Note = fmt.Sprintf("No sign of life since %s: the process was killed, or the machine sleeps. If it was killed, go on with: %s",
+			w.state.last.UTC().Format("2 January, 15:04:05 MST"), resume)
+	}
+	if !w.state.last.IsZero() {
+		h.Last = w.state.last.UnixMilli()
+	}
+	return h
+}
+
+type privacy struct {
+	Epsilon  float64  `json:"epsilon"`
+	Spent    float64  `json:"spent"`
+	Words    string   `json:"words"`
+	Protects bool     `json:"protects"`
+	Warnings []string `json:"warnings"`
+	Problem  string   `json:"problem,omitempty"`
+}
+
+// readPrivacy reads the ledger again if it has changed: accounting may take seconds.
+func (w *Watcher) readPrivacy() (changed bool) {
+	info, err := os.Stat(filepath.Join(w.Dir, rundir.Ledger))
+	if err != nil {
+		return false
+	}
+	mark := fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+	if mark == w.ledgerMark {
+		return false
+	}
+	f, err := guarantee.Read(w.Dir)
+	if err != nil {
+		// The head of a ledger is written after it. A reader between the two finds them in disagreement for a moment.
+		if w.ledgerTries++; w.ledgerTries < 5 {
+			return false
+		}
+		w.privacy = privacy{Problem: "the ledger cannot be read: " + err.Error()}
+	} else {
+		b := f.Record.Budget
+		w.privacy = privacy{Epsilon: b.Epsilon, Spent: f.Spent, Protects: f.Protects(), Words: f.Headline(), Warnings: f.Warnings()}
+		w.delta = b.Delta
+	}
+	w.ledgerMark, w.ledgerTries = mark, 0
+	return true
+}
+
+type htmlSection struct {
+	HTML string `json:"html"`
+}
+
+// charts draws the plots of the rounds.
+func (w *Watcher) charts() (htmlSection, error) {
+	var all strings.Builder
+	for _, p := range w.about.Series.Plots {
+		fig, err := report.PlotRounds(p, w.state.rounds, w.privacy.Epsilon)
+		if err != nil {
+			return htmlSection{}, err
+		}
+		all.WriteString(fig)
+	}
+	return htmlSection{all.String()}, nil
+}
+
+// steps draws the curves that grow within a round.
+func (w *Watcher) steps() (htmlSection, error) {
+	var all strings.Builder
+	draw := func(title, note, xLabel string, x, y []float64) error {
+		fig, err := report.PlotCurve(title, note, xLabel, x, y)
+		all.WriteString(fig)
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.state.steps)) {
+		c := w.state.steps[name]
+		last := c.points[len(c.points)-1]
+		x, y := c.xy()
+		note := fmt.Sprintf("the last one %.4f", last.y)
+		if err := draw(strings.ToUpper(name)+" loss of each update", note, "update", x, y); err != nil {
+			return htmlSection{}, err
+		}
+	}
+	if n := len(w.state.memory.points); n > 0 {
+		x, y := w.state.memory.xy()
+		unit := "minutes since the start"
+		if x[n-1] > 180 {
+			unit = "hours since the start"
+			for i := range x {
+				x[i] /= 60
+			}
+		}
+		note := fmt.Sprintf("GiB; now %.2f, the most %.2f", w.state.bytes/(1<<30), w.state.peak/(1<<30))
+		if err := draw("Memory", note, unit, x, y); err != nil {
+			return htmlSection{}, err
+		}
+	}
+	return htmlSection{all.String()}, nil
+}
+
+type table struct {
+	Head []string   `json:"head"`
+	Rows [][]string `json:"rows"`
+}
+
+func (w *Watcher) table() table {
+	head, rows := report.RoundTable(w.about.Series, w.state.rounds)
+	return table{head, rows}
+}
+
+func (w *Watcher) times() table {
+	t := table{Head: []string{"Stage", "Time", "Memory, GiB"}}
+	for _, s := range w.state.times {
+		memory := ""
+		if s.peak > 0 {
+			memory = fmt.Sprintf("%.2f", s.peak/(1<<30))
+		}
+		t.Rows = append(t.Rows, []string{s.name, report.Duration(s.seconds), memory})
+	}
+	return t
+}
+
+// set keeps a section if it has changed, and reports whether it has.
+func (w *Watcher) set(name string, v any) (changed bool, err error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return false, fmt.Errorf("watch: %s: %w", name, err)
+	}
+	if old, ok := w.sections[name]; ok && string(old.data) == string(b) {
+		return false, nil
+	}
+	w.version++
+	w.sections[name] = section{b, w.version}
+	return true, nil
+}
+
+// known is a number as JSON can hold it.
+func known(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}

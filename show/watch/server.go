@@ -1,0 +1,247 @@
+package watch
+
+import (
+	"context"
+	"crypto/subtle"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"popri/internal/atomicfile"
+	"popri/run/rundir"
+	"popri/show/report"
+)
+
+//go:embed page.html
+var pageHTML []byte
+
+//go:embed page.css
+var pageCSS string
+
+//go:embed page.js
+var pageJS string
+
+const (
+	maxViewers = 64
+	// beat keeps proxies and browsers from ending a quiet stream.
+	beat = 15 * time.Second
+	// patience is the time that a viewer has to read what was sent; one that sleeps is dropped and comes back by itself.
+	patience = 20 * time.Second
+	// tokenHeader carries the token. Another site's page cannot send it without this server's consent.
+	tokenHeader = "X-Popri-Token"
+	// policy lets the page load its own style and script and speak to this server, and nothing else. Drawings have styles
+	// inside; pictures that are saved are made from data: and blob: addresses.
+	policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src data: blob:; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+// Serve serves the page on a listener until ctx ends. Viewers then get what is new, such as the end of the run.
+func (w *Watcher) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{Handler: w.Handler(l.Addr().String()), ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		w.look(time.Now())
+		close(w.over)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil { // somebody does not read
+			server.Close()
+		}
+	})
+	err := server.Serve(l)
+	if !stop() {
+		<-ended
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("watch: %w", err)
+}
+
+// Handler serves the page, its stream and the metrics. A request whose Host header is neither an IP address nor localhost
+// nor the host of addr is refused: it may come from a page of another site, whose name was made to point here.
+func (w *Watcher) Handler(addr string) http.Handler {
+	mux := http.NewServeMux()
+	static := func(kind string, content []byte) http.HandlerFunc {
+		return func(out http.ResponseWriter, _ *http.Request) {
+			out.Header().Set("Content-Type", kind+"; charset=utf-8")
+			_, _ = out.Write(content)
+		}
+	}
+	mux.HandleFunc("GET /{$}", static("text/html", pageHTML))
+	mux.HandleFunc("GET /style.css", static("text/css", []byte(report.StyleSheet()+pageCSS)))
+	mux.HandleFunc("GET /page.js", static("text/javascript", []byte(report.SaveScript()+pageJS)))
+	mux.HandleFunc("GET /favicon.ico", func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /events", w.stream)
+	mux.HandleFunc("GET /metrics", w.metrics)
+	mux.HandleFunc("POST /stop", w.stop)
+	mux.HandleFunc("DELETE /stop", w.withdraw)
+	return http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		h := out.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if !trusted(in.Host, addr) {
+			http.Error(out, "watch: this server is not called "+in.Host, http.StatusMisdirectedRequest)
+			return
+		}
+		mux.ServeHTTP(out, in)
+	})
+}
+
+// trusted reports whether a Host header can belong to a request that the user meant for this server.
+func trusted(host, addr string) bool {
+	name := hostOf(host)
+	if name == "localhost" || name != "" && name == hostOf(addr) {
+		return true
+	}
+	_, err := netip.ParseAddr(name)
+	return err == nil
+}
+
+// hostOf is the host of "host:port", "host" or "[v6]:port".
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return strings.ToLower(host)
+	}
+	return strings.ToLower(strings.Trim(address, "[]"))
+}
+
+// Loopback reports whether an address to listen on can be reached from this machine alone.
+func Loopback(addr string) bool {
+	host := hostOf(addr)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// stream sends all sections, and then each that changes. A viewer that reconnects gets all again.
+func (w *Watcher) stream(out http.ResponseWriter, in *http.Request) {
+	w.mu.Lock()
+	full := w.viewers >= maxViewers
+	if !full {
+		w.viewers++
+	}
+	w.mu.Unlock()
+	if full {
+		http.Error(out, fmt.Sprintf("watch: %d viewers are here already", maxViewers), http.StatusServiceUnavailable)
+		return
+	}
+	defer func() {
+		w.mu.Lock()
+		w.viewers--
+		w.mu.Unlock()
+	}()
+	out.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(out)
+	send := func(format string, args ...any) bool {
+		_ = control.SetWriteDeadline(time.Now().Add(patience))
+		_, err := fmt.Fprintf(out, format, args...)
+		return err == nil
+	}
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	for version, over := 0, false; ; {
+		news, newest, changed := w.since(version)
+		for _, name := range order(news) {
+			if !send("event: %s\ndata: %s\n\n", name, news[name]) { // JSON has no line ends
+				return
+			}
+		}
+		if version = newest; control.Flush() != nil || over {
+			return
+		}
+		select {
+		case <-in.Context().Done():
+			return
+		case <-changed:
+		case <-w.over:
+			over = true
+		case <-ticker.C:
+			if !send(": still here\n\n") {
+				return
+			}
+		}
+	}
+}
+
+// order is that in which sections appear on the page.
+func order(news map[string][]byte) (names []string) {
+	for _, name := range []string{"problem", secHead, secStage, secPrivacy, secCharts, secSteps, secTexts, secTable, secTimes} {
+		if _, ok := news[name]; ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// mayStop reports whether a request may decide about the run's end, and refuses it if it may not.
+func (w *Watcher) mayStop(out http.ResponseWriter, in *http.Request) bool {
+	origin := in.Header.Get("Origin")
+	switch {
+	case w.Token == "":
+		http.Error(out, "read only: start popri watch with --allow-stop", http.StatusForbidden)
+		return false
+	case subtle.ConstantTimeCompare([]byte(in.Header.Get(tokenHeader)), []byte(w.Token)) != 1,
+		origin != "" && origin != "http://"+in.Host:
+		http.Error(out, "the token is missing or wrong", http.StatusForbidden)
+		return false
+	}
+	return true
+}
+
+// withdraw takes the request to stop back. Once the trainer has read it, at the end of the round, it is gone.
+func (w *Watcher) withdraw(out http.ResponseWriter, in *http.Request) {
+	if !w.mayStop(out, in) {
+		return
+	}
+	err := os.Remove(filepath.Join(w.Dir, rundir.Stop))
+	w.look(time.Now())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(out, "no stop is asked for, or it has taken effect", http.StatusConflict)
+	case err != nil:
+		http.Error(out, err.Error(), http.StatusInternalServerError)
+	default:
+		out.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(out).Encode(map[string]any{"withdrawn": true})
+	}
+}
+
+// stop writes the request to stop after the round under way.
+func (w *Watcher) stop(out http.ResponseWriter, in *http.Request) {
+	if !w.mayStop(out, in) {
+		return
+	}
+	w.mu.Lock()
+	can, round := w.canStop(w.status(time.Now())), len(w.state.rounds)+1
+	w.mu.Unlock()
+	if !can {
+		http.Error(out, "no round is under way", http.StatusConflict)
+		return
+	}
+	request := fmt.Appendf(nil, "requested at %s\n", time.Now().UTC().Format(time.RFC3339))
+	if err := atomicfile.WriteBytes(filepath.Join(w.Dir, rundir.Stop), request); err != nil {
+		http.Error(out, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.look(time.Now())
+	out.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(out).Encode(map[string]any{"stops_after_round": round})
+}
+
+// statuses are all values of a run's status, for the metrics.
+var statuses = slices.Sorted(slices.Values([]string{waiting, running, complete, stopped, ended, silent}))

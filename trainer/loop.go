@@ -1,0 +1,195 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"popri/internal/quote"
+)
+
+// Loop trains on an objective's examples, update by update: it measures between updates, can keep the best parameters, and
+// goes on where an interrupted training was, with the same bits.
+type Loop struct {
+	Optimizer *Optimizer
+	Objective Objective
+	Batches   Batches
+	Schedule  Schedule // learning rates, by the optimizer's position in it
+	Updates   int      // in all
+
+	// SkipNonFinite leaves out, and counts, examples whose loss or gradient is not finite, instead of ending with a
+	// [*NonFinite].
+	SkipNonFinite bool
+
+	// Measure judges the parameters. best says that no earlier measurement was as good. nil measures nothing.
+	Measure func(ctx context.Context, done int) (best bool, err error)
+	// MeasureEvery is the number of updates between two measurements. The end is always measured.
+	MeasureEvery int
+	MeasureFirst bool // measure the beginning, too
+	// Keep says what of the best measurement the training ends with.
+	Keep Keep
+	// Patience is the number of measurements in a row without a better one after which the training ends; 0 means never.
+	Patience int
+
+	Checkpoint Checkpoint
+	// Record is what the caller knows of the training: a pointer to a struct that embeds [Progress], which becomes the
+	// checkpoint's JSON. nil keeps the loop's own progress only.
+	Record any
+	// Progress is the loop's part of the record; nil makes one.
+	Progress *Progress
+
+	OnUpdate  func(done int) error // after each update that was made
+	OnMeasure func()               // after each measurement
+}
+
+// Keep says what a training leaves in the parameters.
+type Keep int
+
+const (
+	Last        Keep = iota // the parameters of the last update
+	BestWeights             // those of the best measurement
+	BestState               // and AdamW's moments with them, for a training that goes on from there
+)
+
+// Progress is what a training did so far.
+type Progress struct {
+	Updates   int   `json:"updates"`           // batches gone through
+	LeftOut   int   `json:"left_out"`          // batches in which no example was finite
+	Measured  int   `json:"measured"`          // measurements
+	Best      int   `json:"best"`              // the best measurement, counted from 0; -1 while there is none
+	Stopped   bool  `json:"stopped,omitempty"` // by Patience
+	NonFinite []int `json:"non_finite"`        // places of the examples that were left out, as often as they were
+}
+
+// Begun is the progress of a training that has not begun.
+func Begun() Progress { return Progress{Best: -1} }
+
+// Run trains, or goes on from the checkpoint. After an error, the parameters are those of the last complete update.
+func (l *Loop) Run(ctx context.Context) error {
+	if l.Progress == nil {
+		p := Begun()
+		l.Progress = &p
+	}
+	if l.Record == nil {
+		l.Record = l.Progress
+	}
+	p := l.Progress
+	best, err := l.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if l.MeasureFirst && p.Measured == 0 {
+		if best, err = l.measure(ctx, best); err != nil {
+			return err
+		}
+	}
+	for p.Updates < l.Updates && !p.Stopped {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		made, err := l.update()
+		if err != nil {
+			return err
+		}
+		due := l.Measure != nil && (p.Updates%l.MeasureEvery == 0 || p.Updates == l.Updates)
+		if due {
+			if best, err = l.measure(ctx, best); err != nil {
+				return err
+			}
+		}
+		if err := l.save(best); err != nil {
+			return err
+		}
+		if made && l.OnUpdate != nil {
+			if err := l.OnUpdate(p.Updates); err != nil {
+				return err
+			}
+		}
+		if due && l.OnMeasure != nil {
+			l.OnMeasure()
+		}
+	}
+	if p.Updates == p.LeftOut && l.Updates > 0 {
+		return errors.New("no example has a finite loss and gradient")
+	}
+	if l.Keep != Last && p.Best >= 0 && p.Best != p.Measured-1 {
+		l.Optimizer.SetState(best)
+	}
+	return nil
+}
+
+// update trains on the next batch. It leaves out examples that are to be skipped until the others are finite; made says
+// that any were left.
+func (l *Loop) update() (made bool, err error) {
+	p := l.Progress
+	places := l.Batches.At(p.Updates)
+	p.Updates++
+	u := Update{Number: p.Updates, LearningRate: l.Schedule.At(l.Optimizer.Done.Position)}
+	if each := l.Batches.PerEpoch(); each > 0 {
+		u.Epoch = float64(p.Updates) / each
+	}
+	for len(places) > 0 {
+		var b Batch
+		if b, err = l.Objective.Batch(places); err == nil {
+			if len(b.Passes) == 0 {
+				break
+			}
+			_, err = l.Optimizer.update(b, u)
+		}
+		if err == nil {
+			return true, nil
+		}
+		refused := NonFiniteExamples(err)
+		if refused == nil || !l.SkipNonFinite {
+			p.Updates--
+			return false, &UpdateError{Number: u.Number, Places: places, Err: err}
+		}
+		for _, i := range refused {
+			p.NonFinite = append(p.NonFinite, places[i])
+		}
+		u.Skipped += len(refused)
+		places = without(places, refused)
+	}
+	p.LeftOut++
+	return false, nil
+}
+
+// UpdateError is the error of an update, which changed nothing.
+type UpdateError struct {
+	Number int   // of the update in its training, from 1
+	Places []int // of its examples, among all
+	Err    error
+}
+
+func (e *UpdateError) Error() string { return fmt.Sprintf("update %d: %v", e.Number, e.Err) }
+
+// Unwrap returns what went wrong.
+func (e *UpdateError) Unwrap() error { return e.Err }
+
+// measure judges the parameters, keeps the best ones and decides whether the training ends.
+func (l *Loop) measure(ctx context.Context, best State) (State, error) {
+	p := l.Progress
+	better, err := l.Measure(ctx, p.Updates)
+	if err != nil {
+		return best, err
+	}
+	if p.Measured++; better || p.Best < 0 {
+		p.Best = p.Measured - 1
+		switch l.Keep {
+		case BestState:
+			best = l.Optimizer.State().Clone()
+		case BestWeights:
+			best = State{Params: l.Optimizer.State().Params}.Clone()
+		}
+	}
+	p.Stopped = l.Patience > 0 && p.Measured-1-p.Best >= l.Patience
+	return best, nil
+}
+
+// check returns an error if a checkpoint's progress is none of this training.
+func (p *Progress) check(total int) error {
+	if p.Updates < 0 || p.Updates > total || p.LeftOut < 0 || p.LeftOut > p.Updates || p.Best < -1 || p.Best >= max(p.Measured, 0) {
+		return quote.Errorf("%d of %d updates, the best of %d measurements is %d", p.Updates, total, p.Measured, p.Best)
+	}
+	return nil
+}

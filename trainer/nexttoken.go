@@ -1,0 +1,138 @@
+package trainer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"popri/internal/rng"
+	"popri/model/lm"
+	"popri/model/tensor"
+)
+
+// NextToken is the loss of language models: the mean over a batch's N counted tokens of −log π(x_t | x_<t), in nats. For a
+// model that classifies, it is the cross-entropy of the rows' labels.
+//
+//	L = −1/N Σ_rows Σ_t log π(x_t | x_<t)
+type NextToken struct {
+	Model   *lm.Model
+	Adapter lm.Adapter // whose weights are trained; nil trains the model's own
+	// Optimizer has the parameters, and the number of the update, from which the masks of dropout follow.
+	Optimizer *Optimizer
+	// Rows returns the rows at places.
+	Rows func(places []int) ([]lm.Row, error)
+	// Parts returns the number of passes for a batch with the given number of rows; nil takes one pass.
+	Parts func(rows int) int
+	// ByLength puts the longest rows of a batch first: rows of one length in a pass need little padding, and shorter ones fit
+	// into the memory that longer ones leave.
+	ByLength bool
+	// Dropout is the share of activations that are set to zero, where GPT-2 does; 0 for none. The masks follow from Seed, the
+	// number of the update and the pass.
+	Dropout float64
+	Seed    uint64
+	// Done receives each update with its loss, the mean before the update.
+	Done func(u Update, loss float64)
+}
+
+// InMemory serves examples that are all in memory.
+func InMemory[T any](list []T) func(places []int) ([]T, error) {
+	return func(places []int) ([]T, error) {
+		out := make([]T, len(places))
+		for i, p := range places {
+			out[i] = list[p]
+		}
+		return out, nil
+	}
+}
+
+// InParts divides a batch into n passes, at most one a row.
+func InParts(n int) func(rows int) int { return func(rows int) int { return max(1, min(n, rows)) } }
+
+// PassesOf divides a batch into passes of at most n rows.
+func PassesOf(n int) func(rows int) int { return func(rows int) int { return (rows + n - 1) / n } }
+
+// Step does one update on rows at learning rate lr and returns the mean loss before it: a loop of one's own, without batches
+// and checkpoints.
+func (o *NextToken) Step(rows []lm.Row, lr float64) (loss float64, u Update, err error) {
+	b, err := o.batch(rows, func(_ Update, l float64) { loss = l })
+	if err != nil {
+		return 0, u, err
+	}
+	u, err = o.Optimizer.Update(b, lr)
+	return loss, u, err
+}
+
+// Batch implements [Objective]. Another number of passes gives another rounding; the same number gives the same bits on any
+// number of threads.
+func (o *NextToken) Batch(places []int) (Batch, error) {
+	rows, err := o.Rows(places)
+	if err != nil {
+		return Batch{}, err
+	}
+	if o.ByLength {
+		sortByLength(rows, places)
+	}
+	return o.batch(rows, o.Done)
+}
+
+// batch is an update on rows. done, if not nil, receives its loss.
+func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, error) {
+	leaves, free, err := o.Model.Leaves(o.Optimizer.Params)
+	if err != nil {
+		return Batch{}, err
+	}
+	b := Batch{Examples: len(rows), What: "row", Free: free}
+	for _, r := range rows {
+		b.Tokens += int64(len(r.Tokens))
+	}
+	total, parts := o.Model.Counted(rows), 1
+	if o.Parts != nil {
+		parts = o.Parts(len(rows))
+	}
+	losses := make([]float64, parts)
+	pass := func(rows []lm.Row, loss *float64, drop lm.Dropout) Pass {
+		return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
+			if *loss, grads = o.Model.LossGradients(s, rows, o.Adapter, leaves, total, drop); !finite(*loss) {
+				return nil, fmt.Errorf("the loss is %g", *loss)
+			}
+			return grads, nil
+		}
+	}
+	for i := range parts {
+		part := rows[i*len(rows)/parts : (i+1)*len(rows)/parts]
+		b.Passes = append(b.Passes, pass(part, &losses[i], o.dropout(i)))
+	}
+	b.Alone = func(i int) Pass { return pass(rows[i:i+1], new(float64), lm.Dropout{}) }
+	b.Done = func(u Update) {
+		if done != nil {
+			loss := 0.0
+			for _, l := range losses {
+				loss += l
+			}
+			done(u, loss)
+		}
+	}
+	return b, nil
+}
+
+// dropout is that of a pass of the next update.
+func (o *NextToken) dropout(pass int) lm.Dropout {
+	if o.Dropout == 0 {
+		return lm.Dropout{}
+	}
+	return lm.Dropout{Share: o.Dropout,
+		Seed: rng.Seed(o.Seed, "dropout", strconv.Itoa(o.Optimizer.adam.Step), strconv.Itoa(pass))}
+}
+
+// sortByLength puts the longest rows first, and their places with them.
+func sortByLength(rows []lm.Row, places []int) {
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return len(rows[b].Tokens) - len(rows[a].Tokens) })
+	sorted, at := slices.Clone(rows), slices.Clone(places)
+	for i, from := range order {
+		rows[i], places[i] = sorted[from], at[from]
+	}
+}

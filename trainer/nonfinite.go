@@ -1,0 +1,93 @@
+package trainer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"popri/model/tensor"
+)
+
+// NonFinite says that examples have a loss or a gradient that is not finite. Nothing was trained on the update.
+type NonFinite struct {
+	What     string   // what an example is called
+	Examples []int    // places in the batch
+	Why      []string // the value of each
+}
+
+// Add names an example and its value.
+func (e *NonFinite) Add(example int, why string) {
+	e.Examples, e.Why = append(e.Examples, example), append(e.Why, why)
+}
+
+// Error names the examples, a few at most.
+func (e *NonFinite) Error() string {
+	const most = 3
+	var parts []string
+	for i, p := range e.Examples[:min(len(e.Examples), most)] {
+		parts = append(parts, fmt.Sprintf("%s %d: %s", e.What, p, e.Why[i]))
+	}
+	if more := len(e.Examples) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// blame returns a [*NonFinite] for a batch whose gradient is not finite. It computes the gradient of each example by itself
+// and names the examples whose gradient is not finite; if there are none, because only the sum is too large, it names all.
+func (b Batch) blame(norm float64) error {
+	e := &NonFinite{What: b.What}
+	if b.Alone == nil {
+		return notFinite(norm)
+	}
+	norms := make([]float64, b.Examples)
+	err := tensor.Parallel(b.Examples, func(i int, s *tensor.Scope) error {
+		grads, err := b.Alone(i)(s)
+		if err != nil {
+			return err
+		}
+		views := make([][]float32, len(grads))
+		for k, g := range grads {
+			views[k] = s.To(g, tensor.Float32).Host()
+		}
+		norms[i] = tensor.GlobalNorm(views)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, n := range norms {
+		if !finite(n) {
+			e.Add(i, notFinite(n).Error())
+		}
+	}
+	if len(e.Examples) == 0 {
+		for i := range b.Examples {
+			e.Add(i, fmt.Sprintf("the gradient's norm of all %d %ss together is %g", b.Examples, b.What, norm))
+		}
+	}
+	return e
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// NonFiniteExamples returns the places in the batch that an error of an update blames, nil if it blames none.
+func NonFiniteExamples(err error) []int {
+	if e, ok := errors.AsType[*NonFinite](err); ok {
+		return e.Examples
+	}
+	return nil
+}
+
+// without returns list without the elements at the given places.
+func without[T any](list []T, places []int) []T {
+	var out []T
+	for i, x := range list {
+		if !slices.Contains(places, i) {
+			out = append(out, x)
+		}
+	}
+	return out
+}

@@ -1,0 +1,47 @@
+package pretrain
+
+import (
+	"fmt"
+
+	"popri/internal/fault"
+	"popri/internal/rng"
+	"popri/model/lm"
+)
+
+// stream is the corpus as the rows of a training, epoch after epoch. Each epoch lays the texts out anew, so it has rows of
+// its own, and what is left of it begins the next batch.
+type stream struct {
+	corpus  *Corpus
+	options Options
+	epoch   int // begun so far
+	left    []lm.Row
+}
+
+// At implements training.Batches: batches are read in their order.
+func (s *stream) At(update int) []int {
+	places := make([]int, s.options.Batch)
+	for i := range places {
+		places[i] = update*s.options.Batch + i
+	}
+	return places
+}
+
+// PerEpoch implements training.Batches.
+func (s *stream) PerEpoch() float64 { return 0 }
+
+// rows returns the next rows, as many as there are places.
+func (s *stream) rows(places []int) ([]lm.Row, error) {
+	for len(s.left) < len(places) {
+		random := rng.New(s.options.Seed, "pretrain", "epoch", fmt.Sprint(s.epoch))
+		more := s.corpus.epoch(random, s.options.Context)
+		if len(more) == 0 {
+			return nil, fault.Userf("the public text to train on has %d tokens, which fill no row of %d", s.corpus.Tokens(),
+				s.options.Context)
+		}
+		s.left = append(s.left, more...)
+		s.epoch++
+	}
+	rows := s.left[:len(places):len(places)]
+	s.left = s.left[len(places):]
+	return rows, nil
+}
