@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"popri/eval/downstream"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rows"
@@ -82,14 +81,10 @@ func (s *Session) measure(ctx context.Context, last int) (m Rung, err error) {
 	if err != nil {
 		return m, err
 	}
-	suite, err := evaluator.NewSuite(s.Config, s.Data.Private, s.Data.Public.Generator)
-	if err != nil {
-		return m, err
-	}
 	m.Texts = len(product)
 	err = s.timed(JudgeStage, func() error {
 		src := evaluator.Source(s.Config, evaluation.KeyText, fmt.Sprintf("the text after round %d", last), product)
-		points, err := suite.Validate(ctx, []downstream.Source{src})
+		points, err := evaluator.Validate(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, src)
 		if err == nil {
 			m.Accuracy, m.Loss = points[0].Accuracy, points[0].Loss
 		}

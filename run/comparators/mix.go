@@ -54,11 +54,7 @@ func ChooseMix(ctx context.Context, r Run, population *clients.Population, produ
 	for i, set := range sets {
 		sources = append(sources, evaluator.Source(c, names[i], names[i], set))
 	}
-	suite, err := evaluator.NewSuite(c, population, r.Public.Generator)
-	if err != nil {
-		return nil, nil, err
-	}
-	points, err := suite.Validate(ctx, sources)
+	points, err := evaluator.Validate(ctx, c, population, r.Public.Generator, sources...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -37,7 +37,7 @@ type Options struct {
 // the others are compared with, "" for none. A classification's ε = 0 point learns from the public text.
 func Compare(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text, main string,
 	sources []downstream.Source, o Options) (*evaluation.Outcome, error) {
-	suite, err := NewSuite(c, population, public)
+	suite, err := newSuite(c, population, public)
 	if err != nil {
 		return nil, err
 	}

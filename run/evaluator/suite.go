@@ -1,6 +1,8 @@
 package evaluator
 
 import (
+	"context"
+
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
@@ -14,9 +16,19 @@ import (
 // much from seed to seed.
 const resamples = 1000
 
-// NewSuite prepares the training of the configuration's small model. The public text gives a classification labels and its
+// Validate trains the configuration's small model on each source and measures it on the validation clients, not on test clients.
+func Validate(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text,
+	sources ...downstream.Source) ([]downstream.Point, error) {
+	suite, err := newSuite(c, population, public)
+	if err != nil {
+		return nil, err
+	}
+	return suite.Validate(ctx, sources)
+}
+
+// newSuite prepares the training of the configuration's small model. The public text gives a classification labels and its
 // ε = 0 point.
-func NewSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
+func newSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
 	d := c.Downstream
 	dir, err := assembly.ModelDir(d.Model, shipped.Device)
 	if err != nil {
