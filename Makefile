@@ -19,7 +19,7 @@ TESTFLAGS ?=
 # What must build without cgo, on any platform.
 PURE := ./accountant/... ./configs/... ./datasets/... ./fedsim/... ./scoring/... ./show/... ./eval/domain ./eval/metrics \
 	./model/convert ./model/embedding ./model/embedding/sentence ./model/embedding/spago ./model/gguf ./model/safetensors \
-	./model/shipped ./model/tokenizer ./run/eventlog ./run/rundir ./run/series ./study/grid ./study/jobs ./study/plan
+	./model/shipped ./model/tokenizer ./internal/rundir ./study/grid ./study/jobs ./study/plan
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile

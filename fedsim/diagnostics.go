@@ -9,7 +9,7 @@ import (
 
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 	"popri/scoring/query"
 )
 

@@ -10,9 +10,9 @@ import (
 	"popri/datasets/clients"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/run/inputs"
 	"popri/run/provenance"
-	"popri/run/rundir"
 )
 
 // begin makes the folder of a new run with its inputs and its configuration. The configuration is written last and

@@ -10,14 +10,14 @@ import (
 
 	"popri/eval/domain"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/method"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 // untuned writes the text of the untuned model, from the prompts and seeds of the synthetic set, and returns it.

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"popri/accountant/audit"
 	"popri/configs"
+	"popri/fedsim/audit"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods/evolution"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/run/auditing"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 // evolving is a configuration of Private Evolution in the tests' world.

@@ -12,13 +12,13 @@ import (
 
 	"popri/configs"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
-	"popri/run/series"
+	"popri/show/series"
 )
 
 // allOfGRPO uses what a checkpoint of the method can hold.

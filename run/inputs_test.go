@@ -13,12 +13,12 @@ import (
 	"popri/datasets/clients"
 	"popri/internal/datakey"
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/run/rundir"
 )
 
 // copied is the shared world in a folder of its own, whose files a test may change.

@@ -7,7 +7,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/testworld"
-	"popri/run/rounds"
+	"popri/methods/rounds"
 )
 
 // sameInterrupted compares an uninterrupted run with one of the same configuration that is stopped where each of the given

@@ -8,12 +8,12 @@ import (
 
 	"popri/datasets"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods/policy"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/methods/target"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 // TestScoredQuotesAndKeptTexts: from round 2 on, prompts quote the best samples of the rounds before; the written part of

@@ -16,13 +16,13 @@ import (
 	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods"
+	"popri/methods/sampling"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 // labelled makes the run of a configuration of the shared world one of labelled texts, which small models learn to give

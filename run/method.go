@@ -8,10 +8,10 @@ import (
 	"popri/internal/fault"
 	"popri/methods"
 	"popri/methods/method"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
+	"popri/methods/sampling/vllm"
 	"popri/run/assembly"
-	"popri/run/rounds"
-	"popri/run/sampling"
-	"popri/run/sampling/vllm"
 )
 
 // newMethod makes the method that the configuration names.

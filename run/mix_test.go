@@ -10,14 +10,14 @@ import (
 	"popri/datasets/clients"
 	"popri/internal/fault"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 // TestValidatedMix: the product is the set that teaches most about the validation clients, the table keeps a row for each

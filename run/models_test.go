@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
 	"popri/model/embedding/embeddingtest"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
-	"popri/run/rounds"
-	"popri/run/rundir"
 )
 
 // A run takes any architecture as its generator and a BERT folder as its encoder, and resumed it stays the same.

@@ -9,18 +9,18 @@ import (
 	"strings"
 	"testing"
 
-	"popri/accountant/audit"
 	"popri/datasets"
 	"popri/fedsim"
+	"popri/fedsim/audit"
 	"popri/fedsim/release"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/methods/target"
 	"popri/run/auditing"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 	"popri/scoring"
 )
 

@@ -15,10 +15,10 @@ import (
 	"popri/dpo"
 	"popri/dpo/preference"
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
 )
 
 // interrupted trains, and goes on whenever a listener has stopped it, until the run is done. It returns how often.

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"popri/accountant/audit"
+	"popri/fedsim/audit"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods/policy"
+	"popri/methods/rounds"
 	"popri/run/auditing"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
 )
 
 // TestPooledReleases: a run whose scores use all releases so far has the charges of any other, keeps less noise from round

@@ -16,11 +16,11 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filelock"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/methods/rounds"
+	"popri/show/series"
 )
 
 // TestKilledAtAnyMoment kills runs of every method with SIGKILL at random moments. Each is gone on with, however often it

@@ -13,11 +13,11 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 // JudgeStage is the stage in which a small model is trained and judged by an adaptive ablation.

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
 )
 
 // TestMain makes the test binary serve as the process that tests start and kill.

@@ -13,11 +13,11 @@ import (
 
 	"popri/dpo/preference"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
 	"popri/run/evaluator"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/show/series"
 	"popri/show/trackers"
 )
 

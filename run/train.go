@@ -6,9 +6,9 @@ import (
 	"errors"
 
 	"popri/accountant/ledger"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/run/comparators"
-	"popri/run/rounds"
-	"popri/run/sampling"
 )
 
 // Train does the remaining rounds and writes the synthetic set. If the budget ends before the last round, the set comes

@@ -15,9 +15,9 @@ import (
 	"popri/dpo/preference"
 	"popri/internal/engines/enginestest"
 	"popri/internal/golden/goldentensor"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/run/reporting"
-	"popri/run/rundir"
 )
 
 // inTRL has TRL train on pairs of two epochs, the last update of each incomplete, with held-out pairs.

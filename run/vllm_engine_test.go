@@ -16,15 +16,15 @@ import (
 	"popri/configs"
 	"popri/internal/engines/enginestest"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
+	"popri/methods/sampling/vllm"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
-	"popri/run/sampling/vllm"
 )
 
 // llamaFolder writes a small LLaMA of random weights, with heads as wide as vLLM's CPU kernels need them and the tokenizer of

@@ -10,15 +10,15 @@ import (
 
 	"popri/datasets/clients"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
+	"popri/methods/sampling/vllm/vllmtest"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
-	"popri/run/sampling/vllm/vllmtest"
 )
 
 // imitation starts a server with vLLM's forms that holds the generator in dir.

@@ -1,65 +1,98 @@
 #!/usr/bin/env python3
-"""Draws which package imports which: docs/packages.svg, by Graphviz's tred and dot.
+"""Draws which folder imports which: docs/packages.svg, by Graphviz's dot.
 
-    python3 scripts/import_graph.py [--at COMMIT] [--out docs/packages.svg]
+    python3 scripts/import_graph.py [--out docs/packages.svg]
 
-Arrows that follow from others are left out. Packages under internal/ and helpers of tests are left out. Red packages see
-private text, blue ones compute with libtorch, and the others are pure Go.
+A box is a folder at the top with its packages. Red packages read private text, blue ones compute with libtorch, and the
+others are pure Go. Arrows point to what a folder's packages import; those that follow from others are left out. Packages
+under internal/ and helpers of tests are left out, too.
 """
 import argparse
 import subprocess
-import tempfile
 
-HELPERS = ("internal/", "testdata", "embeddingtest", "querytest", "tensortest", "goldentensor", "scripts")
-
-
-def run(*command, cwd=None, text=None):
-    return subprocess.run(command, cwd=cwd, input=text, check=True, capture_output=True, text=True).stdout
+HELPERS = ("internal/", "testdata", "embeddingtest", "querytest", "tensortest", "vllmtest", "gguftest", "scripts")
 
 
-def graph(folder):
-    lines = run("go", "list", "-f", '{{.ImportPath}}|{{join .Imports " "}}|{{join .Deps " "}}', "./...", cwd=folder).splitlines()
+def run(*command, text=None):
+    return subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout
+
+
+def packages():
+    """The imports of each package, and the packages that need libtorch."""
     imports, native = {}, set()
-    for line in lines:
+    form = '{{.ImportPath}}|{{join .Imports " "}}|{{join .Deps " "}}'
+    for line in run("go", "list", "-f", form, "./...").splitlines():
         name, direct, deps = line.split("|")
         name = name.removeprefix("popri/")
         if any(h in name + "/" for h in HELPERS):
             continue
         imports[name] = [d.removeprefix("popri/") for d in direct.split() if d.startswith("popri/")]
-        if "popri/tensor" in deps.split() or name == "tensor":
+        if "popri/model/tensor" in deps.split() or name == "model/tensor":
             native.add(name)
     return imports, native
 
 
+def folders(imports):
+    """How many imports go from a folder to another."""
+    count = {}
+    for name, list_ in imports.items():
+        for d in list_:
+            a, b = name.split("/")[0], d.split("/")[0]
+            if d in imports and a != b:
+                count[a, b] = count.get((a, b), 0) + 1
+    return count
+
+
+def reduced(edges):
+    """The edges without those that follow from others; the rarer one of two opposite edges is left out before."""
+    edges = {(a, b) for a, b in edges if edges[a, b] >= edges.get((b, a), 0)}
+
+    def reach(a, b, without):
+        seen, todo = set(), [a]
+        while todo:
+            x = todo.pop()
+            for u, v in edges:
+                if u == x and (u, v) != without and v not in seen:
+                    if v == b:
+                        return True
+                    seen.add(v)
+                    todo.append(v)
+        return False
+
+    for e in sorted(edges):
+        if reach(*e, without=e):
+            edges.discard(e)
+    return edges
+
+
 def dot(imports, native):
     private = {n for n, list_ in imports.items() if "datasets/clients" in list_} | {"datasets/clients"}
-    out = ["digraph { rankdir=TB; ranksep=0.45; nodesep=0.18; node [shape=box, style=\"rounded,filled\", fontname=Helvetica,"
-           " fontsize=11, height=0.3, margin=\"0.08,0.03\", color=\"#666666\"]; edge [color=\"#99999988\", arrowsize=0.5];"]
-    for name in sorted(imports):
-        fill = "#ffd9d6" if name in private else "#d6e6ff" if name in native else "#f2f2ee"
-        out.append(f'"{name}" [fillcolor="{fill}"];')
-        out += [f'"{name}" -> "{d}";' for d in imports[name] if d in imports]
+    out = ['digraph { rankdir=TB; ranksep=0.5; nodesep=0.3; node [shape=plain, fontname=Helvetica];'
+           ' edge [color="#888888", arrowsize=0.7];']
+    for folder in sorted({n.split("/")[0] for n in imports}):
+        rows = []
+        for name in sorted(n for n in imports if n.split("/")[0] == folder):
+            fill = "#ffd9d6" if name in private else "#d6e6ff" if name in native else "#f2f2ee"
+            shown = name.removeprefix(folder).removeprefix("/") or folder
+            rows.append(f'<td bgcolor="{fill}">{shown}</td>')
+        wide = 3 if len(rows) > 6 else 2
+        lines = "".join("<tr>" + "".join(rows[i:i + wide]) + "</tr>" for i in range(0, len(rows), wide))
+        out.append(f'"{folder}" [label=<<table border="1" cellborder="0" cellspacing="3" color="#888888" style="rounded">'
+                   f'<tr><td colspan="{wide}"><b>{folder}/</b></td></tr>{lines}</table>>];')
+    edges = folders(imports)
+    out += [f'"{a}" -> "{b}";' for a, b in sorted(reduced(edges))]
     return "\n".join(out + ["}"])
 
 
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--at", help="commit to draw; default is the working tree")
     flags.add_argument("--out", default="docs/packages.svg")
     a = flags.parse_args()
-    if a.at:
-        with tempfile.TemporaryDirectory() as folder:
-            run("git", "worktree", "add", "--detach", folder + "/tree", a.at)
-            try:
-                imports, native = graph(folder + "/tree")
-            finally:
-                run("git", "worktree", "remove", "--force", folder + "/tree")
-    else:
-        imports, native = graph(".")
-    svg = run("dot", "-Tsvg", text=run("tred", text=dot(imports, native)))
-    with open(a.out, "w") as f:
+    imports, native = packages()
+    svg = run("dot", "-Tsvg", text=dot(imports, native))
+    with open(a.out, "w", encoding="utf-8") as f:
         f.write(svg)
-    print(f"{a.out}: {len(imports)} packages, {sum(map(len, imports.values()))} imports")
+    print(f"{a.out}: {len(imports)} packages in {len({n.split('/')[0] for n in imports})} folders")
 
 
 main()

@@ -16,10 +16,10 @@ import (
 	"popri/accountant/ledger"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/methods/rounds"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
-	"popri/run/rounds"
-	"popri/run/series"
+	"popri/show/series"
 	"popri/study/grid"
 	"popri/study/halving"
 )

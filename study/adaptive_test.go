@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
 	"popri/run"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/show/series"
 	"popri/study/grid"
 	"popri/study/halving"
 )

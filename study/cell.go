@@ -8,12 +8,12 @@ import (
 
 	"popri/configs"
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/methods"
 	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/run/rundir"
 	"popri/study/grid"
 )
 

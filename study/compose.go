@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"popri/accountant/ledger"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // spentBy is the ε that the run in dir has spent.

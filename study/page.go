@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"popri/accountant"
+	"popri/internal/rundir"
 	"popri/run"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/run/rundir"
 	"popri/show/report"
 	"popri/study/grid"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"popri/internal/fault"
-	"popri/run/rounds"
+	"popri/methods/rounds"
 	"popri/run/sharding"
 )
 

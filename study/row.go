@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 
 	"popri/eval/downstream"
+	"popri/internal/rundir"
 	"popri/methods"
+	"popri/methods/rounds"
 	"popri/run/evaluation"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
 	"popri/study/grid"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // Use says what the validation clients' texts were used for. They are read without noise.

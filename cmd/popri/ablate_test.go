@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"popri/configs"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/run/evaluation"
-	"popri/run/rundir"
 	"popri/study"
 )
 

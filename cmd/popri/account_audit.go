@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
-	"popri/accountant/audit"
 	"popri/accountant/ledger"
 	"popri/fedsim"
+	"popri/fedsim/audit"
 	"popri/run/auditing"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"popri/eval/quality"
+	"popri/study/quality"
 )
 
 // The measurements of this file read clients' texts without noise, of the embedded default alone.

@@ -17,12 +17,12 @@ import (
 	"popri/configs/worlds"
 	"popri/eval/downstream"
 	"popri/internal/modelcache"
+	"popri/internal/rundir"
 	"popri/methods"
 	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/run/rundir"
 	"popri/study"
 	"popri/study/grid"
 )

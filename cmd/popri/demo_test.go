@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/run/evaluation"
-	"popri/run/rundir"
 	"popri/study"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
-	"popri/run/rundir"
 	"popri/trainer/pretrain"
 )
 

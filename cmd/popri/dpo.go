@@ -14,8 +14,8 @@ import (
 
 	"popri/dpo"
 	"popri/dpo/preference"
-	"popri/dpo/standalone"
 	"popri/internal/filelock"
+	"popri/run/standalone"
 )
 
 func (a *app) dpo() *cobra.Command {

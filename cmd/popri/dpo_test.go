@@ -11,7 +11,7 @@ import (
 
 	"popri/dpo"
 	"popri/dpo/preference"
-	"popri/dpo/standalone"
+	"popri/run/standalone"
 )
 
 func TestDPO(t *testing.T) {

@@ -18,9 +18,9 @@ import (
 	_ "popri/internal/allocator"
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
+	"popri/methods/rounds"
 	"popri/model/tensor"
 	"popri/run/evaluator"
-	"popri/run/rounds"
 )
 
 // Exit codes that scripts rely on.

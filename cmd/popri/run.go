@@ -16,13 +16,13 @@ import (
 	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/eval/domain"
+	"popri/internal/rundir"
+	"popri/methods/rounds"
 	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/series"
 	"popri/show/report"
+	"popri/show/series"
 	"popri/study"
 )
 

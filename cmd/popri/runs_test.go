@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/run/evaluation"
-	"popri/run/rundir"
 )
 
 // TestAuditVerbs audits a small run and one that continues its ledger, with cohorts drawn by Poisson sampling.

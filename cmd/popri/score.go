@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/fedsim/shard"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 	"popri/run/sharding"
 )
 

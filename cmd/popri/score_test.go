@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"popri/fedsim/release"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
-	"popri/run/rundir"
 )
 
 // TestScoreVerb: a run waits with an exit code of its own, its question is answered in shards, by the run's folder or by files

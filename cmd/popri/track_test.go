@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/run/evaluation"
-	"popri/run/rundir"
 )
 
 func TestReportToRefuses(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/internal/rundir"
 	"popri/run/reporting"
-	"popri/run/rundir"
 	"popri/show/watch"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"popri/internal/rundir"
 	"popri/internal/testworld"
-	"popri/run/rundir"
 )
 
 // printedLines passes on what is written to it, a line at a time.

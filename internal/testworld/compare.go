@@ -10,7 +10,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // Content reads every file of a run but those that hold times: the ledger, whose charges are compared by themselves, and

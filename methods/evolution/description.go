@@ -6,8 +6,8 @@ import (
 
 	"popri/configs"
 	"popri/methods/method"
-	"popri/run/series"
 	"popri/scoring"
+	"popri/show/series"
 )
 
 // Description describes Private Evolution.

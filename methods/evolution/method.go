@@ -9,11 +9,11 @@ import (
 	"popri/datasets"
 	"popri/fedsim/release"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/methods/method"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/model/embedding"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 	"popri/scoring"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"popri/methods/method"
-	"popri/run/sampling"
+	"popri/methods/sampling"
 )
 
 // model writes texts with the run's generator, which is not tuned. Its texts are stored in a file; a second call reads

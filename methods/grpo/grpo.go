@@ -11,11 +11,11 @@ import (
 	"popri/dpo/preference"
 	"popri/internal/rng"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/methods/method"
 	"popri/methods/policy"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/methods/rounds"
+	"popri/show/series"
 	"popri/trainer"
 )
 

@@ -9,12 +9,12 @@ import (
 
 	"popri/configs"
 	"popri/dpo/preference"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods/grpo"
+	"popri/methods/rounds"
 	"popri/run"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/show/series"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

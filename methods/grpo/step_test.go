@@ -8,8 +8,8 @@ import (
 
 	"popri/lora"
 	"popri/methods/policy"
+	"popri/methods/sampling"
 	"popri/model/lm"
-	"popri/run/sampling"
 	"popri/trainer"
 )
 

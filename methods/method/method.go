@@ -10,13 +10,13 @@ import (
 	"popri/datasets/ceiling"
 	"popri/eval/metrics"
 	"popri/internal/filehash"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
+	"popri/methods/sampling/vllm"
 	"popri/model/embedding"
 	"popri/model/lm"
 	"popri/model/tokenizer"
-	"popri/run/rounds"
-	"popri/run/sampling"
-	"popri/run/sampling/vllm"
-	"popri/run/series"
+	"popri/show/series"
 )
 
 // Env is what a method works with. All of it is public, or covered by the guarantee as the clients' releases are, but for

@@ -6,8 +6,8 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/lora"
+	"popri/methods/sampling"
 	"popri/model/lm"
-	"popri/run/sampling"
 )
 
 // WithSampler calls use with what draws samples of the model with adapters, nil for none: the server of generate.engine; a

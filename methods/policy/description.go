@@ -6,8 +6,8 @@ import (
 
 	"popri/configs"
 	"popri/methods/method"
-	"popri/run/rounds"
-	"popri/run/series"
+	"popri/methods/rounds"
+	"popri/show/series"
 )
 
 // Describe adds to a description what all methods that tune a language model say alike.

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 
 	"popri/fedsim/release"
+	"popri/internal/rundir"
 	"popri/methods/method"
-	"popri/run/rounds"
-	"popri/run/rundir"
+	"popri/methods/rounds"
 	"popri/scoring"
 	"popri/scoring/query"
 )

@@ -5,7 +5,7 @@ import (
 
 	"popri/configs"
 	"popri/methods/method"
-	"popri/run/rounds"
+	"popri/methods/rounds"
 )
 
 // Feedback is how a run learns what clients think of its candidates. It owns the question and the reading of the answer.

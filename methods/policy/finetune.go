@@ -6,8 +6,8 @@ import (
 
 	"popri/dpo/preference"
 	"popri/internal/rng"
+	"popri/methods/rounds"
 	"popri/model/lm"
-	"popri/run/rounds"
 	"popri/trainer"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"path/filepath"
 
-	"popri/run/rounds"
-	"popri/run/sampling"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 )
 
 // afterFile has samples of the last round's adapters, which measure them for trainer.select=distance.

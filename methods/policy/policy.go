@@ -14,12 +14,12 @@ import (
 
 	"popri/internal/rng"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/lora"
 	"popri/methods/method"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/model/embedding"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 	"popri/scoring"
 )
 

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"popri/internal/rundir"
+	"popri/methods/rounds"
 	"popri/model/safetensors"
-	"popri/run/rounds"
-	"popri/run/rundir"
 	"popri/scoring"
 )
 

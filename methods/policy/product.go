@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 
 	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/methods/target"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 // writtenFile has all texts that the model wrote, where the product is not just these.

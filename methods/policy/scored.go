@@ -7,9 +7,9 @@ import (
 
 	"popri/datasets"
 	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/sampling"
 	"popri/methods/target"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 // quoting returns the prompter that quotes what a setting names: "public", all public texts; "relevant", the selected

@@ -5,9 +5,9 @@ import (
 	"math"
 
 	"popri/methods/method"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/methods/target"
-	"popri/run/rounds"
-	"popri/run/sampling"
 )
 
 // Single asks the clients once, before the first round, for their mean embedding (package target). Every score of a sample

@@ -12,9 +12,9 @@ import (
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/lora"
+	"popri/methods/rounds"
 	"popri/methods/target"
 	"popri/model/lm"
-	"popri/run/rounds"
 )
 
 // In the folder of round 1: the adapters after the warm-up, and its mean loss. The adapters are written last.

@@ -10,8 +10,8 @@ import (
 	"popri/dpo"
 	"popri/internal/rng"
 	"popri/methods/policy"
+	"popri/methods/rounds"
 	"popri/model/embedding"
-	"popri/run/rounds"
 	"popri/scoring"
 )
 

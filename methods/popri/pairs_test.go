@@ -15,12 +15,12 @@ import (
 	"popri/fedsim/release"
 	stored "popri/internal/rows"
 	"popri/methods/policy"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/model/embedding"
 	"popri/model/tokenizer"
-	"popri/run/rounds"
-	"popri/run/sampling"
-	"popri/run/series"
 	"popri/scoring"
+	"popri/show/series"
 )
 
 // samplesOf makes J samples for each of n prompts, each with a text of its own.

@@ -10,11 +10,11 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/dpo/preference"
+	"popri/internal/rundir"
 	"popri/methods/method"
 	"popri/methods/policy"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/methods/rounds"
+	"popri/show/series"
 )
 
 // Files of a round, beside the policy's.

@@ -15,11 +15,11 @@ import (
 	"popri/eval/metrics"
 	"popri/internal/rng"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/methods/policy"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/model/tensor"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 	"popri/trainer"
 )
 

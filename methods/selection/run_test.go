@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"popri/accountant/audit"
 	"popri/configs"
+	"popri/fedsim/audit"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/methods/selection"
 	"popri/run"
 	"popri/run/auditing"
 	"popri/run/reporting"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

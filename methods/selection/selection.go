@@ -17,11 +17,11 @@ import (
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/methods/method"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/methods/target"
 	"popri/model/embedding"
-	"popri/run/rounds"
-	"popri/run/sampling"
-	"popri/run/series"
+	"popri/show/series"
 )
 
 // Description describes the method.

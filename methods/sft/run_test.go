@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"popri/internal/testworld"
+	"popri/methods/rounds"
 	"popri/methods/sft"
 	"popri/run"
-	"popri/run/rounds"
-	"popri/run/series"
+	"popri/show/series"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

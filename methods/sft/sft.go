@@ -11,12 +11,12 @@ import (
 	"strconv"
 
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/methods/method"
 	"popri/methods/policy"
+	"popri/methods/rounds"
 	"popri/model/lm"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/show/series"
 )
 
 // chosenFile has the samples of a round that the adapters were trained on.

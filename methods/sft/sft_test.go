@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"popri/methods/policy"
+	"popri/methods/sampling"
 	"popri/model/lm"
-	"popri/run/sampling"
 )
 
 func TestBest(t *testing.T) {

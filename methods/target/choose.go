@@ -13,9 +13,9 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/sampling"
 	"popri/model/embedding"
-	"popri/run/rundir"
-	"popri/run/sampling"
 	"popri/scoring"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"popri/internal/rng"
+	"popri/methods/sampling"
 	"popri/model/embedding"
-	"popri/run/sampling"
 	"popri/scoring"
 )
 

@@ -32,10 +32,10 @@ import (
 
 	"popri/configs"
 	"popri/fedsim/release"
+	"popri/internal/rundir"
 	"popri/methods/method"
+	"popri/methods/rounds"
 	"popri/model/embedding"
-	"popri/run/rounds"
-	"popri/run/rundir"
 	"popri/scoring"
 	"popri/scoring/query"
 )

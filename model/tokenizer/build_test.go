@@ -34,9 +34,9 @@ func describeFile(t *testing.T, path string) Description {
 func TestBuildEqualsTheFile(t *testing.T) {
 	texts := []string{"", "the cat's 123 hats", " <s>x</s> \n\n y", "ÅA\u030a é日本😀", "<|endoftext|>12  3"}
 	for name, set := range map[string]func(d *Description){
-		"testdata/digits":                           func(d *Description) { d.Split = SplitDigits },
-		"testdata/qwen-nfc":                         func(d *Description) { d.Split, d.NFC = SplitQwen2, true },
-		"testdata/byte-fallback":                    func(d *Description) { d.Prepend, d.Unknown, d.Before = true, "<unk>", []int32{1} },
+		"testdata/digits":                              func(d *Description) { d.Split = SplitDigits },
+		"testdata/qwen-nfc":                            func(d *Description) { d.Split, d.NFC = SplitQwen2, true },
+		"testdata/byte-fallback":                       func(d *Description) { d.Prepend, d.Unknown, d.Before = true, "<unk>", []int32{1} },
 		"../../testdata/golden/tokenizers/gpt2-512":    func(d *Description) { d.Split = SplitGPT2 },
 		"../../testdata/golden/tokenizers/llama3-4096": func(d *Description) { d.Split, d.IgnoreMerges = SplitLlama3, true },
 	} {

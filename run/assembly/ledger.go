@@ -18,8 +18,8 @@ import (
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/filelock"
+	"popri/internal/rundir"
 	"popri/methods"
-	"popri/run/rundir"
 )
 
 // Budget is what a run may spend, and whom it protects.

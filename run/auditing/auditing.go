@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"popri/accountant"
-	"popri/accountant/audit"
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/fedsim"
+	"popri/fedsim/audit"
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/methods"
 	"popri/model/embedding"
-	"popri/run/rundir"
 	"popri/scoring"
 	"popri/scoring/query"
 )

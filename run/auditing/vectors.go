@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"popri/accountant/audit"
 	"popri/configs"
+	"popri/fedsim/audit"
 	"popri/internal/filehash"
 	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/sampling"
 	"popri/model/embedding"
 	"popri/run/assembly"
-	"popri/run/rundir"
-	"popri/run/sampling"
 )
 
 // RoundVectors opens the encoder of the run in dir and returns a function that gives the samples of each of its rounds

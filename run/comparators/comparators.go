@@ -14,16 +14,16 @@ import (
 	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/method"
+	"popri/methods/sampling"
 	"popri/methods/target"
 	"popri/model/embedding"
 	"popri/model/shipped"
 	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
-	"popri/run/rundir"
-	"popri/run/sampling"
 	"popri/trainer/pretrain"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"popri/datasets/clients"
 	"popri/eval/downstream"
+	"popri/methods/sampling"
 	"popri/methods/target"
 	"popri/run/evaluator"
-	"popri/run/sampling"
 )
 
 // Mix is one of the sets that the product was chosen from, in the event "mix".

@@ -13,7 +13,7 @@ import (
 	"popri/eval/domain"
 	"popri/eval/downstream"
 	"popri/internal/atomicfile"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // The keys of the results besides ε = 0 and ε = ∞, which are those of package downstream, and the method's name, which is the

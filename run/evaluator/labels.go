@@ -10,11 +10,11 @@ import (
 	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/quote"
+	"popri/methods/sampling"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/run/assembly"
 	"popri/run/evaluation"
-	"popri/run/sampling"
 )
 
 // Classifies reports whether the small model gives texts labels.

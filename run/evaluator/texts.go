@@ -15,11 +15,11 @@ import (
 	"popri/internal/fault"
 	"popri/internal/parquetio"
 	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/sampling"
 	"popri/model/shipped"
 	"popri/run/assembly"
 	"popri/run/evaluation"
-	"popri/run/rundir"
-	"popri/run/sampling"
 	"popri/run/tracking"
 )
 

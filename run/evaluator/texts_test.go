@@ -7,7 +7,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/rows"
-	"popri/run/sampling"
+	"popri/methods/sampling"
 )
 
 // TestJudgeOwnSamples: a run's product can hold empty samples, and is readSource without them; any other file with an empty

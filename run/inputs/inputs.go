@@ -16,9 +16,9 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filehash"
+	"popri/internal/rundir"
 	"popri/model/shipped"
 	"popri/run/assembly"
-	"popri/run/rundir"
 )
 
 // Inputs are everything that a run's results depend on, except private text, which the ledger identifies by a tag.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"popri/internal/memory"
-	"popri/run/eventlog"
-	"popri/run/rounds"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/internal/rundir"
+	"popri/methods/rounds"
+	"popri/show/eventlog"
+	"popri/show/series"
 )
 
 // aliveEvery is the time between two events about a stage under way, by which whoever follows the log sees that the process

@@ -8,8 +8,8 @@ import (
 
 	"popri/configs"
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/methods"
-	"popri/run/rundir"
 	"popri/show/watch"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"popri/configs"
 	"popri/internal/filehash"
+	"popri/internal/rundir"
 	"popri/methods/method"
-	"popri/run/rundir"
 )
 
 // popriPaper is the paper of the method popri.

@@ -4,9 +4,9 @@ import (
 	"path/filepath"
 
 	"popri/configs"
+	"popri/internal/rundir"
 	"popri/methods"
-	"popri/run/rounds"
-	"popri/run/rundir"
+	"popri/methods/rounds"
 )
 
 // Cost is what a run's training costs a client and the server, without the product and evaluations (POPri, Table 2).

@@ -5,7 +5,7 @@ import (
 
 	"popri/configs"
 	"popri/methods"
-	"popri/run/rounds"
+	"popri/methods/rounds"
 )
 
 // nearest says which adapters wrote the product.

@@ -12,10 +12,10 @@ import (
 	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/methods"
+	"popri/methods/rounds"
 	"popri/run/evaluation"
-	"popri/run/rounds"
-	"popri/run/rundir"
 	"popri/show/report"
 )
 

@@ -9,10 +9,10 @@ import (
 	"popri/datasets"
 	"popri/internal/rng"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/methods"
+	"popri/methods/sampling"
 	"popri/run/assembly"
-	"popri/run/rundir"
-	"popri/run/sampling"
 	"popri/show/report"
 )
 

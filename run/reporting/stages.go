@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"popri/run/eventlog"
-	"popri/run/rundir"
+	"popri/internal/rundir"
+	"popri/show/eventlog"
 	"popri/show/report"
 )
 

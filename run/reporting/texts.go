@@ -10,8 +10,8 @@ import (
 
 	"popri/configs"
 	"popri/internal/rows"
-	"popri/run/rundir"
-	"popri/run/sampling"
+	"popri/internal/rundir"
+	"popri/methods/sampling"
 	"popri/show/report"
 	"popri/show/texts"
 )

@@ -8,9 +8,9 @@ import (
 
 	"popri/configs"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/methods"
-	"popri/run/rundir"
-	"popri/run/sampling"
+	"popri/methods/sampling"
 	"popri/show/report"
 )
 

@@ -9,8 +9,8 @@ import (
 	"popri/configs"
 	"popri/fedsim/release"
 	"popri/fedsim/shard"
+	"popri/internal/rundir"
 	"popri/model/embedding"
-	"popri/run/rundir"
 	"popri/scoring"
 	"popri/scoring/query"
 )

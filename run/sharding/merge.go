@@ -13,9 +13,9 @@ import (
 	"popri/fedsim/release"
 	"popri/fedsim/shard"
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/methods"
 	"popri/run/assembly"
-	"popri/run/rundir"
 	"popri/scoring/query"
 )
 

@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"popri/accountant/audit"
 	"popri/configs"
 	"popri/datasets/clients"
+	"popri/fedsim/audit"
 	"popri/fedsim/release"
 	"popri/fedsim/shard"
 	"popri/internal/fault"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods/evolution"
 	"popri/model/embedding"
@@ -24,7 +25,6 @@ import (
 	"popri/run"
 	"popri/run/auditing"
 	"popri/run/reporting"
-	"popri/run/rundir"
 	"popri/run/sharding"
 )
 

@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"popri/internal/rundir"
 	"popri/methods/policy"
+	"popri/methods/rounds"
 	"popri/run/evaluation"
-	"popri/run/eventlog"
-	"popri/run/rounds"
-	"popri/run/rundir"
+	"popri/show/eventlog"
 	"popri/show/trackers"
 )
 

@@ -13,10 +13,10 @@ import (
 	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/memory"
+	"popri/methods/rounds"
 	"popri/run/evaluation"
-	"popri/run/eventlog"
-	"popri/run/rounds"
-	"popri/run/series"
+	"popri/show/eventlog"
+	"popri/show/series"
 	"popri/show/trackers"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"popri/dpo/preference"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/model/safetensors"
-	"popri/run/rundir"
 	"popri/show/trackers"
 )
 

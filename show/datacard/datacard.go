@@ -20,7 +20,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filehash"
 	"popri/internal/parquetio"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // The files of the folder.

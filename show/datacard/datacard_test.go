@@ -15,7 +15,7 @@ import (
 	"popri/internal/filehash"
 	"popri/internal/parquetio"
 	"popri/internal/rows"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // run makes a folder of a run whose product has the given texts.

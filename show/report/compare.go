@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"popri/run/series"
+	"popri/show/series"
 )
 
 // Compare writes one page at path that shows several runs side by side: guarantees, results, overlaid curves, and the

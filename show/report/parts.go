@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"popri/run/series"
+	"popri/show/series"
 )
 
 //go:embed save.js

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"popri/run/series"
+	"popri/show/series"
 )
 
 // figures are those of a made-up method.

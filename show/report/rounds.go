@@ -1,6 +1,6 @@
 package report
 
-import "popri/run/series"
+import "popri/show/series"
 
 const (
 	curveWidth  = 300

@@ -3,7 +3,7 @@ package report
 import (
 	"time"
 
-	"popri/run/series"
+	"popri/show/series"
 )
 
 // Report is the content of a page. Zero values and nil pointers mean "not known"; the page leaves them out or says that

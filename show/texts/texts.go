@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"popri/internal/rows"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // Mark says what a method did with a sample.

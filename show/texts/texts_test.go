@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"popri/internal/rows"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 func write[T any](t *testing.T, run string, round int, name string, content []T) {

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"popri/internal/atomicfile"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // mlflowSession is a run on an MLflow server (REST API 2.0).

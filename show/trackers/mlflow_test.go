@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // patient waits for a healthy server as long as a test may take, and repeats what failed at once.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"popri/internal/atomicfile"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // otel sends a run's stages as a trace of OpenTelemetry, in OTLP over HTTP. Each process of a run adds a span of its own to

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // sentSpan is a span as a collector reads it.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"popri/internal/atomicfile"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // tensorBoard writes an event file. Each process writes a new one that begins with the run's whole history, and removes

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 func fieldsOf(text string) []string { return strings.Fields(text) }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"popri/accountant/guarantee"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 	"popri/show/report"
 )
 

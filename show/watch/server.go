@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"popri/internal/atomicfile"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 	"popri/show/report"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"popri/run/eventlog"
-	"popri/run/series"
+	"popri/show/eventlog"
+	"popri/show/series"
 )
 
 // state is what the events of a run add up to.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"popri/run/rundir"
+	"popri/internal/rundir"
 	"popri/show/texts"
 )
 

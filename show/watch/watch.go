@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"popri/run/eventlog"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/internal/rundir"
+	"popri/show/eventlog"
+	"popri/show/series"
 )
 
 // About says what a run is, as far as its log does not.

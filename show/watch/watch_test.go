@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"popri/internal/rows"
-	"popri/run/eventlog"
-	"popri/run/rundir"
-	"popri/run/series"
+	"popri/internal/rundir"
+	"popri/show/eventlog"
+	"popri/show/series"
 )
 
 var about = About{Title: "A run", Rounds: 3, Series: series.Set{

@@ -19,8 +19,8 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/release"
 	"popri/internal/rng"
+	"popri/internal/rundir"
 	"popri/model/embedding"
-	"popri/run/rundir"
 	"popri/scoring"
 )
 

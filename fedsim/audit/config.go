@@ -9,7 +9,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // configuration compares the run's configuration with its ledger and with the headers of its releases.

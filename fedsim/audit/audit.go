@@ -14,7 +14,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/fedsim/release"
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // Figure is one accountant's ε.

@@ -21,13 +21,13 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
-	"popri/run/rundir"
 	"popri/trainer"
 )
 

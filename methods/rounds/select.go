@@ -1,6 +1,6 @@
 package rounds
 
-import "popri/run/series"
+import "popri/show/series"
 
 // Figures of a round by which [Nearest] chooses: the released distance of its samples from the clients, and that of
 // samples which its own adapters wrote afterwards.

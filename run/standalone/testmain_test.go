@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
-	"popri/run/rundir"
 )
 
 // childPairs is the environment variable with the pairs that a child process trains on.

@@ -9,9 +9,9 @@ import (
 
 	"popri/internal/rng"
 	"popri/lora"
+	"popri/methods/sampling/vllm/vllmtest"
 	"popri/model/lm"
 	"popri/model/tensor"
-	"popri/run/sampling/vllm/vllmtest"
 )
 
 const eos = 31

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"popri/methods/sampling/vllm/vllmtest"
 	"popri/model/lm"
-	"popri/run/sampling/vllm/vllmtest"
 )
 
 var options = lm.SampleOptions{Temperature: 1, TopP: 0.9, TopK: 5, MaxNewTokens: 12, MinNewTokens: 2, Seed: 7}

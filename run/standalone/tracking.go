@@ -7,8 +7,8 @@ import (
 
 	"popri/configs"
 	"popri/dpo"
-	"popri/run/eventlog"
 	"popri/run/tracking"
+	"popri/show/eventlog"
 	"popri/show/trackers"
 )
 

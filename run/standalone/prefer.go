@@ -25,6 +25,7 @@ import (
 	"popri/internal/modelcache"
 	"popri/internal/rng"
 	"popri/internal/rows"
+	"popri/internal/rundir"
 	"popri/internal/version"
 	"popri/lora"
 	"popri/model/lm"
@@ -32,7 +33,6 @@ import (
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
-	"popri/run/rundir"
 	"popri/run/tracking"
 	"popri/trainer"
 )

@@ -14,8 +14,8 @@ import (
 	"popri/datasets/clients"
 	"popri/fedsim"
 	"popri/fedsim/release"
+	"popri/internal/rundir"
 	"popri/model/embedding"
-	"popri/run/rundir"
 	"popri/scoring"
 	"popri/scoring/query"
 )

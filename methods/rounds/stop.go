@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"popri/run/rundir"
+	"popri/internal/rundir"
 )
 
 // Stopped is the error of a run that ended after a round because the file [rundir.Stop] asked for it. It is also a

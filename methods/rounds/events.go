@@ -3,7 +3,7 @@ package rounds
 import (
 	"time"
 
-	"popri/run/series"
+	"popri/show/series"
 )
 
 // Stage is a part of a run, for progress and timing.

@@ -14,11 +14,11 @@ import (
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
 	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/sampling"
 	"popri/model/tensor"
-	"popri/run/rundir"
-	"popri/run/sampling"
-	"popri/run/series"
 	"popri/scoring/query"
+	"popri/show/series"
 )
 
 // Method is one way to make a product from the clients' releases.

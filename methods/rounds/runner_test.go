@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"popri/fedsim/release"
+	"popri/internal/rundir"
+	"popri/methods/sampling"
 	"popri/model/embedding"
-	"popri/run/rundir"
-	"popri/run/sampling"
-	"popri/run/series"
 	"popri/scoring"
 	"popri/scoring/query"
+	"popri/show/series"
 )
 
 // recorder is a method that notes what it is asked to do, and fails where it is told to.
