@@ -119,7 +119,7 @@ func TestClassification(t *testing.T) {
 	if zero.Perplexity != 0 || zero.PerplexityCI != nil || zero.MacroF1CI == nil || wrong.GapClosed == nil && private.Accuracy != zero.Accuracy {
 		t.Errorf("figures: %+v", zero)
 	}
-	if zero.Behind == nil || *zero.Behind != wrong.Accuracy-zero.Accuracy || zero.BehindCI == nil {
+	if zero.Deficit == nil || *zero.Deficit != wrong.Accuracy-zero.Accuracy || zero.DeficitCI == nil {
 		t.Errorf("the main source is not compared with public text: %+v", zero)
 	}
 

@@ -37,8 +37,8 @@ func (u Suite) compare(results []Result) error {
 		}
 		if main != nil && r.Key != u.Main {
 			behind := func(l ...[]Score) float64 { return Accuracy(l[0]) - Accuracy(l[1]) }
-			r.Behind = new(behind(main, r.scores))
-			if r.BehindCI, err = u.interval(behind, main, r.scores); err != nil {
+			r.Deficit = new(behind(main, r.scores))
+			if r.DeficitCI, err = u.interval(behind, main, r.scores); err != nil {
 				return err
 			}
 		}

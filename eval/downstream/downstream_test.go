@@ -315,13 +315,13 @@ func TestSuite(t *testing.T) {
 	for i, r := range run(u) {
 		switch {
 		case r.Key == u.Main:
-			if r.Behind != nil || r.BehindCI != nil {
+			if r.Deficit != nil || r.DeficitCI != nil {
 				t.Errorf("the main source is compared with itself: %+v", r)
 			}
-		case r.Behind == nil || *r.Behind != plain[1].Accuracy-r.Accuracy || !(r.BehindCI[0] <= *r.Behind && *r.Behind <= r.BehindCI[1]):
+		case r.Deficit == nil || *r.Deficit != plain[1].Accuracy-r.Accuracy || !(r.DeficitCI[0] <= *r.Deficit && *r.Deficit <= r.DeficitCI[1]):
 			t.Errorf("behind the main source: %+v", r)
-		case i == 2 && r.BehindCI[1]-r.BehindCI[0] >= r.AccuracyCI[1]-r.AccuracyCI[0]+plain[1].AccuracyCI[1]-plain[1].AccuracyCI[0]:
-			t.Errorf("the paired interval %v is as wide as two intervals of their own", r.BehindCI)
+		case i == 2 && r.DeficitCI[1]-r.DeficitCI[0] >= r.AccuracyCI[1]-r.AccuracyCI[0]+plain[1].AccuracyCI[1]-plain[1].AccuracyCI[0]:
+			t.Errorf("the paired interval %v is as wide as two intervals of their own", r.DeficitCI)
 		}
 	}
 	u.Main = ""

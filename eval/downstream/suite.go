@@ -48,11 +48,11 @@ type Result struct {
 	// GapClosed is nil where there is no gap: without the ε = ∞ point, and if it is no better than ε = 0.
 	GapClosed   *float64  `json:"gap_closed,omitempty"`
 	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
-	// Behind is how much less accurate than [Suite.Main] the result is, and BehindCI its interval, in which both are
+	// Deficit is the accuracy of [Suite.Main] less that of the result, and DeficitCI its interval, in which both are
 	// compared on the same drawn clients; nil for the main result and without one.
-	Behind   *float64  `json:"behind,omitempty"`
-	BehindCI *Interval `json:"behind_ci,omitempty"`
-	scores   []Score
+	Deficit   *float64  `json:"behind,omitempty"`
+	DeficitCI *Interval `json:"behind_ci,omitempty"`
+	scores    []Score
 }
 
 // counter counts the updates of all models.

@@ -47,8 +47,8 @@ func (m *Method) Restore(round int) error {
 	return err
 }
 
-// Tidy implements rounds.Method: a round keeps all its files.
-func (m *Method) Tidy(int) error { return nil }
+// Prune implements rounds.Method: a round keeps all its files.
+func (m *Method) Prune(int) error { return nil }
 
 // Close implements rounds.Method.
 func (m *Method) Close() {}

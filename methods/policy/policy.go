@@ -107,8 +107,20 @@ func (p *Policy) Close() {
 	}
 }
 
-// Generate writes the round's candidates and embeds them.
-func (p *Policy) Generate(ctx context.Context, r *rounds.Round) (c Candidates, err error) {
+// Begin does what the rounds of all methods begin with: it writes candidates and asks for the clients' answer about them.
+func (p *Policy) Begin(ctx context.Context, r *rounds.Round) (c Candidates, answer Answer, err error) {
+	if err := p.Feedback.Begin(ctx, r); err != nil {
+		return c, nil, err
+	}
+	if c, err = p.generate(ctx, r); err != nil {
+		return c, nil, err
+	}
+	answer, err = p.Feedback.Ask(r, c)
+	return c, answer, err
+}
+
+// generate writes the round's candidates and embeds them.
+func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, err error) {
 	err = r.Stage("generate", func(s rounds.Stage) error {
 		if c.Prompts, err = p.prompts(r.Number); err != nil {
 			return err
@@ -194,8 +206,8 @@ func (p *Policy) Save(r *rounds.Round) error {
 	return p.Adapter.Save(filepath.Join(r.Dir, AdapterDir))
 }
 
-// Tidy implements rounds.Method: it removes the state of a training that is done.
-func (p *Policy) Tidy(round int) error {
+// Prune implements rounds.Method: it removes the state of a training that is done.
+func (p *Policy) Prune(round int) error {
 	if err := os.Remove(filepath.Join(rundir.Round(p.Dir, round), TrainingFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

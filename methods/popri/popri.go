@@ -91,14 +91,7 @@ func (m *Method) Restore(round int) error {
 
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
-	if err := m.Feedback.Begin(ctx, r); err != nil {
-		return err
-	}
-	candidates, err := m.Generate(ctx, r)
-	if err != nil {
-		return err
-	}
-	answer, err := m.Feedback.Ask(r, candidates)
+	candidates, answer, err := m.Begin(ctx, r)
 	if err != nil {
 		return err
 	}

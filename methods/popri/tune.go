@@ -117,12 +117,12 @@ func (m *Method) fit(ctx context.Context, r *rounds.Round, f *dpo.Fit) (*dpo.Out
 	return o, err
 }
 
-// Tidy implements rounds.Method: it removes what a training elsewhere was given and left.
-func (m *Method) Tidy(round int) error {
+// Prune implements rounds.Method: it removes what a training elsewhere was given and left.
+func (m *Method) Prune(round int) error {
 	if err := os.RemoveAll(filepath.Join(rundir.Round(m.Dir, round), trlDir)); err != nil {
 		return err
 	}
-	return m.Policy.Tidy(round)
+	return m.Policy.Prune(round)
 }
 
 // referenceEvent describes the reference log-probabilities in the log.

@@ -27,8 +27,8 @@ type Method interface {
 	Restore(round int) error
 	// Round does a round. Its files are in r.Dir; complete files of an earlier process are used again.
 	Round(ctx context.Context, r *Round) error
-	// Tidy removes files of a complete round that are not needed any more. It may be called again for the same round.
-	Tidy(round int) error
+	// Prune removes files of a complete round that are not needed any more. It may be called again for the same round.
+	Prune(round int) error
 	// Product writes the synthetic set of the restored state to file, in parts that survive a kill.
 	Product(ctx context.Context, s Stage, file string) ([]sampling.Row, error)
 	// Close releases the method's memory.
@@ -140,7 +140,7 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 		return err
 	}
 	if done > 0 { // a kill after the round's end may have left files
-		if err := t.Method.Tidy(done); err != nil {
+		if err := t.Method.Prune(done); err != nil {
 			return err
 		}
 	}
@@ -183,7 +183,7 @@ func (t *Runner) round(ctx context.Context, number int) error {
 	if t.Events.RoundEnd != nil {
 		t.Events.RoundEnd(*r.Figures)
 	}
-	return t.Method.Tidy(number)
+	return t.Method.Prune(number)
 }
 
 // Product writes the synthetic set of the newest complete round, or of the nearest state. An existing one stays as it is.

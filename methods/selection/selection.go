@@ -68,8 +68,8 @@ type Method struct{ method.Env }
 // Restore implements rounds.Method.
 func (m *Method) Restore(int) error { return nil }
 
-// Tidy implements rounds.Method.
-func (m *Method) Tidy(int) error { return nil }
+// Prune implements rounds.Method.
+func (m *Method) Prune(int) error { return nil }
 
 // Close implements rounds.Method.
 func (m *Method) Close() {}

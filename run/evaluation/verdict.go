@@ -13,22 +13,22 @@ func (e *Outcome) Verdict() string {
 	for i := range e.Results {
 		r := &e.Results[i]
 		untrained := r.Key == downstream.Public && r.Texts == 0
-		if r.Behind == nil || r.Key == downstream.Private || untrained {
+		if r.Deficit == nil || r.Key == downstream.Private || untrained {
 			continue
 		}
-		if best == nil || *r.Behind < *best.Behind {
+		if best == nil || *r.Deficit < *best.Deficit {
 			best = r
 		}
 	}
 	if best == nil {
 		return ""
 	}
-	difference := fmt.Sprintf("%+.2f points of accuracy", 100**best.Behind)
-	if best.BehindCI == nil {
+	difference := fmt.Sprintf("%+.2f points of accuracy", 100**best.Deficit)
+	if best.DeficitCI == nil {
 		return fmt.Sprintf("The product has %s against the next best text, %s; without a bootstrap, nothing "+
 			"says whether that is chance.", difference, best.Name)
 	}
-	low, high := 100*best.BehindCI[0], 100*best.BehindCI[1]
+	low, high := 100*best.DeficitCI[0], 100*best.DeficitCI[1]
 	words, chance := "The product wins against the next best text, "+best.Name, "so the choice of test clients does not explain it"
 	switch {
 	case high < 0:

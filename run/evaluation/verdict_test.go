@@ -10,9 +10,9 @@ import (
 // TestVerdict: the product is compared with the best other text, and reference points do not count.
 func TestVerdict(t *testing.T) {
 	row := func(key string, behind float64, ci ...float64) downstream.Result {
-		r := downstream.Result{Key: key, Name: "text " + key, Behind: &behind}
+		r := downstream.Result{Key: key, Name: "text " + key, Deficit: &behind}
 		if ci != nil {
-			r.BehindCI = &downstream.Interval{ci[0], ci[1]}
+			r.DeficitCI = &downstream.Interval{ci[0], ci[1]}
 		}
 		return r
 	}
