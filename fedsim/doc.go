@@ -1,5 +1,6 @@
-// Package fedsim simulates the clients of a federated population. Training reaches private text through this package
-// only.
+// Package fedsim simulates the clients of a federated population. What the methods learn from train clients passes through
+// this package, as noised sums. (Small models for ε = ∞, and the ceiling of privacy.unsafe_ceiling, read train clients' text
+// without it, where a configuration allows that.)
 //
 // A [Federation] holds the train clients' mean embeddings. [Federation.Collect] takes a round's query, for example cosine
 // scores of samples, and returns one noised sum of the clients' clipped vectors:

@@ -20,13 +20,14 @@ type Halving struct {
 	MinRounds int // of the first rung, 1 or more
 }
 
-// Rung is a stop on the way: the best Keep settings go on after so many rounds.
+// Rung is a stop on the way: the best Keep settings go on after the given number of rounds.
 type Rung struct {
 	Rounds int `json:"rounds"`
 	Keep   int `json:"kept"`
 }
 
-// Rungs are those for n settings of so many rounds, the last of which is not among them: there is nothing to drop after it.
+// Rungs returns the stops for n settings with the given number of rounds. The end of the runs is no stop: nothing is dropped
+// after it.
 func (h Halving) Rungs(n, rounds int) (list []Rung) {
 	for share := h.Eta; n >= h.Eta && rounds/share >= h.MinRounds; share *= h.Eta {
 		list = append(list, Rung{Rounds: rounds / share})
@@ -36,7 +37,7 @@ func (h Halving) Rungs(n, rounds int) (list []Rung) {
 	return list
 }
 
-// Plan returns the rungs of a grid whose settings have so many seeds each.
+// Plan returns the rungs of a grid in which each setting has the given number of seeds.
 func (h Halving) Plan(cells []grid.Cell, seeds int) ([]Rung, error) {
 	if h.Eta < 2 || h.MinRounds < 1 {
 		return nil, fault.Userf("--adaptive: --eta is %d and --min-rounds %d, want 2 or more and 1 or more", h.Eta, h.MinRounds)

@@ -52,8 +52,8 @@ type owner struct {
 	Beat  int    `json:"beat"`
 }
 
-// Hold takes the lease at path, waiting while another task holds it and lives; waiting is told once of whom it waits for
-// and may be nil. The context that it returns ends when ctx does or the lease is lost, with the cause [ErrTaken].
+// Hold takes the lease at path. If another task that is alive holds it, Hold waits, and calls waiting, which may be nil, once
+// with the name of that task. The returned context ends when ctx ends, or with the cause [ErrTaken] when the lease is lost.
 func Hold(ctx context.Context, path string, c Clock, waiting func(holder string)) (context.Context, *Lease, error) {
 	l := &Lease{path: path, owner: newOwner()}
 	tell := func(holder string) {

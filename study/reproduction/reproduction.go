@@ -27,17 +27,17 @@ type Experiment struct {
 	Paper string // what the paper found
 	Note  string // what is different here
 	Runs  string // the experiment whose runs show it, if they are the same
-	// Command replaces the runs where another verb computes the figure.
+	// Command is the verb that computes the figure where no runs are needed.
 	Command string
-	// PaperPreset is the preset of the paper's scale, if it is not the scale's own.
+	// PaperPreset replaces the preset of the scale "paper" for this experiment.
 	PaperPreset string `yaml:"paper_preset"`
 	// Costs says that the experiment is about what the runs cost, which is printed after their results.
 	Costs bool
-	// Settings of both scales, and further ones of each.
+	// Set has the settings of both scales; DemoSet and PaperSet have those of one scale.
 	Set      []string
 	DemoSet  []string `yaml:"demo_set"`
 	PaperSet []string `yaml:"paper_set"`
-	// What varies, as popri ablate takes it; of each scale, if the scales differ.
+	// Over has the axes that vary, in the form that popri ablate takes; DemoOver and PaperOver replace it at one scale.
 	Over      []string
 	DemoOver  []string `yaml:"demo_over"`
 	PaperOver []string `yaml:"paper_over"`
