@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test portable cuda pure lint docs golden bench fuzz attack race leak engines engines-models engines-jobs \
+.PHONY: help setup build client demo test portable cuda pure lint docs golden bench fuzz attack race leak engines engines-models engines-jobs \
 	trackers clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
@@ -17,7 +17,7 @@ FUZZTIME  ?= 1m
 TESTFLAGS ?=
 
 # What must build without cgo, on any platform.
-PURE := ./accountant/... ./configs/... ./datasets/... ./fedsim/... ./scoring/... ./show/... ./eval/domain ./eval/metrics \
+PURE := ./cmd/popri-client ./accountant/... ./configs/... ./datasets/... ./fedsim/... ./scoring/... ./show/... ./eval/domain ./eval/metrics \
 	./model/convert ./model/embedding ./model/embedding/sentence ./model/embedding/spago ./model/gguf ./model/safetensors \
 	./model/shipped ./model/tokenizer ./internal/rundir ./study/grid ./study/jobs ./study/plan
 
@@ -29,6 +29,9 @@ setup: ## libtorch and its bindings, once for all checkouts of a user (seconds w
 
 build: setup ## build/popri
 	go build -o build/popri ./cmd/popri
+
+client: ## build/popri-client, pure Go: answers a run's question near the clients' data; GOOS and GOARCH choose the platform
+	CGO_ENABLED=0 go build -o build/popri-client ./cmd/popri-client
 
 demo: build ## the whole loop on the embedded default; DEMO='--epsilon 1' passes flags on, MODEL=smollm2, ENCODER=minilm fetch real models
 	@for name in $(filter-out embedded,$(MODEL)) $(ENCODER); do go run ./internal/setup -model "$$name"; done

@@ -110,7 +110,7 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 	cmd.Flags().StringArrayVar(&flags.instead, "instead", nil,
 		"keys and values of one row: 'dpo.loss=ipo dpo.beta=0.01'; repeated, each row has one of the changes")
 	cmd.Flags().BoolVar(&flags.adaptive, "adaptive", false, "drop the settings that do worst on the validation clients early")
-	cmd.Flags().IntVar(&flags.halving.Eta, "eta", 3, "with --adaptive: one of so many settings goes on, to so many times the rounds")
+	cmd.Flags().IntVar(&flags.halving.Eta, "eta", 3, "with --adaptive: one of ETA settings goes on, to ETA times the rounds")
 	cmd.Flags().IntVar(&flags.halving.MinRounds, "min-rounds", 1, "with --adaptive: the least number of rounds before a setting is dropped")
 	cmd.Flags().BoolVar(&flags.resume, "resume", false, "go on with the ablation that --on planned in --out")
 	cmd.Flags().StringVar(&flags.cell, "cell", "",

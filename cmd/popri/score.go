@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"popri/fedsim/client"
 	"popri/fedsim/shard"
 	"popri/internal/rundir"
 	"popri/run/sharding"
@@ -134,22 +134,6 @@ func (s *scoreFlags) waitingRound() error {
 	return nil
 }
 
-// place reads --shard.
-func (s *scoreFlags) place() (shard.Place, error) {
-	p := shard.Place{Assignment: shard.ByID}
-	if s.wholeFile {
-		p.Assignment = shard.ByFile
-	}
-	first, second, ok := strings.Cut(s.shard, "/")
-	var errs [2]error
-	p.Shard, errs[0] = strconv.Atoi(first)
-	p.Of, errs[1] = strconv.Atoi(second)
-	if !ok || errors.Join(errs[:]...) != nil {
-		return p, usage(fmt.Errorf("--shard is %q, want i/N, such as 2/3", s.shard))
-	}
-	return p, p.Validate()
-}
-
 func (a *app) keygen(path string) error {
 	if err := shard.GenerateKey(path); err != nil {
 		return err
@@ -161,9 +145,9 @@ func (a *app) keygen(path string) error {
 }
 
 func (a *app) scoreShard(cmd *cobra.Command, flags scoreFlags) error {
-	place, err := flags.place()
+	place, err := shard.ParsePlace(flags.shard, flags.wholeFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("--shard: %w", err)
 	}
 	if flags.run != "" && flags.question == "" {
 		if err := flags.waitingRound(); err != nil {
@@ -177,8 +161,8 @@ func (a *app) scoreShard(cmd *cobra.Command, flags scoreFlags) error {
 	if flags.out == "" {
 		flags.out = fmt.Sprintf("shard-%d-of-%d.part", place.Shard, place.Of)
 	}
-	done, err := sharding.Score(cmd.Context(), sharding.ScoreOptions{Question: flags.question, Encoder: flags.encoder,
-		DType: flags.dtype, Private: flags.private, Place: place, To: flags.to, Out: flags.out})
+	done, err := sharding.Score(cmd.Context(), sharding.ScoreOptions{DType: flags.dtype, Private: flags.private,
+		Options: client.Options{Question: flags.question, Path: flags.encoder, Place: place, To: flags.to, Out: flags.out}})
 	if err != nil {
 		return err
 	}

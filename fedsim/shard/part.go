@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
@@ -58,6 +60,22 @@ type Place struct {
 }
 
 func (p Place) String() string { return fmt.Sprintf("%d/%d", p.Shard, p.Of) }
+
+// ParsePlace reads "i/N". wholeFile says that the shard is a file's clients, not those of an ID's hash.
+func ParsePlace(text string, wholeFile bool) (Place, error) {
+	p := Place{Assignment: ByID}
+	if wholeFile {
+		p.Assignment = ByFile
+	}
+	first, second, ok := strings.Cut(text, "/")
+	var errs [2]error
+	p.Shard, errs[0] = strconv.Atoi(first)
+	p.Of, errs[1] = strconv.Atoi(second)
+	if !ok || errors.Join(errs[:]...) != nil {
+		return p, fault.Userf("the shard is %q, want i/N, such as 2/3", text)
+	}
+	return p, p.Validate()
+}
 
 // Validate returns an error that names a bad value.
 func (p Place) Validate() error {

@@ -19,8 +19,8 @@ const module = "popri"
 // another way for private text to get out; the comment of the package must name it.
 var (
 	private = module + "/datasets/clients"
-	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator",
-		"run/sharding", "study/cost", "eval/domain", "study/quality", "cmd/popri"}
+	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator",
+		"study/cost", "eval/domain", "study/quality", "cmd/popri", "cmd/popri-client"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
 	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring", "scoring/query",

@@ -1,6 +1,9 @@
 package embedding
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Matrix holds one vector a row, in row-major order.
 type Matrix struct {
@@ -45,4 +48,20 @@ func Key(e Encoder) string {
 		return e.Name() + "-" + h.Hash()
 	}
 	return fmt.Sprintf("%s-%d", e.Name(), e.Dim())
+}
+
+// arithmetics end the keys of sentence encoders: how the vectors are computed.
+var arithmetics = []string{"-spago", "-float32", "-bfloat16", "-float32-cuda", "-bfloat16-cuda"}
+
+// SameWeights reports whether two keys are of one sentence encoder, perhaps computed in different ways.
+func SameWeights(a, b string) bool {
+	weights := func(key string) string {
+		for _, end := range arithmetics {
+			if rest, ok := strings.CutSuffix(key, end); ok {
+				return rest
+			}
+		}
+		return key
+	}
+	return weights(a) == weights(b)
 }

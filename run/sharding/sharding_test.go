@@ -14,6 +14,7 @@ import (
 	"popri/configs"
 	"popri/datasets/clients"
 	"popri/fedsim/audit"
+	"popri/fedsim/client"
 	"popri/fedsim/release"
 	"popri/fedsim/shard"
 	"popri/internal/fault"
@@ -61,8 +62,9 @@ func answer(t *testing.T, w *sharding.WaitingError, private, key string, shards 
 	t.Helper()
 	for i := range shards {
 		part := filepath.Join(t.TempDir(), fmt.Sprintf("%d.part", i+1))
-		_, err := sharding.Score(t.Context(), sharding.ScoreOptions{Question: w.Question, Encoder: w.Encoder, DType: "float32", Private: private,
-			Place: shard.Place{Shard: i + 1, Of: shards, Assignment: shard.ByID}, To: key + shard.PublicSuffix, Out: part})
+		_, err := sharding.Score(t.Context(), sharding.ScoreOptions{DType: "float32", Private: private,
+			Options: client.Options{Question: w.Question, Path: w.Encoder, Place: shard.Place{Shard: i + 1, Of: shards, Assignment: shard.ByID},
+				To: key + shard.PublicSuffix, Out: part}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,8 +170,9 @@ func TestWholeFiles(t *testing.T) {
 	w := waits(t, run.Options{Config: c, Dir: dir})
 	var parts []string
 	for i, some := range [][]clients.Client{all.Clients[:11], all.Clients[11:]} {
-		o := sharding.ScoreOptions{Question: w.Question, Encoder: w.Encoder, Private: filepath.Join(t.TempDir(), "some.parquet"),
-			Place: shard.Place{Shard: i + 1, Of: 2, Assignment: shard.ByFile}, To: key + shard.PublicSuffix, Out: filepath.Join(t.TempDir(), "part")}
+		o := sharding.ScoreOptions{Private: filepath.Join(t.TempDir(), "some.parquet"), Options: client.Options{Question: w.Question,
+			Path: w.Encoder, Place: shard.Place{Shard: i + 1, Of: 2, Assignment: shard.ByFile}, To: key + shard.PublicSuffix,
+			Out: filepath.Join(t.TempDir(), "part")}}
 		if err := clients.Write(o.Private, &clients.Population{Clients: some}); err != nil {
 			t.Fatal(err)
 		}
@@ -320,14 +323,15 @@ func TestShardMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	score := func(change func(*sharding.ScoreOptions)) error {
-		o := sharding.ScoreOptions{Question: w.Question, Encoder: w.Encoder, Private: private, To: key + shard.PublicSuffix,
-			Place: shard.Place{Shard: 1, Of: 1, Assignment: shard.ByID}, Out: filepath.Join(t.TempDir(), "part")}
+		o := sharding.ScoreOptions{Private: private, Options: client.Options{Question: w.Question, Path: w.Encoder,
+			To: key + shard.PublicSuffix, Place: shard.Place{Shard: 1, Of: 1, Assignment: shard.ByID},
+			Out: filepath.Join(t.TempDir(), "part")}}
 		change(&o)
 		_, err := sharding.Score(t.Context(), o)
 		return err
 	}
-	mistaken(score(func(o *sharding.ScoreOptions) { o.Encoder = foreign }), foreign, "hashing-8")
-	mistaken(score(func(o *sharding.ScoreOptions) { o.Encoder += "x" }), "encoder")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.Path = foreign }), foreign, "hashing-8")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.Path += "x" }), "encoder")
 	mistaken(score(func(o *sharding.ScoreOptions) { o.Question += "x" }), w.Question+"x", "no such file")
 	mistaken(score(func(o *sharding.ScoreOptions) { o.Question = w.Encoder }), w.Encoder, "popri question 1")
 	mistaken(score(func(o *sharding.ScoreOptions) { o.Private += "x" }), private+"x", "no such file")

@@ -1,0 +1,85 @@
+// Package client is what a machine near the data does: it answers a run's question (fed.clients above 0) with the sum of its
+// clients' vectors, encrypted to the merger. It is pure Go. Begin with [Answer].
+package client
+
+import (
+	"context"
+
+	"popri/datasets/clients"
+	"popri/fedsim"
+	"popri/fedsim/shard"
+	"popri/internal/fault"
+	"popri/model/embedding"
+	"popri/scoring/query"
+)
+
+// Options say which clients answer which question.
+type Options struct {
+	Question string // its file
+	Encoder  embedding.Encoder
+	Path     string // of the encoder, for errors
+	// OtherArithmetic accepts an encoder whose weights are those that the question names, but which computes in another
+	// program or number type. Its vectors differ in the last digits, so the sum does, too.
+	OtherArithmetic bool
+	// Clients gives the clients, without texts from before since, in batches.
+	Clients func(since string, use func(batch []clients.Client) error) error
+	Place   shard.Place
+	To      string // file of the merger's public key
+	Out     string // file of the partial sum
+}
+
+// Answered is the outcome of [Answer].
+type Answered struct {
+	Round   int    `json:"round"`
+	Shard   string `json:"shard"`
+	Clients int    `json:"clients"`
+	Query   string `json:"query"`
+	Out     string `json:"out"`
+}
+
+// Answer adds up the vectors of a shard's train clients and writes the sum, encrypted to the merger. It reads the clients in
+// batches, so that its memory does not grow with their number.
+func Answer(ctx context.Context, o Options) (*Answered, error) {
+	if err := o.Place.Validate(); err != nil {
+		return nil, err
+	}
+	to, err := shard.ReadPublicKey(o.To)
+	if err != nil {
+		return nil, err
+	}
+	q, asked, err := shard.ReadQuestion(o.Question)
+	if err != nil {
+		return nil, err
+	}
+	key := embedding.Key(o.Encoder)
+	if key != q.Encoder && !(o.OtherArithmetic && embedding.SameWeights(key, q.Encoder)) {
+		return nil, fault.Userf("the encoder %s has the key %s, the question %s is for %s", o.Path, key, o.Question, q.Encoder)
+	}
+	var members shard.Members
+	// A shard without clients has a sum too, of zeros.
+	sum, err := fedsim.Partial(ctx, asked, o.Encoder, nil, query.Partial{})
+	if err != nil {
+		return nil, err
+	}
+	err = o.Clients(q.Since, func(batch []clients.Client) error {
+		var own []clients.Client
+		for _, c := range batch {
+			if c.Split == clients.Train && (o.Place.Assignment == shard.ByFile || shard.Of(c.ID, o.Place.Of) == o.Place.Shard) {
+				own = append(own, c)
+				members.Add(c.ID)
+			}
+		}
+		if len(own) == 0 {
+			return ctx.Err()
+		}
+		sum, err = fedsim.Partial(ctx, asked, o.Encoder, own, sum)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := shard.Seal(o.Out, to, q, o.Place, members, sum); err != nil {
+		return nil, err
+	}
+	return &Answered{Round: q.Round, Shard: o.Place.String(), Clients: members.Count, Query: q.Name, Out: o.Out}, nil
+}
