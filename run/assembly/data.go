@@ -149,21 +149,23 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 // leastOverlapWords is the length in words from which an equal public and private text is no coincidence.
 const leastOverlapWords = 8
 
-// StreamPrivate gives the clients of a file, or of the embedded default, in batches; see clients.Stream.
-func StreamPrivate(private, since string, use func(batch []clients.Client) error) error {
-	if private != embedded {
-		if _, err := os.Stat(private); err != nil {
-			return fault.User(err)
+// PrivateStream returns what gives the clients of a file, or of the embedded default, in batches; see clients.Stream.
+func PrivateStream(private string) func(since string, use func(batch []clients.Client) error) error {
+	return func(since string, use func(batch []clients.Client) error) error {
+		if private != embedded {
+			if _, err := os.Stat(private); err != nil {
+				return fault.User(err)
+			}
+			return clients.Stream(private, since, use)
 		}
-		return clients.Stream(private, since, use)
+		g, err := Embedded()
+		if err != nil {
+			return err
+		}
+		p := g.Private
+		if since != "" {
+			p = p.Since(since)
+		}
+		return use(p.Clients)
 	}
-	g, err := Embedded()
-	if err != nil {
-		return err
-	}
-	p := g.Private
-	if since != "" {
-		p = p.Since(since)
-	}
-	return use(p.Clients)
 }

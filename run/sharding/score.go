@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"popri/datasets/clients"
 	"popri/fedsim/client"
 	"popri/run/assembly"
 )
@@ -24,8 +23,6 @@ func Score(ctx context.Context, o ScoreOptions) (*client.Answered, error) {
 	}
 	defer assembly.FreeEncoder(encoder)
 	o.Encoder = encoder
-	o.Clients = func(since string, use func([]clients.Client) error) error {
-		return assembly.StreamPrivate(o.Private, since, use)
-	}
+	o.Clients = assembly.PrivateStream(o.Private)
 	return client.Answer(ctx, o.Options)
 }
