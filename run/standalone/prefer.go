@@ -98,46 +98,98 @@ const (
 // Train trains an adapter on preference pairs, with the model without adapter as the reference, and writes it to a
 // folder that holds none. An interrupted training is resumed and gives the same bytes.
 func Train(ctx context.Context, o Options) (*Result, error) {
-	settings := filepath.Join(o.Out, settingsFile)
+	if err := o.configure(); err != nil {
+		return nil, err
+	}
+	lock, err := o.claim()
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	l, err := load(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	defer l.free()
+	train, held, err := l.pairs(o)
+	if err != nil {
+		return nil, err
+	}
+	f := preference.NewFit(o.Config, l.tuner, train, held)
+	f.Checkpoint.Path = filepath.Join(o.Out, trainingFile)
+	if err := l.tuner.ResetSchedule(preference.Schedule(o.Config.Optimizer, o.Config.DPO.LearningRate, f.Total())); err != nil {
+		return nil, err
+	}
+	if f.Checkpoint.Key, err = trainingKey(o.Config, l.tuner, train, held); err != nil {
+		return nil, err
+	}
+	resumed := rundir.Has(o.Out, trainingFile)
+	if err := o.begin(); err != nil {
+		return nil, err
+	}
+	if o.Prepared != nil {
+		o.Prepared(Prepared{Pairs: len(train), Held: len(held), Steps: f.Total(), Resumed: resumed})
+	}
+
+	begun := time.Now()
+	all := slices.Concat(train, held)
+	cached, err := l.tuner.ReferenceFrom(ctx, all, cmp.Or(o.Reference, filepath.Join(o.Out, referenceFile)), false)
+	if err != nil {
+		return nil, err
+	}
+	f.Pairs, f.Held = all[:len(train)], all[len(train):]
+	tracked := track(o, o.Config)
+	f.OnStep, f.OnEval = tracked.step(o.Step), tracked.eval(o.Eval)
+	outcome, err := f.Run(ctx)
+	tracked.close(err)
+	if err != nil {
+		return nil, l.failed(err, o.Out)
+	}
+	r := newResult(f, outcome, cached)
+	r.Out, r.Seconds = o.Out, time.Since(begun).Seconds()
+	return r, l.finish(o.Out, outcome)
+}
+
+// configure reads the configuration of a training to resume, and checks all that can be checked before files are read.
+func (o *Options) configure() error {
 	if o.Resume {
-		c, err := configs.Load(configs.LoadOptions{File: settings})
+		c, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Out, settingsFile)})
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fault.Userf("%s holds no training to resume: there is no %s", o.Out, settingsFile)
+			return fault.Userf("%s holds no training to resume: there is no %s", o.Out, settingsFile)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		threads := o.Config.Model.Threads
+		c.Model.Threads = cmp.Or(o.Config.Model.Threads, c.Model.Threads)
 		o.Config, o.Pairs, o.EvalPairs, o.Reference = *c, c.Provenance[pairsKey], c.Provenance[evalPairsKey],
 			c.Provenance[referenceKey]
-		if threads > 0 {
-			o.Config.Model.Threads = threads
-		}
 	}
+	o.Config.Model.Device = cmp.Or(o.Device, o.Config.Model.Device)
 	c := o.Config
-	c.Model.Device = cmp.Or(o.Device, c.Model.Device)
 	if err := tracking.Check(o.Trackers); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.Validate(); err != nil {
-		return nil, err
+		return err
 	}
 	if c.DPO.Engine != "local" {
-		return nil, fault.Userf("dpo.engine is %q, must be \"local\" here: TRL trains on such pairs without popri", c.DPO.Engine)
+		return fault.Userf("dpo.engine is %q, must be \"local\" here: TRL trains on such pairs without popri", c.DPO.Engine)
 	}
 	if o.EvalPairs != "" && c.DPO.EvalShare > 0 {
-		return nil, fault.Userf("held-out pairs are given, so dpo.eval_share must be 0, but is %v", c.DPO.EvalShare)
+		return fault.Userf("held-out pairs are given, so dpo.eval_share must be 0, but is %v", c.DPO.EvalShare)
 	}
 	if err := preference.CheckMeasures(c.DPO, o.EvalPairs != "" || c.DPO.EvalShare > 0, false); err != nil {
-		return nil, fault.Userf("%w", err)
+		return fault.Userf("%w", err)
 	}
-	if err := assembly.SetCompute(c); err != nil {
-		return nil, err
-	}
+	return assembly.SetCompute(c)
+}
+
+// claim makes the adapter's folder and locks it. The folder may hold a training to resume, but neither an adapter nor another
+// training.
+func (o *Options) claim() (*filelock.Lock, error) {
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
 		return nil, fault.Userf("the adapter's folder cannot be made: %w", err)
 	}
-	checkpoint := filepath.Join(o.Out, trainingFile)
 	finished := func() error {
 		if !rundir.Has(o.Out, trainingFile) && rundir.Has(o.Out, lora.ConfigFile) {
 			return fault.Userf("%s holds an adapter already: name another folder", o.Out)
@@ -151,152 +203,162 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fault.Userf("%w", err)
 	}
-	defer lock.Release()
-	if err := finished(); err != nil { // by another process, between the check and the lock
-		return nil, err
+	err = finished() // by another process, between the check and the lock
+	if err == nil && !o.Resume && (rundir.Has(o.Out, trainingFile) || rundir.Has(o.Out, settingsFile)) {
+		err = fault.Userf("%s holds a training that is not done: go on with it (--resume) or name another folder", o.Out)
 	}
-	if !o.Resume && (rundir.Has(o.Out, trainingFile) || rundir.Has(o.Out, settingsFile)) {
-		return nil, fault.Userf("%s holds a training that is not done: go on with it (--resume) or name another folder", o.Out)
+	if err == nil {
+		err = atomicfile.RemoveTemporary(o.Out)
 	}
-	if err := atomicfile.RemoveTemporary(o.Out); err != nil {
-		return nil, err
+	if err != nil {
+		lock.Release()
 	}
+	return lock, err
+}
 
+// begin writes the settings of a new training, with what --resume needs to find.
+func (o *Options) begin() error {
+	if o.Resume {
+		return nil
+	}
+	c := &o.Config
+	c.Provenance = map[string]string{pairsKey: absolute(o.Pairs), "program": version.Program(),
+		"libtorch": version.Libtorch(), "compute": assembly.ComputeType(c.Model.DType).String(),
+		"device": tensor.DefaultDevice().String()}
+	if o.EvalPairs != "" {
+		c.Provenance[evalPairsKey] = absolute(o.EvalPairs)
+	}
+	if o.Reference != "" {
+		c.Provenance[referenceKey] = absolute(o.Reference)
+	}
+	if _, named := modelcache.Find(c.Model.Path); !named && c.Model.Path != "embedded" {
+		c.Model.Path = absolute(c.Model.Path)
+	}
+	return atomicfile.WriteBytes(filepath.Join(o.Out, settingsFile), c.YAML())
+}
+
+// loaded is the model with its new adapter and what trains it.
+type loaded struct {
+	model     *lm.Model
+	tokenizer *tokenizer.Tokenizer
+	adapter   *lora.Adapter
+	tuner     *dpo.Tuner
+}
+
+func load(c configs.Config) (l *loaded, err error) {
 	dir, err := assembly.ModelDir(c.Model.Path, shipped.Generator)
 	if err != nil {
 		return nil, err
 	}
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		return nil, fault.Userf("%w", err)
+	l = &loaded{}
+	defer func() {
+		if err != nil {
+			l.free()
+		}
+	}()
+	if l.tokenizer, err = tokenizer.Load(dir); err != nil {
+		return l, fault.Userf("%w", err)
 	}
-	m, err := lm.Load(dir, assembly.ModelOptions(c.Model))
-	if err != nil {
-		return nil, fault.Userf("%w", err)
+	if l.model, err = lm.Load(dir, assembly.ModelOptions(c.Model)); err != nil {
+		return l, fault.Userf("%w", err)
 	}
-	defer m.Free()
-	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
-		return nil, fault.Userf("%s: %w", dir, err)
+	if err = l.model.CheckVocabulary(l.tokenizer.VocabSize()); err != nil {
+		return l, fault.Userf("%s: %w", dir, err)
 	}
-	adapter, err := lora.New(m, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
-	if err != nil {
-		return nil, fault.Userf("%w", err)
+	a := lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, Targets: c.LoRA.Targets}
+	if l.adapter, err = lora.New(l.model, a, rng.New(c.Seed, "lora")); err != nil {
+		return l, fault.Userf("%w", err)
 	}
-	defer adapter.Free()
-	t, err := preference.NewDPO(c, m, adapter, 1)
-	if err != nil {
-		return nil, err
+	l.tuner, err = preference.NewDPO(c, l.model, l.adapter, 1)
+	return l, err
+}
+
+func (l *loaded) free() {
+	if l.tuner != nil {
+		l.tuner.Optimizer.Free()
 	}
-	defer t.Optimizer.Free()
+	if l.adapter != nil {
+		l.adapter.Free()
+	}
+	if l.model != nil {
+		l.model.Free()
+	}
+}
+
+// pairs reads the pairs to train on, and those to measure on.
+func (l *loaded) pairs(o Options) (train, held []dpo.Pair, err error) {
 	read := func(path string) ([]dpo.Pair, error) {
-		pairs, err := readPairs(path, tok, m.Config.Context)
+		pairs, err := readPairs(path, l.tokenizer, l.model.Config.Context)
 		if err == nil {
-			err = t.Check(pairs)
+			err = l.tuner.Check(pairs)
 		}
 		if err != nil && !strings.Contains(err.Error(), path) {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
-		return pairs, err
+		return pairs, fault.User(err)
 	}
 	pairs, err := read(o.Pairs)
 	if err != nil {
-		return nil, fault.Userf("%w", err)
+		return nil, nil, err
 	}
-	train, held := dpo.HoldOut(pairs, c.DPO.EvalShare, rng.New(c.Seed, "held").Perm)
+	train, held = dpo.HoldOut(pairs, o.Config.DPO.EvalShare, rng.New(o.Config.Seed, "held").Perm)
 	if o.EvalPairs != "" {
-		if held, err = read(o.EvalPairs); err != nil {
-			return nil, fault.Userf("%w", err)
-		}
+		held, err = read(o.EvalPairs)
+	} else if o.Config.DPO.EvalShare > 0 && len(held) == 0 {
+		err = fault.Userf("%s holds pairs of a single prompt: none can be held out", o.Pairs)
 	}
-	if c.DPO.EvalShare > 0 && len(held) == 0 {
-		return nil, fault.Userf("%s holds pairs of a single prompt: none can be held out", o.Pairs)
-	}
-	f := preference.NewFit(c, t, train, held)
-	f.Checkpoint.Path = checkpoint
-	if err := t.ResetSchedule(preference.Schedule(c.Optimizer, c.DPO.LearningRate, f.Total())); err != nil {
-		return nil, err
-	}
-	if f.Checkpoint.Key, err = trainingKey(c, t, train, held); err != nil {
-		return nil, err
-	}
-	resumed := rundir.Has(o.Out, trainingFile)
-	stored := c // with the provenance of a training that goes on
-	if !o.Resume {
-		stored.Provenance = map[string]string{pairsKey: absolute(o.Pairs), "program": version.Program(),
-			"libtorch": version.Libtorch(), "compute": assembly.ComputeType(c.Model.DType).String(),
-			"device": tensor.DefaultDevice().String()}
-		if o.EvalPairs != "" {
-			stored.Provenance[evalPairsKey] = absolute(o.EvalPairs)
-		}
-		if o.Reference != "" {
-			stored.Provenance[referenceKey] = absolute(o.Reference)
-		}
-		if _, named := modelcache.Find(stored.Model.Path); !named && stored.Model.Path != "embedded" {
-			stored.Model.Path = absolute(stored.Model.Path)
-		}
-		if err := atomicfile.WriteBytes(settings, stored.YAML()); err != nil {
-			return nil, err
-		}
-	}
-	if o.Prepared != nil {
-		o.Prepared(Prepared{Pairs: len(train), Held: len(held), Steps: f.Total(), Resumed: resumed})
-	}
+	return train, held, err
+}
 
-	begun := time.Now()
-	path := o.Reference
-	if path == "" {
-		path = filepath.Join(o.Out, referenceFile)
+// failed says what a training that failed leaves in the folder.
+func (l *loaded) failed(err error, out string) error {
+	if errors.Is(err, trainer.ErrForeignCheckpoint) {
+		return fault.Userf("%w: the pairs, the model or how it computes have changed since it was begun", err)
 	}
-	all := slices.Concat(train, held)
-	cached, err := t.ReferenceFrom(ctx, all, path, false)
-	if err != nil {
-		return nil, err
-	}
-	f.Pairs, f.Held = all[:len(train)], all[len(train):]
-	tracked := track(o, stored)
-	f.OnStep, f.OnEval = tracked.step(o.Step), tracked.eval(o.Eval)
-	result, err := f.Run(ctx)
-	tracked.close(err)
-	switch {
-	case errors.Is(err, trainer.ErrForeignCheckpoint):
-		return nil, fault.Userf("%w: the pairs, the model or how it computes have changed since it was begun", err)
-	case err != nil:
-		if _, ok := errors.AsType[*trainer.NonFinite](err); ok {
-			if saved := adapter.Save(filepath.Join(o.Out, lastGood)); saved != nil {
-				return nil, errors.Join(err, saved)
-			}
-			err = fmt.Errorf("%w; the adapter before this step is in %s", err, filepath.Join(o.Out, lastGood))
+	if _, ok := errors.AsType[*trainer.NonFinite](err); ok {
+		if saved := l.adapter.Save(filepath.Join(out, lastGood)); saved != nil {
+			return errors.Join(err, saved)
 		}
-		return nil, err
+		return fmt.Errorf("%w; the adapter before this step is in %s", err, filepath.Join(out, lastGood))
 	}
-	out := &Result{Pairs: len(train), Held: len(held), Steps: len(result.Steps), Stopped: result.Stopped,
-		NonFinite: len(result.NonFinite), Cached: cached.Read, Out: o.Out,
-		Seconds: time.Since(begun).Seconds(), Last: result.Steps[len(result.Steps)-1]}
+	return err
+}
+
+// finish writes the metrics and the adapter. The checkpoint goes last.
+func (l *loaded) finish(out string, o *dpo.Outcome) error {
+	if err := rows.WriteLines(filepath.Join(out, preference.StepsFile), o.Steps); err != nil {
+		return err
+	}
+	if len(o.Evals) > 0 {
+		if err := rows.WriteLines(filepath.Join(out, preference.EvalsFile), o.Evals); err != nil {
+			return err
+		}
+	}
+	if err := l.adapter.Save(out); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(out, trainingFile)); err != nil {
+		return err
+	}
+	return os.Remove(filepath.Join(out, trainingLock))
+}
+
+func newResult(f *dpo.Fit, o *dpo.Outcome, cached dpo.Cached) *Result {
+	r := &Result{Pairs: len(f.Pairs), Held: len(f.Held), Steps: len(o.Steps), Stopped: o.Stopped, NonFinite: len(o.NonFinite),
+		Cached: cached.Read, Last: o.Steps[len(o.Steps)-1]}
 	if cached.Stale != nil {
-		out.Stale = cached.Stale.Error()
+		r.Stale = cached.Stale.Error()
 	}
-	for _, s := range result.Steps {
-		out.Loss += s.Loss / float64(len(result.Steps))
+	for _, s := range o.Steps {
+		r.Loss += s.Loss / float64(len(o.Steps))
 	}
-	if err := rows.WriteLines(filepath.Join(o.Out, preference.StepsFile), result.Steps); err != nil {
-		return nil, err
-	}
-	if n := len(result.Evals); n > 0 {
-		out.Eval = &result.Evals[n-1]
+	if n := len(o.Evals); n > 0 {
+		r.Eval = &o.Evals[n-1]
 		if f.KeepBest {
-			out.Eval = &result.Evals[result.Best]
-		}
-		if err := rows.WriteLines(filepath.Join(o.Out, preference.EvalsFile), result.Evals); err != nil {
-			return nil, err
+			r.Eval = &o.Evals[o.Best]
 		}
 	}
-	if err := adapter.Save(o.Out); err != nil {
-		return nil, err
-	}
-	if err := os.Remove(checkpoint); err != nil {
-		return nil, err
-	}
-	return out, os.Remove(filepath.Join(o.Out, trainingLock))
+	return r
 }
 
 // trainingKey hashes everything that the course of a training depends on: the settings, the model and the pairs.
