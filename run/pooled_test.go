@@ -22,7 +22,7 @@ import (
 // to round, and goes on after a kill to the same bytes.
 func TestPooledReleases(t *testing.T) {
 	w := testworld.Shared(t)
-	for _, kind := range []string{"figures", "compact"} {
+	for _, kind := range []string{"rounds", "compact"} {
 		c := w.Config
 		c.Scoring.Release, c.Scoring.Denoise, c.Trainer.Rounds = kind, "pool", 3
 		want := t.TempDir()
