@@ -3,11 +3,11 @@
 
     pip install torch==2.8.0 transformers==5.23.0 gguf==0.19.0 safetensors tokenizers
     python3 scripts/gguf_cases.py [DESTINATION]
-    python3 scripts/gguf_cases.py --of FILE.gguf modelimport/testdata/smollm2.json
+    python3 scripts/gguf_cases.py --of FILE.gguf model/convert/testdata/smollm2.json
 
 blocks.safetensors holds random blocks of each type and their values by gguf.quants. Each further folder holds a small
 random model as GGUF, logits and greedy continuations by transformers' own import of it, and ids of texts by tokenizers.
-Vocabularies are those of testdata/golden/tokenizers and tokenizer/testdata, cut short. The same seed and libraries give
+Vocabularies are those of testdata/golden/tokenizers and model/tokenizer/testdata, cut short. The same seed and libraries give
 the same bytes. --of takes a real model instead, and stores greedy continuations of a few prompts and the largest logits.
 """
 import json
@@ -99,7 +99,7 @@ def byte_level(split, merges):
 
 
 def sentence_piece():
-    source = json.loads((ROOT / "tokenizer/testdata/byte-fallback/tokenizer.json").read_text(encoding="utf-8"))
+    source = json.loads((ROOT / "model/tokenizer/testdata/byte-fallback/tokenizer.json").read_text(encoding="utf-8"))
     vocab = source["model"]["vocab"]
     tokens = sorted(vocab, key=vocab.get)
     kinds = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL] + [TokenType.BYTE] * 256

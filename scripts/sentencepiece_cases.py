@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tokenizer/testdata/sentencepiece: small model files of SentencePiece, and the ids that transformers gives with them.
+"""Makes model/tokenizer/testdata/sentencepiece: small model files of SentencePiece, and the ids that transformers gives with them.
 
     pip install transformers==5.23.0 sentencepiece==0.2.3 protobuf regex==2026.11.15
     python3 scripts/sentencepiece_cases.py [DESTINATION [TEXTS PIECES]]

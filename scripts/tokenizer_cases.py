@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tokenizer/testdata: what the reference library answers for kinds of tokenizers that testdata/golden lacks.
+"""Makes model/tokenizer/testdata: what the reference library answers for kinds of tokenizers that testdata/golden lacks.
 
     pip install tokenizers==0.23.3
     python3 scripts/tokenizer_cases.py STORIES260K [DESTINATION]

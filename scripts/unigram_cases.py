@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the unigram kinds of tokenizer/testdata: what the reference library answers for tokenizers like T5's and XLM-R's.
+"""Makes the unigram kinds of model/tokenizer/testdata: what the reference library answers for tokenizers like T5's and XLM-R's.
 
     pip install tokenizers==0.23.3 sentencepiece==0.2.3 regex==2026.11.15
     python3 scripts/unigram_cases.py [DESTINATION [MODEL...]]

@@ -38,9 +38,9 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 		Example: "  popri pretrain --public books.parquet --public notes.jsonl --role device --out small --layers 2 " +
 			"--width 128 --steps 1200\n" +
 			"  popri pretrain --public books.parquet --shape distilgpt2 --role device --out small --batch 4 --steps 20000\n" +
-			"  popri pretrain --role generator --out models/godoc/generator --layers 6 --width 256 --heads 4 " +
+			"  popri pretrain --role generator --out model/shipped/godoc/generator --layers 6 --width 256 --heads 4 " +
 			"--steps 3300\n" +
-			"  popri pretrain --role device --tokenizer models/godoc/generator --out models/godoc/device --layers " +
+			"  popri pretrain --role device --tokenizer model/shipped/godoc/generator --out model/shipped/godoc/device --layers " +
 			"2 --width 128 --heads 4 --steps 1500",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

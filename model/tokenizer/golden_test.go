@@ -52,14 +52,6 @@ func readJSON(t *testing.T, file string, into any) {
 	}
 }
 
-func flat(pairs [][2]int) []int {
-	out := []int{}
-	for _, p := range pairs {
-		out = append(out, p[0], p[1])
-	}
-	return out
-}
-
 func TestGoldenTokenizers(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join(golden.Root(t), "tokenizers", "*"))
 	if err != nil {
