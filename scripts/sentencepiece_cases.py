@@ -24,7 +24,7 @@ KINDS = {"t5": (T5Tokenizer, "spiece.model", dict(pad_id=0, eos_id=1, unk_id=2, 
 
 
 def main():
-    destination = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tokenizer" / "testdata" / "sentencepiece"
+    destination = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "model" / "tokenizer" / "testdata" / "sentencepiece"
     texts, pieces = map(int, sys.argv[2:4]) if len(sys.argv) > 3 else (20, 140)
     atoms = sorted({*ATOMS, *MORE, "<sep>", "<extra_id_7>", "<pad>", "</s>", "<s>NOTUSED"}, key=lambda a: (len(a), a))
     rng = random.Random(30)

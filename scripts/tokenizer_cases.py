@@ -90,7 +90,7 @@ def main():
         sys.exit(__doc__.strip())
     read = lambda path: json.loads(Path(path).read_text(encoding="utf-8"))
     stories = read(Path(sys.argv[1]) / "tokenizer.json")
-    destination = Path(sys.argv[2]) if len(sys.argv) == 3 else ROOT / "tokenizer" / "testdata"
+    destination = Path(sys.argv[2]) if len(sys.argv) == 3 else ROOT / "model" / "tokenizer" / "testdata"
     cases("byte-fallback", stories, destination, 1)
     normalized = [{**t, "normalized": True} for t in stories["added_tokens"]]
     cases("byte-fallback-normalized", {**stories, "added_tokens": normalized}, destination, 5)

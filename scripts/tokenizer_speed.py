@@ -59,7 +59,7 @@ def main():
         rates = {"popri first": [], "popri again": [], "reference first": [], "reference again": []}
         for _ in range(a.rounds):
             out = subprocess.run([str(test), "-test.run", "^$", "-test.bench", "BenchmarkTexts", "-test.benchtime", "1x", "-test.count", "4"],
-                                 cwd=ROOT / "tokenizer", env={**one, "POPRI_TOKENIZERS": path}, check=True, capture_output=True, text=True).stdout
+                                 cwd=ROOT / "model" / "tokenizer", env={**one, "POPRI_TOKENIZERS": path}, check=True, capture_output=True, text=True).stdout
             speeds = [size / float(ns) * 1e3 for ns in re.findall(r"\s([0-9.]+) ns/op", out)]
             rates["popri first"].append(speeds[0])
             rates["popri again"].append(statistics.median(speeds[1:]))

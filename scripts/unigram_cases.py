@@ -65,7 +65,7 @@ def kinds(prefix, pieces, charsmap, destination, *size):
 
 
 def main():
-    destination = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tokenizer" / "testdata"
+    destination = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "model" / "tokenizer" / "testdata"
     tokenizer_cases.ATOMS[:] = sorted(set(ATOMS + MORE), key=lambda a: (len(a), a))
     for path in map(Path, sys.argv[2:]):
         model = list(fields(path.read_bytes()))
