@@ -53,7 +53,7 @@ def main():
     repository = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(sys.argv[1] if len(sys.argv) == 2 else temporary).resolve()
-        subprocess.run(["go", "test", "-count=1", "-run", "^TestExport", "./lora", "./dpo/prefer"], cwd=repository, check=True,
+        subprocess.run(["go", "test", "-count=1", "-run", "^TestExport", "./lora", "./run/standalone"], cwd=repository, check=True,
                        env={**os.environ, "POPRI_PEFT_OUT": str(root)})
         sys.exit(0 if check(root) else 1)
 

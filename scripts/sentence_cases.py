@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import (BertConfig, BertModel, MPNetConfig, MPNetModel, RobertaConfig, RobertaModel, T5Config, T5EncoderModel,
                           XLMRobertaConfig, XLMRobertaModel)
 
-from grapheme_table import ROOT, train
+from sentencepiece_model import ROOT, train
 from tokenizer_cases import roberta
 
 MODULES = "sentence_transformers.models."

@@ -14,7 +14,7 @@ from pathlib import Path
 import sentencepiece
 from transformers import CamembertTokenizer, T5Tokenizer, XLMRobertaTokenizer
 
-from grapheme_table import ROOT
+from sentencepiece_model import ROOT
 from tokenizer_cases import ATOMS, write_lines
 from unigram_cases import MORE, RULES
 

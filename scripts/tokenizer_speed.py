@@ -52,7 +52,7 @@ def main():
     size = sum(len(json.loads(line)["text"].encode()) for line in open(a.texts, encoding="utf-8"))
     test = ROOT / "build" / "tokenizer.test"
     test.parent.mkdir(exist_ok=True)
-    subprocess.run(["go", "test", "-c", "-o", str(test), "./tokenizer"], cwd=ROOT, check=True)
+    subprocess.run(["go", "test", "-c", "-o", str(test), "./model/tokenizer"], cwd=ROOT, check=True)
     one = {**os.environ, "GOMAXPROCS": "1", "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "POPRI_TEXTS": str(Path(a.texts).resolve())}
     for path in a.tokenizers:
         path = str(Path(path).resolve())

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import tokenizer_cases
-from grapheme_table import ROOT, fields, train
+from sentencepiece_model import ROOT, fields, train
 from tokenizer_cases import ATOMS, cases
 
 # Replacements of all kinds: by more, by fewer, by as many characters; of sequences, of controls, of one with its accent.
