@@ -64,7 +64,7 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 	epochs := f.epochs()
 	loop := trainer.Loop{Optimizer: f.Tuner.Optimizer, Objective: f, Batches: epochs, Schedule: f.Tuner.Schedule,
 		Updates: f.Total(), SkipNonFinite: f.SkipNonFinite, Patience: f.Patience, MeasureEvery: f.EvalSteps,
-		Checkpoint: f.Checkpoint, Record: o, Progress: &o.Progress}
+		Checkpoint: f.Checkpoint, Record: o}
 	if loop.MeasureEvery == 0 {
 		loop.MeasureEvery = epochs.Updates()
 	}

@@ -90,11 +90,10 @@ func (l *Loop) resume(best *State) (found bool, err error) {
 }
 
 func (l *Loop) read(f *safetensors.File, best *State) error {
-	progress := []byte(f.Metadata()[progressKey])
-	if err := errors.Join(json.Unmarshal(progress, l.Record), json.Unmarshal(progress, l.Progress)); err != nil {
+	if err := json.Unmarshal([]byte(f.Metadata()[progressKey]), l.Record); err != nil {
 		return fmt.Errorf("%s: progress: %w", f.Path(), err)
 	}
-	if err := l.Progress.check(l.Updates); err != nil {
+	if err := l.Record.progress().check(l.Updates); err != nil {
 		return fmt.Errorf("%s: %w", f.Path(), err)
 	}
 	if o, ok := l.Objective.(Stateful); ok {
@@ -106,7 +105,7 @@ func (l *Loop) read(f *safetensors.File, best *State) error {
 	if err := now.read(f, "", true); err != nil {
 		return err
 	}
-	if l.Keep != Last && l.Progress.Best >= 0 {
+	if l.Keep != Last && l.Record.progress().Best >= 0 {
 		*best = now.Clone()
 		if l.Keep == BestWeights {
 			*best = State{Params: best.Params}

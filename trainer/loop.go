@@ -32,11 +32,8 @@ type Loop struct {
 	Patience int
 
 	Checkpoint Checkpoint
-	// Record is what the caller knows of the training: a pointer to a struct that embeds [Progress], which becomes the
-	// checkpoint's JSON. nil keeps the loop's own progress only.
-	Record any
-	// Progress is the loop's part of the record; nil makes one.
-	Progress *Progress
+	// Record becomes the checkpoint's JSON; nil keeps the loop's own progress only.
+	Record Record
 
 	OnUpdate  func(done int) error // after each update that was made
 	OnMeasure func()               // after each measurement
@@ -61,19 +58,21 @@ type Progress struct {
 	NonFinite []int `json:"non_finite"`        // places of the examples that were left out, as often as they were
 }
 
+// Record is what is known of a training beside its tensors: a *[Progress], or a pointer to a struct that embeds one.
+type Record interface{ progress() *Progress }
+
+func (p *Progress) progress() *Progress { return p }
+
 // Begun is the progress of a training that has not begun.
 func Begun() Progress { return Progress{Best: -1} }
 
 // Run trains, or goes on from the checkpoint. After an error, the parameters are those of the last complete update.
 func (l *Loop) Run(ctx context.Context) error {
-	if l.Progress == nil {
-		p := Begun()
-		l.Progress = &p
-	}
 	if l.Record == nil {
-		l.Record = l.Progress
+		p := Begun()
+		l.Record = &p
 	}
-	p := l.Progress
+	p := l.Record.progress()
 	best, err := l.begin(ctx)
 	if err != nil {
 		return err
@@ -121,7 +120,7 @@ func (l *Loop) Run(ctx context.Context) error {
 // update trains on the next batch. It leaves out examples that are to be skipped until the others are finite; made says
 // that any were left.
 func (l *Loop) update() (made bool, err error) {
-	p := l.Progress
+	p := l.Record.progress()
 	places := l.Batches.At(p.Updates)
 	p.Updates++
 	u := Update{Number: p.Updates, LearningRate: l.Schedule.At(l.Optimizer.Done.Position)}
@@ -168,7 +167,7 @@ func (e *UpdateError) Unwrap() error { return e.Err }
 
 // measure judges the parameters, keeps the best ones and decides whether the training ends.
 func (l *Loop) measure(ctx context.Context, best State) (State, error) {
-	p := l.Progress
+	p := l.Record.progress()
 	better, err := l.Measure(ctx, p.Updates)
 	if err != nil {
 		return best, err

@@ -137,7 +137,7 @@ func TestLoopResumes(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				loop.Keep, loop.MeasureEvery, loop.MeasureFirst = keep, 2, true
 				loop.Checkpoint = Checkpoint{Path: path, Key: "k"}
-				loop.Record, loop.Progress = &o, &o.Progress
+				loop.Record = &o
 				loop.Measure = func(_ context.Context, done int) (bool, error) {
 					o.Values = append(o.Values, math.Abs(float64(p.x.Host()[2])-4.55))
 					return o.Values[len(o.Values)-1] < slices.Min(append([]float64{math.Inf(1)}, o.Values[:len(o.Values)-1]...)), nil
@@ -200,8 +200,8 @@ func TestPatience(t *testing.T) {
 		if err := loop.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(states) != c.measured || p.x.Host()[0] != states[c.best] || loop.Progress.Stopped != (c.patience > 0) {
-			t.Errorf("%+v: %d measurements, %+v", c, len(states), loop.Progress)
+		if len(states) != c.measured || p.x.Host()[0] != states[c.best] || loop.Record.progress().Stopped != (c.patience > 0) {
+			t.Errorf("%+v: %d measurements, %+v", c, len(states), loop.Record.progress())
 		}
 	}
 }
@@ -218,8 +218,8 @@ func TestLoopSkips(t *testing.T) {
 	loop, p = world(t, 10)
 	p.targets[7][1] = float32(math.NaN())
 	loop.SkipNonFinite = true
-	if err := loop.Run(t.Context()); err != nil || !slices.Equal(loop.Progress.NonFinite, []int{7, 7, 7}) {
-		t.Fatalf("%v, %+v", err, loop.Progress)
+	if err := loop.Run(t.Context()); err != nil || !slices.Equal(loop.Record.progress().NonFinite, []int{7, 7, 7}) {
+		t.Fatalf("%v, %+v", err, loop.Record.progress())
 	}
 	for _, used := range p.used {
 		if slices.Contains(used, 7) {
@@ -230,7 +230,7 @@ func TestLoopSkips(t *testing.T) {
 		p.targets[i][0] = float32(math.NaN())
 	}
 	before := slices.Clone(p.x.Host())
-	loop.Progress, loop.Record = nil, nil
+	loop.Record = nil
 	if err := loop.Run(t.Context()); err == nil || !slices.Equal(before, p.x.Host()) {
 		t.Errorf("nothing finite to train on: %v", err)
 	}

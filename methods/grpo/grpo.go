@@ -187,7 +187,7 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	o.updates = c.GRPO.NumIterations * epochs.Updates()
 	loop := trainer.Loop{Optimizer: o.optimizer, Objective: o, Batches: epochs, Schedule: m.schedule, Updates: o.updates,
 		Checkpoint: trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile)}, Record: &o.record,
-		Progress: &o.Progress, OnUpdate: func(done int) error {
+		OnUpdate: func(done int) error {
 			r.Log("grpo_step", o.Steps[len(o.Steps)-1])
 			stage.Progress(done, o.updates)
 			return nil
