@@ -1,14 +1,18 @@
 package configs
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // formerly has the keys of earlier versions, so that their files, variables and --set still mean what they meant, and the
 // folders of their runs can be resumed, reported and audited.
 var formerly = map[string]struct {
-	now  string           // the key that holds its values today; "" if the program decides
-	zero bool             // 0 says nothing: another key has the value
-	is   func(Config) any // what the program does where there is no key; nil accepts any value
-	why  string           // of that
+	now  string            // the key that holds its values today; "" if the program decides
+	when func(Config) bool // the runs that used the key; in others it says nothing; nil is all
+	zero bool              // 0 says nothing: another key has the value
+	is   func(Config) any  // what the program does where there is no key; nil accepts any value
+	why  string            // of that
 }{
 	"dpo.schedule":               {now: "optimizer.schedule"},
 	"dpo.min_learning_rate":      {now: "optimizer.min_learning_rate"},
@@ -19,6 +23,18 @@ var formerly = map[string]struct {
 	"dpo.gradient_checkpointing": {now: "optimizer.gradient_checkpointing"},
 	"dpo.max_grad_norm":          {now: "optimizer.max_grad_norm"},
 	"dpo.weight_decay":           {now: "optimizer.weight_decay"},
+
+	"dpo.learning_rate":                   {now: "optimizer.learning_rate", when: onPairs},
+	"dpo.batch_pairs":                     {now: "optimizer.batch", when: onPairs},
+	"dpo.epochs":                          {now: "optimizer.epochs", when: onPairs},
+	"grpo.learning_rate":                  {now: "optimizer.learning_rate", when: by("grpo")},
+	"grpo.batch_prompts":                  {now: "optimizer.batch", when: by("grpo")},
+	"grpo.num_iterations":                 {now: "optimizer.epochs", when: by("grpo")},
+	"private_evolution_sft.learning_rate": {now: "optimizer.learning_rate", when: by("private_evolution_sft")},
+	"private_evolution_sft.batch":         {now: "optimizer.batch", when: by("private_evolution_sft")},
+	"private_evolution_sft.epochs":        {now: "optimizer.epochs", when: by("private_evolution_sft")},
+	"warmup.learning_rate":                {now: "optimizer.learning_rate", when: warmedUp},
+	"warmup.batch":                        {now: "optimizer.batch", when: warmedUp},
 
 	"dpo.adam_beta1": {is: always(0.9), why: adam},
 	"dpo.adam_beta2": {is: always(0.999), why: adam},
@@ -69,6 +85,13 @@ const papers = "the papers on Private Evolution do so"
 
 const adam = "adapters are trained with the values of AdamW's paper everywhere"
 
+func by(method string) func(Config) bool { return func(c Config) bool { return c.Method == method } }
+
+// onPairs says no for the methods that had the section dpo's rates in their own section.
+func onPairs(c Config) bool { return !by("grpo")(c) && !by("private_evolution_sft")(c) }
+
+func warmedUp(c Config) bool { return c.Warmup.Steps > 0 && slices.Contains(tuning, c.Method) }
+
 func always(value any) func(Config) any { return func(Config) any { return value } }
 
 // checkGone refuses values of keys that the program no longer has, unless it works by these values.
@@ -84,7 +107,7 @@ func (l *loader) checkGone(c Config) {
 // Present returns the settings of an earlier version's run under today's names. A value of a key that is gone stays only
 // where the program works by another one with c.
 func (c Config) Present(settings map[string]string) map[string]string {
-	l, old, out := newLoader(), layer{}, map[string]string{}
+	l, old, out := newLoader(c), layer{}, map[string]string{}
 	for name, text := range settings {
 		if _, ok := formerly[name]; ok {
 			l.set(old, name, parse(name, text), "")

@@ -77,6 +77,14 @@ func TestEarlierNames(t *testing.T) {
 		{file: "dpo:\n  schedule: 3", want: "c.yaml:2: dpo.schedule: is 3, must be a text"},
 		{file: "dpo: {adam_beta2: 0.999}", set: "dpo.adam_eps=1e-8", want: "dpo.beta=0.1"},
 		{file: "dpo:\n  adam_beta2: 0.95", want: "c.yaml:2: dpo.adam_beta2: is 0.95, but the key is gone: the value is 0.999, because"},
+		{file: "dpo: {batch_pairs: 6}\ngrpo: {batch_prompts: 5}\nwarmup: {batch: 3}", want: "optimizer.batch=6"},
+		{file: "dpo: {batch_pairs: 6}\ngrpo: {batch_prompts: 5}", set: "method=grpo", want: "optimizer.batch=5"},
+		{file: "dpo: {batch_pairs: 6}", set: "method=private_evolution_sft", want: "optimizer.batch=20"},
+		{file: "private_evolution_sft: {epochs: 6}", set: "method=private_evolution_sft", want: "optimizer.epochs=6"},
+		{file: "dpo: {batch_pairs: 6}\nwarmup: {batch: 6}", set: "warmup.steps=1", want: "optimizer.batch=6"},
+		{file: "dpo: {batch_pairs: 6}\nwarmup: {batch: 3}", set: "warmup.steps=1",
+			want: "c.yaml:2: warmup.batch: sets optimizer.batch, which dpo.batch_pairs sets too, to another value"},
+		{file: "grpo: {learning_rate: fast}", want: `c.yaml:1: grpo.learning_rate: is the text "fast", must be a number`},
 		{env: "POPRI_DPO_ADAM_EPS", want: "POPRI_DPO_ADAM_EPS: dpo.adam_eps: is 7, but the key is gone"},
 	} {
 		if err := os.WriteFile(file, []byte(c.file), 0o644); err != nil {

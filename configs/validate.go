@@ -181,13 +181,8 @@ func (c Config) check(v *validator) error {
 	v.oneOf("generate.quote", c.Generate.Quote, quotes)
 	v.count("synthetic.public_texts", c.Synthetic.PublicTexts, 0, maxCount)
 	v.count("warmup.steps", c.Warmup.Steps, 0, maxCount)
-	v.count("warmup.batch", c.Warmup.Batch, 1, 1<<20)
-	v.above("warmup.learning_rate", c.Warmup.LearningRate, 0, 10)
 	v.once(c)
 	v.above("private_evolution_sft.share", c.PrivateEvolutionSFT.Share, 0, 1)
-	v.count("private_evolution_sft.batch", c.PrivateEvolutionSFT.Batch, 1, maxCount)
-	v.count("private_evolution_sft.epochs", c.PrivateEvolutionSFT.Epochs, 1, maxCount)
-	v.above("private_evolution_sft.learning_rate", c.PrivateEvolutionSFT.LearningRate, 0, 1)
 	v.policyGradient(c)
 
 	if len(v.problems) == 0 {
@@ -217,14 +212,8 @@ func (v *validator) preference(c Config) {
 		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", d.RejectedRank, c.Generate.Samples)
 	}
 	v.between("dpo.pair_margin", d.PairMargin, 0, 1e3)
-	v.above("dpo.learning_rate", d.LearningRate, 0, 10)
-	v.count("dpo.batch_pairs", d.BatchPairs, 1, maxCount)
 	v.count("dpo.micro_pairs", d.MicroPairs, 0, maxCount)
-	if d.MicroPairs > d.BatchPairs {
-		v.add("dpo.micro_pairs", "is %d, must be at most dpo.batch_pairs, which is %d", d.MicroPairs, d.BatchPairs)
-	}
 	v.count("dpo.micro_tokens", d.MicroTokens, 0, maxCount)
-	v.count("dpo.epochs", d.Epochs, 1, 1000)
 	if e := d.EvalShare; !(e >= 0 && e < 1) {
 		v.add("dpo.eval_share", "is %v, must be at least 0 and below 1", e)
 	}

@@ -222,9 +222,8 @@ func (w *World) configure() {
 	c.Scoring.Dim, c.Scoring.Release = 8, "rounds"
 	c.Privacy.Epsilon, c.Privacy.Delta, c.Privacy.InsecureSeededNoise = 20, 1e-3, true
 	c.LoRA.Rank = 2
-	c.DPO.RejectedRank, c.DPO.BatchPairs, c.Optimizer.WarmupSteps = 3, 4, 1
+	c.DPO.RejectedRank, c.Optimizer.Batch, c.Optimizer.WarmupSteps = 3, 4, 1
 	c.PrivateEvolution.Population, c.PrivateEvolution.LookAhead = 24, 2
-	c.GRPO.BatchPrompts = 4
 	c.PublicSelection.Texts, c.PublicSelection.Head, c.PublicSelection.Effective, c.PublicSelection.Rows = 60, 20, 5, 60
 	c.Trainer.Rounds = 2
 	c.Synthetic.Texts, c.Synthetic.Samples, c.Synthetic.MaxNewTokens = 40, 2, 24

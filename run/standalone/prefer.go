@@ -213,7 +213,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	}
 	f := preference.NewFit(c, t, train, held)
 	f.Checkpoint.Path = checkpoint
-	if err := t.ResetSchedule(preference.Schedule(c.Optimizer, c.DPO.LearningRate, f.Total())); err != nil {
+	if err := t.ResetSchedule(preference.Schedule(c.Optimizer, f.Total())); err != nil {
 		return nil, err
 	}
 	if f.Checkpoint.Key, err = trainingKey(c, t, train, held); err != nil {
