@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // formerly has the keys of earlier versions, so that their files, variables and --set still mean what they meant, and the
@@ -11,6 +12,7 @@ var formerly = map[string]struct {
 	now  string            // the key that holds its values today; "" if the program decides
 	when func(Config) bool // the runs that used the key; in others it says nothing; nil is all
 	zero bool              // 0 says nothing: another key has the value
+	item bool              // the value is the first of a list, before those under the list's own name
 	is   func(Config) any  // what the program does where there is no key; nil accepts any value
 	why  string            // of that
 }{
@@ -35,6 +37,8 @@ var formerly = map[string]struct {
 	"private_evolution_sft.epochs":        {now: "optimizer.epochs", when: by("private_evolution_sft")},
 	"warmup.learning_rate":                {now: "optimizer.learning_rate", when: warmedUp},
 	"warmup.batch":                        {now: "optimizer.batch", when: warmedUp},
+
+	"downstream.learning_rate": {now: "downstream.learning_rates", item: true},
 
 	"dpo.adam_beta1": {is: always(0.9), why: adam},
 	"dpo.adam_beta2": {is: always(0.999), why: adam},
@@ -117,6 +121,9 @@ func (c Config) Present(settings map[string]string) map[string]string {
 	}
 	for name, v := range old {
 		out[name] = fmt.Sprint(v.value)
+		if more := strings.Trim(settings[name], "[]"); formerly[v.name].item && more != "" {
+			out[name] = strings.TrimSuffix(out[name], "]") + " " + more + "]"
+		}
 	}
 	l.checkGone(c)
 	for _, p := range l.problems {

@@ -228,6 +228,9 @@ func (l *loader) set(out layer, name string, value any, where string) {
 			return
 		}
 		name = f.now
+		if _, list := value.([]any); f.item && !list {
+			v.value = []any{value}
+		}
 		used = f.when == nil || f.when(l.run)
 		l.depends = l.depends || f.when != nil
 	}
@@ -245,7 +248,15 @@ func (l *loader) set(out layer, name string, value any, where string) {
 		return
 	}
 	other, ok := out[name]
-	if ok && other.name != v.name && fmt.Sprint(other.value) != fmt.Sprint(value) { // 0 under one of two old names says nothing
+	if ok && other.name != v.name && formerly[other.name].item != formerly[v.name].item {
+		if formerly[v.name].item {
+			v, other = other, v
+		}
+		v.value = append(other.value.([]any), v.value.([]any)...)
+		out[name] = v
+		return
+	}
+	if ok && other.name != v.name && fmt.Sprint(other.value) != fmt.Sprint(v.value) { // 0 under one of two old names says nothing
 		switch {
 		case v.name != name && isZero(v.value):
 			return

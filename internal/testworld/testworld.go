@@ -229,7 +229,7 @@ func (w *World) configure() {
 	c.Synthetic.Texts, c.Synthetic.Samples, c.Synthetic.MaxNewTokens = 40, 2, 24
 	c.Downstream.Model = w.Device
 	c.Downstream.Steps, c.Downstream.Batch, c.Downstream.Length = 12, 8, 40
-	c.Downstream.LearningRate = 5e-3
+	c.Downstream.LearningRates = []float64{5e-3}
 	c.Downstream.WarmupSteps, c.Downstream.EvalEvery = 2, 4
 	w.Config = c
 }
