@@ -95,8 +95,6 @@ type Synthetic struct {
 	Temperature float64 `yaml:"temperature"`
 	// TopP is as in generate. Default 1.
 	TopP float64 `yaml:"top_p"`
-	// MaxNewTokens is the largest length of a text in tokens. Default 64.
-	MaxNewTokens int `yaml:"max_new_tokens"`
 }
 
 // YAML returns every key with its value, in the order of the types above.

@@ -167,7 +167,6 @@ func (c Config) check(v *validator) error {
 	v.count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
-	v.count("synthetic.max_new_tokens", c.Synthetic.MaxNewTokens, 1, maxTokens)
 
 	v.downstream(c.Downstream)
 
