@@ -60,6 +60,13 @@ var formerly = map[string]struct {
 
 	"synthetic.max_new_tokens": {is: func(c Config) any { return c.Generate.MaxNewTokens }, why: "generate.max_new_tokens decides it"},
 
+	"fed.collect": {is: func(c Config) any {
+		if c.Fed.Elsewhere() {
+			return "shards"
+		}
+		return "in_process"
+	}, why: "fed.clients above 0 means clients in shards"},
+
 	"scoring.client_texts": {is: always(4), why: "it is of little weight, and how many texts clients have is private"},
 	"fed.dropout":          {is: always(0), why: "the clients of a run are in memory or in shards, where none drops out"},
 	"lora.rslora":          {is: always(false), why: "lora.alpha times √rank does the same"},

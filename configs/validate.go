@@ -15,7 +15,6 @@ var (
 	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
-	collections = []string{"in_process", Shards}
 	losses      = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "sft"}
 	smoothed    = []string{"cdpo", "robust"}
 	trainers    = []string{Local, TRL}
