@@ -83,6 +83,8 @@ var formerly = map[string]struct {
 	"private_evolution.mask_share":   {is: always(0.3), why: papers},
 	"private_evolution.accumulate":   {is: always("all"), why: papers},
 
+	"public_selection.effective": {is: func(c Config) any { return Effective(c.PublicSelection.Texts) },
+		why: "fewer texts repeat too often, and half of few are enough"},
 	"public_selection.head_weight": {is: always(3), why: "public_selection.head says as much"},
 
 	"grpo.epsilon_high": {zero: true, is: func(c Config) any { return c.GRPO.Epsilon }, why: "grpo.epsilon bounds both sides"},

@@ -174,7 +174,6 @@ func (c Config) check(v *validator) error {
 	v.count("public_selection.texts", c.PublicSelection.Texts, 1, maxCount)
 	v.count("public_selection.head", c.PublicSelection.Head, 0, max(0, c.PublicSelection.Texts))
 	v.oneOf("public_selection.weights", c.PublicSelection.Weights, weightings)
-	v.count("public_selection.effective", c.PublicSelection.Effective, 1, max(1, c.PublicSelection.Texts))
 	v.count("public_selection.rows", c.PublicSelection.Rows, 1, maxCount)
 	v.oneOf("generate.quote", c.Generate.Quote, quotes)
 	v.count("synthetic.public_texts", c.Synthetic.PublicTexts, 0, maxCount)

@@ -224,7 +224,7 @@ func (w *World) configure() {
 	c.LoRA.Rank = 2
 	c.DPO.RejectedRank, c.Optimizer.Batch, c.Optimizer.WarmupSteps = 3, 4, 1
 	c.PrivateEvolution.Population, c.PrivateEvolution.LookAhead = 24, 2
-	c.PublicSelection.Texts, c.PublicSelection.Head, c.PublicSelection.Effective, c.PublicSelection.Rows = 60, 20, 5, 60
+	c.PublicSelection.Texts, c.PublicSelection.Head, c.PublicSelection.Rows = 60, 20, 60
 	c.Trainer.Rounds = 2
 	c.Synthetic.Texts, c.Synthetic.Samples = 40, 2
 	c.Downstream.Model = w.Device
