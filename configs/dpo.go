@@ -5,12 +5,14 @@ type LoRA struct {
 	// Rank is the rank of each update. Default 8; the paper's 4 suffices for a large model. The adapters' size is
 	// proportional to it.
 	Rank int `yaml:"rank"`
-	// Alpha scales an update by alpha/rank. Default 16; changing it resembles changing the learning rate. √rank times as
-	// much makes an rsLoRA.
+	// Alpha scales an update by alpha/rank. Default 16; changing it resembles changing the learning rate.
 	Alpha float64 `yaml:"alpha"`
 	// Targets are the names of the linear layers that get an update (c_attn, q_proj, …). Default [], all projections of
 	// attention and MLP.
 	Targets []string `yaml:"targets"`
+	// RSLoRA scales by alpha/√rank instead, as use_rslora of PEFT does, which keeps the size of updates independent of the
+	// rank. Default false.
+	RSLoRA bool `yaml:"rslora"`
 }
 
 // DPO says how the model learns from pairs.

@@ -44,7 +44,6 @@ var formerly = map[string]struct {
 	"dpo.adam_beta2": {is: always(0.999), why: adam},
 	"dpo.adam_eps":   {is: always(1e-8), why: adam},
 
-	"generate.top_k": {is: always(0), why: "generate.top_p cuts unlikely tokens"},
 	"generate.template_separator": {is: func(c Config) any {
 		if c.Generate.TemplateHeader+c.Generate.TemplateItem == "" {
 			return nil
@@ -69,7 +68,6 @@ var formerly = map[string]struct {
 
 	"scoring.client_texts": {is: always(4), why: "it is of little weight, and how many texts clients have is private"},
 	"fed.dropout":          {is: always(0), why: "the clients of a run are in memory or in shards, where none drops out"},
-	"lora.rslora":          {is: always(false), why: "lora.alpha times √rank does the same"},
 
 	"downstream.gradient_checkpointing": {is: always(false), why: "downstream.micro_texts bounds the memory"},
 	"downstream.patience":               {is: always(0), why: "training sets are compared after the same number of updates"},

@@ -94,6 +94,7 @@ func (c Config) check(v *validator) error {
 	}
 	v.above("generate.temperature", c.Generate.Temperature, 0, 100)
 	v.above("generate.top_p", c.Generate.TopP, 0, 1)
+	v.count("generate.top_k", c.Generate.TopK, 0, maxCount)
 	v.count("generate.max_new_tokens", c.Generate.MaxNewTokens, 1, maxTokens)
 	v.count("generate.min_new_tokens", c.Generate.MinNewTokens, 0, maxTokens)
 	if c.Generate.MinNewTokens > c.Generate.MaxNewTokens {

@@ -105,7 +105,7 @@ func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
 		ids[i] = b.Prompts[from+i].IDs
 	}
 	out, err := m.Generate(ctx, ids, b.Samples, lm.SampleOptions{
-		Temperature: b.Temperature, TopP: b.TopP, MaxNewTokens: b.MaxNew,
+		Temperature: b.Temperature, TopP: b.TopP, TopK: w.Config.TopK, MaxNewTokens: b.MaxNew,
 		MinNewTokens: min(w.Config.MinNewTokens, b.MaxNew), StopTokens: b.Prompter.stopTokens(), Stop: b.Prompter.stop(),
 		Seed: rng.Seed(b.Seed, fmt.Sprint(from)), CacheBytes: w.cacheBytes(m), Progress: progress})
 	if err != nil {

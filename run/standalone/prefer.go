@@ -178,7 +178,8 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
 		return nil, fault.Userf("%s: %w", dir, err)
 	}
-	adapter, err := lora.New(m, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
+	adapter, err := lora.New(m, lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA,
+		Targets: c.LoRA.Targets}, rng.New(c.Seed, "lora"))
 	if err != nil {
 		return nil, fault.Userf("%w", err)
 	}
