@@ -28,7 +28,7 @@ func TestDefaultIsValidAndNamesEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := newLoader().file("demo", content, true)
+	values := newLoader(Config{}).file("demo", content, true)
 	for _, k := range Keys() {
 		if _, ok := values[k.Name]; !ok {
 			t.Errorf("the preset demo does not set %s", k.Name)
@@ -81,7 +81,7 @@ func TestPresets(t *testing.T) {
 		} else if c.Synthetic.Samples != 1 || c.DPO.FIDTexts != 1800 || c.DPO.FIDSamples != 1 || c.Data.LongTexts != "cut" || !c.Generate.DistinctExamples ||
 			!c.Generate.CutSamples {
 			t.Errorf("%s does not do what the paper and its code do: %+v", name, *c)
-		} else if published := name == "published-code"; published != (c.DPO.Epochs == 1 && c.Optimizer.Schedule == "constant" && c.DPO.LearningRate == 8e-7 && c.Scoring.Duplicates == "published") {
+		} else if published := name == "published-code"; published != (c.Optimizer.Epochs == 1 && c.Optimizer.Schedule == "constant" && c.Optimizer.LearningRate == 8e-7 && c.Scoring.Duplicates == "published") {
 			t.Errorf("%s trains otherwise: %+v", name, c.DPO)
 		}
 	}
@@ -138,7 +138,7 @@ func TestGoodFiles(t *testing.T) {
 			want.Data.Private, want.Data.Public = "clients.parquet", "c4.jsonl"
 			want.Model.Path, want.Model.DType = "/models/gpt2", "bfloat16"
 			want.LoRA.Targets = []string{"c_attn", "c_proj"}
-			want.DPO.Beta, want.DPO.LearningRate, want.Trainer.Rounds, want.Privacy.Epsilon = 1, 1e-6, 20, 0.5
+			want.DPO.Beta, want.Optimizer.LearningRate, want.Trainer.Rounds, want.Privacy.Epsilon = 1, 1e-6, 20, 0.5
 			want.Provenance = map[string]string{"program": "popri v1"}
 			want.Eval.ReferencePrivate = false // other data than those it was declared for
 			if !reflect.DeepEqual(*c, want) {
@@ -184,14 +184,14 @@ func TestBadFiles(t *testing.T) {
 
 func TestLaterLayersWin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file, []byte("seed: 2\ndpo: {beta: 2, epochs: 2, loss: sigmoid}\nlora: {targets: [a]}\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("seed: 2\noptimizer: {epochs: 2}\ndpo: {beta: 2, loss: sigmoid}\nlora: {targets: [a]}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("POPRI_DPO_BETA", "3")
 	t.Setenv("POPRI_SEED", "3")
 	t.Setenv("POPRI_LORA_TARGETS", "b, c")
 	t.Setenv("POPRI_SCORING_LENGTH_REGRESSION", "false")
-	t.Setenv("POPRI_DPO_EPOCHS", "")
+	t.Setenv("POPRI_OPTIMIZER_EPOCHS", "")
 	t.Setenv("POPRI_GOLDEN", "elsewhere")
 	opt := LoadOptions{File: file, Env: true, Set: []string{"seed=4", "seed=5", "model.path=a=b"}}
 	c, err := Load(opt)
@@ -199,7 +199,7 @@ func TestLaterLayersWin(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Default()
-	want.Seed, want.DPO.Beta, want.DPO.Epochs, want.Model.Path = 5, 3, 2, "a=b"
+	want.Seed, want.DPO.Beta, want.Optimizer.Epochs, want.Model.Path = 5, 3, 2, "a=b"
 	want.LoRA.Targets, want.Scoring.LengthRegression = []string{"b", "c"}, false
 	if !reflect.DeepEqual(*c, want) {
 		t.Errorf("got  %+v\nwant %+v", *c, want)
@@ -212,12 +212,12 @@ func TestLaterLayersWin(t *testing.T) {
 
 func TestMistakesInFlagsAndEnvironmentAreNamed(t *testing.T) {
 	t.Setenv("POPRI_DPO_BETTA", "3")
-	t.Setenv("POPRI_DPO_EPOCHS", "two")
+	t.Setenv("POPRI_OPTIMIZER_EPOCHS", "two")
 	t.Setenv("POPRI_PRIVACY_EPSILON", "-3")
 	_, err := Load(LoadOptions{Env: true, Set: []string{"dpo.beta", "=1", "trainer.round=3", "dpo.beta=x", "seed=-1", "lora.targets=[a, [b]]", "dpo=1", "privacy.delta=2"}})
 	for _, want := range []string{
 		"POPRI_DPO_BETTA: dpo.betta: unknown key; did you mean dpo.beta?",
-		`POPRI_DPO_EPOCHS: dpo.epochs: is the text "two"`,
+		`POPRI_OPTIMIZER_EPOCHS: optimizer.epochs: is the text "two"`,
 		"POPRI_PRIVACY_EPSILON: privacy.epsilon: is -3",
 		`--set: "dpo.beta" is not of the form key=value`,
 		`--set: "=1" is not`,

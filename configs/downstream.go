@@ -33,10 +33,8 @@ type Downstream struct {
 	// and the end-of-text token, as the POPri paper's DistilGPT2 is trained. Every token after the first one counts;
 	// for classification, the last one is read (of BERT, the first one). Default "line".
 	Rows string `yaml:"rows"`
-	// LearningRate is AdamW's peak learning rate. Default 5e-4.
-	LearningRate float64 `yaml:"learning_rate"`
-	// LearningRates are further peaks: each is tried for each training set, and the validation clients choose. Default []:
-	// learning_rate alone.
+	// LearningRates are AdamW's peak learning rates, above 0. Of several, each is tried for each training set, and the
+	// validation clients choose. Default [5e-4].
 	LearningRates []float64 `yaml:"learning_rates"`
 	// Schedule is the course of the learning rate after the warm-up: constant, linear or cosine (both to 0). Default
 	// "cosine".
@@ -85,7 +83,9 @@ func (v *validator) downstream(d Downstream) {
 	v.count("downstream.micro_texts", d.MicroTexts, 0, maxCount)
 	v.count("downstream.length", d.Length, 2, maxTokens)
 	v.oneOf("downstream.rows", d.Rows, []string{"line", "document"})
-	v.above("downstream.learning_rate", d.LearningRate, 0, 10)
+	if len(d.LearningRates) == 0 {
+		v.add("downstream.learning_rates", "is [], must hold one rate or more")
+	}
 	for i, rate := range d.LearningRates {
 		v.above(fmt.Sprintf("downstream.learning_rates[%d]", i), rate, 0, 10)
 	}

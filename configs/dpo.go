@@ -5,12 +5,14 @@ type LoRA struct {
 	// Rank is the rank of each update. Default 8; the paper's 4 suffices for a large model. The adapters' size is
 	// proportional to it.
 	Rank int `yaml:"rank"`
-	// Alpha scales an update by alpha/rank. Default 16; changing it resembles changing the learning rate. √rank times as
-	// much makes an rsLoRA.
+	// Alpha scales an update by alpha/rank. Default 16; changing it resembles changing the learning rate.
 	Alpha float64 `yaml:"alpha"`
 	// Targets are the names of the linear layers that get an update (c_attn, q_proj, …). Default [], all projections of
 	// attention and MLP.
 	Targets []string `yaml:"targets"`
+	// RSLoRA scales by alpha/√rank instead, as use_rslora of PEFT does, which keeps the size of updates independent of the
+	// rank. Default false.
+	RSLoRA bool `yaml:"rslora"`
 }
 
 // DPO says how the model learns from pairs.
@@ -52,21 +54,14 @@ type DPO struct {
 	// PairMargin is the least difference of a pair's scores if dpo.pairs is "margin", in standard deviations of a prompt's scores
 	// around their mean, over all prompts. Default 1; 0 drops no pair, much more leaves few.
 	PairMargin float64 `yaml:"pair_margin"`
-	// LearningRate is AdamW's peak learning rate. Default 5e-4, found for the embedded model with rank 8; large models need
-	// about a thousandth. Twice as much overshoots: texts degenerate.
-	LearningRate float64 `yaml:"learning_rate"`
-	// BatchPairs is the number of pairs of a step. Default 20; fewer make steps noisier.
-	BatchPairs int `yaml:"batch_pairs"`
-	// MicroPairs is the number of pairs that are computed at once, which bounds the memory; 0, the default, means 8. It
-	// changes results by rounding only: a step's loss is the mean over all its pairs. The method "grpo" computes two samples
+	// MicroPairs is the number of pairs that are computed at once, which bounds the memory; 0, the default, means 8, and
+	// more than optimizer.batch means all pairs of an update. It changes results by rounding only: an update's loss is the
+	// mean over all its pairs. The method "grpo" computes two samples
 	// for each pair, or 20 at once with 0.
 	MicroPairs int `yaml:"micro_pairs"`
 	// MicroTokens is the largest number of tokens, padding included, that are computed at once: pairs of a step are grouped
 	// by length, as many as fit. A longer pair is computed alone. 0, the default, uses MicroPairs alone.
 	MicroTokens int `yaml:"micro_tokens"`
-	// Epochs is the number of passes over a round's pairs. Default 1; the pairs come from the model before the round, and a
-	// second pass overfits them.
-	Epochs int `yaml:"epochs"`
 	// EvalShare is the share of a round's prompts whose pairs are held out for measurements. Default 0, below 1; fewer than
 	// about fifty pairs give an imprecise loss.
 	EvalShare float64 `yaml:"eval_share"`

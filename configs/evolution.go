@@ -38,10 +38,4 @@ type PrivateEvolutionSFT struct {
 	// Share is the share of a round's samples that is trained on, those with the highest scores, above 0 and at most 1.
 	// Default 0.1, as many as there are prompts. A larger share dilutes what clients like; a smaller one is memorised.
 	Share float64 `yaml:"share"`
-	// Batch is the number of samples of an update. Default 20; all of them are in memory at once.
-	Batch int `yaml:"batch"`
-	// Epochs is the number of passes over a round's samples. Default 1; more memorise the samples.
-	Epochs int `yaml:"epochs"`
-	// LearningRate is AdamW's constant learning rate, above 0. Default 5e-4.
-	LearningRate float64 `yaml:"learning_rate"`
 }

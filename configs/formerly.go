@@ -1,14 +1,20 @@
 package configs
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // formerly has the keys of earlier versions, so that their files, variables and --set still mean what they meant, and the
 // folders of their runs can be resumed, reported and audited.
 var formerly = map[string]struct {
-	now  string           // the key that holds its values today; "" if the program decides
-	zero bool             // 0 says nothing: another key has the value
-	is   func(Config) any // what the program does where there is no key; nil accepts any value
-	why  string           // of that
+	now  string            // the key that holds its values today; "" if the program decides
+	when func(Config) bool // the runs that used the key; in others it says nothing; nil is all
+	zero bool              // 0 says nothing: another key has the value
+	item bool              // the value is the first of a list, before those under the list's own name
+	is   func(Config) any  // what the program does where there is no key; nil accepts any value
+	why  string            // of that
 }{
 	"dpo.schedule":               {now: "optimizer.schedule"},
 	"dpo.min_learning_rate":      {now: "optimizer.min_learning_rate"},
@@ -20,11 +26,24 @@ var formerly = map[string]struct {
 	"dpo.max_grad_norm":          {now: "optimizer.max_grad_norm"},
 	"dpo.weight_decay":           {now: "optimizer.weight_decay"},
 
+	"dpo.learning_rate":                   {now: "optimizer.learning_rate", when: onPairs},
+	"dpo.batch_pairs":                     {now: "optimizer.batch", when: onPairs},
+	"dpo.epochs":                          {now: "optimizer.epochs", when: onPairs},
+	"grpo.learning_rate":                  {now: "optimizer.learning_rate", when: by("grpo")},
+	"grpo.batch_prompts":                  {now: "optimizer.batch", when: by("grpo")},
+	"grpo.num_iterations":                 {now: "optimizer.epochs", when: by("grpo")},
+	"private_evolution_sft.learning_rate": {now: "optimizer.learning_rate", when: by("private_evolution_sft")},
+	"private_evolution_sft.batch":         {now: "optimizer.batch", when: by("private_evolution_sft")},
+	"private_evolution_sft.epochs":        {now: "optimizer.epochs", when: by("private_evolution_sft")},
+	"warmup.learning_rate":                {now: "optimizer.learning_rate", when: warmedUp},
+	"warmup.batch":                        {now: "optimizer.batch", when: warmedUp},
+
+	"downstream.learning_rate": {now: "downstream.learning_rates", item: true},
+
 	"dpo.adam_beta1": {is: always(0.9), why: adam},
 	"dpo.adam_beta2": {is: always(0.999), why: adam},
 	"dpo.adam_eps":   {is: always(1e-8), why: adam},
 
-	"generate.top_k": {is: always(0), why: "generate.top_p cuts unlikely tokens"},
 	"generate.template_separator": {is: func(c Config) any {
 		if c.Generate.TemplateHeader+c.Generate.TemplateItem == "" {
 			return nil
@@ -38,9 +57,17 @@ var formerly = map[string]struct {
 		return "stopped"
 	}, why: "generate.cut_samples decides it"},
 
+	"synthetic.max_new_tokens": {is: func(c Config) any { return c.Generate.MaxNewTokens }, why: "generate.max_new_tokens decides it"},
+
+	"fed.collect": {is: func(c Config) any {
+		if c.Fed.Elsewhere() {
+			return "shards"
+		}
+		return "in_process"
+	}, why: "fed.clients above 0 means clients in shards"},
+
 	"scoring.client_texts": {is: always(4), why: "it is of little weight, and how many texts clients have is private"},
 	"fed.dropout":          {is: always(0), why: "the clients of a run are in memory or in shards, where none drops out"},
-	"lora.rslora":          {is: always(false), why: "lora.alpha times √rank does the same"},
 
 	"downstream.gradient_checkpointing": {is: always(false), why: "downstream.micro_texts bounds the memory"},
 	"downstream.patience":               {is: always(0), why: "training sets are compared after the same number of updates"},
@@ -54,6 +81,8 @@ var formerly = map[string]struct {
 	"private_evolution.mask_share":   {is: always(0.3), why: papers},
 	"private_evolution.accumulate":   {is: always("all"), why: papers},
 
+	"public_selection.effective": {is: func(c Config) any { return Effective(c.PublicSelection.Texts) },
+		why: "fewer texts repeat too often, and half of few are enough"},
 	"public_selection.head_weight": {is: always(3), why: "public_selection.head says as much"},
 
 	"grpo.epsilon_high": {zero: true, is: func(c Config) any { return c.GRPO.Epsilon }, why: "grpo.epsilon bounds both sides"},
@@ -68,6 +97,13 @@ var formerly = map[string]struct {
 const papers = "the papers on Private Evolution do so"
 
 const adam = "adapters are trained with the values of AdamW's paper everywhere"
+
+func by(method string) func(Config) bool { return func(c Config) bool { return c.Method == method } }
+
+// onPairs says no for the methods that had the section dpo's rates in their own section.
+func onPairs(c Config) bool { return !by("grpo")(c) && !by("private_evolution_sft")(c) }
+
+func warmedUp(c Config) bool { return c.Warmup.Steps > 0 && slices.Contains(tuning, c.Method) }
 
 func always(value any) func(Config) any { return func(Config) any { return value } }
 
@@ -84,7 +120,7 @@ func (l *loader) checkGone(c Config) {
 // Present returns the settings of an earlier version's run under today's names. A value of a key that is gone stays only
 // where the program works by another one with c.
 func (c Config) Present(settings map[string]string) map[string]string {
-	l, old, out := newLoader(), layer{}, map[string]string{}
+	l, old, out := newLoader(c), layer{}, map[string]string{}
 	for name, text := range settings {
 		if _, ok := formerly[name]; ok {
 			l.set(old, name, parse(name, text), "")
@@ -94,6 +130,9 @@ func (c Config) Present(settings map[string]string) map[string]string {
 	}
 	for name, v := range old {
 		out[name] = fmt.Sprint(v.value)
+		if more := strings.Trim(settings[name], "[]"); formerly[v.name].item && more != "" {
+			out[name] = strings.TrimSuffix(out[name], "]") + " " + more + "]"
+		}
 	}
 	l.checkGone(c)
 	for _, p := range l.problems {

@@ -52,6 +52,10 @@ func TestEarlierConfiguration(t *testing.T) {
 	if len(present) > 0 {
 		t.Errorf("keys that nobody knows: %v", present)
 	}
+	old["downstream.learning_rates"] = "[0.1 0.2]"
+	if present := c.Present(old); present["downstream.learning_rates"] != "[0.0005 0.1 0.2]" {
+		t.Errorf("learning rates are %s", present["downstream.learning_rates"])
+	}
 	old["dpo.adam_eps"] = "0.1"
 	if present := c.Present(old); present["dpo.adam_eps"] != "0.1" {
 		t.Error("another constant than the program's is overlooked")
@@ -77,6 +81,20 @@ func TestEarlierNames(t *testing.T) {
 		{file: "dpo:\n  schedule: 3", want: "c.yaml:2: dpo.schedule: is 3, must be a text"},
 		{file: "dpo: {adam_beta2: 0.999}", set: "dpo.adam_eps=1e-8", want: "dpo.beta=0.1"},
 		{file: "dpo:\n  adam_beta2: 0.95", want: "c.yaml:2: dpo.adam_beta2: is 0.95, but the key is gone: the value is 0.999, because"},
+		{file: "dpo: {batch_pairs: 6}\ngrpo: {batch_prompts: 5}\nwarmup: {batch: 3}", want: "optimizer.batch=6"},
+		{file: "dpo: {batch_pairs: 6}\ngrpo: {batch_prompts: 5}", set: "method=grpo", want: "optimizer.batch=5"},
+		{file: "dpo: {batch_pairs: 6}", set: "method=private_evolution_sft", want: "optimizer.batch=20"},
+		{file: "private_evolution_sft: {epochs: 6}", set: "method=private_evolution_sft", want: "optimizer.epochs=6"},
+		{file: "dpo: {batch_pairs: 6}\nwarmup: {batch: 6}", set: "warmup.steps=1", want: "optimizer.batch=6"},
+		{file: "dpo: {batch_pairs: 6}\nwarmup: {batch: 3}", set: "warmup.steps=1",
+			want: "c.yaml:2: warmup.batch: sets optimizer.batch, which dpo.batch_pairs sets too, to another value"},
+		{file: "grpo: {learning_rate: fast}", want: `c.yaml:1: grpo.learning_rate: is the text "fast", must be a number`},
+		{file: "downstream: {learning_rate: 1e-3}", want: "downstream.learning_rates=[0.001]"},
+		{file: "downstream: {learning_rates: [1e-4], learning_rate: 1e-3}", want: "downstream.learning_rates=[0.001 0.0001]"},
+		{set: "downstream.learning_rate=1e-3 downstream.learning_rates=1e-4,1e-5", want: "downstream.learning_rates=[0.001 0.0001 1e-05]"},
+		{env: "POPRI_DOWNSTREAM_LEARNING_RATE", want: "downstream.learning_rates=[7]"},
+		{file: "downstream: {learning_rate: fast}", want: "c.yaml:1: downstream.learning_rate: holds the text"},
+		{file: "downstream: {learning_rates: []}", want: "downstream.learning_rates: is [], must hold one rate or more"},
 		{env: "POPRI_DPO_ADAM_EPS", want: "POPRI_DPO_ADAM_EPS: dpo.adam_eps: is 7, but the key is gone"},
 	} {
 		if err := os.WriteFile(file, []byte(c.file), 0o644); err != nil {

@@ -20,12 +20,6 @@ type GRPO struct {
 	// Beta is the weight of the Kullback-Leibler divergence from the model without adapters. Default 0, as in TRL, which
 	// also saves a forward pass over the samples.
 	Beta float64 `yaml:"beta"`
-	// NumIterations is the number of passes over a round's samples. Default 1; more are less on-policy.
-	NumIterations int `yaml:"num_iterations"`
-	// LearningRate is AdamW's peak learning rate, above 0. Default 5e-4; large models need about a thousandth.
-	LearningRate float64 `yaml:"learning_rate"`
-	// BatchPrompts is the number of prompts of an update, with all their samples. Default 20; fewer make updates noisier.
-	BatchPrompts int `yaml:"batch_prompts"`
 	// BestOfN is the weight of an anchor: the next-token loss of each prompt's sample with the highest score, per token, is
 	// added (arXiv 2602.18633, 2510.18232). Default 0, none.
 	BestOfN float64 `yaml:"best_of_n"`
@@ -42,9 +36,6 @@ func (v *validator) policyGradient(c Config) {
 	v.oneOf("grpo.scale_rewards", g.ScaleRewards, rewardScales)
 	v.above("grpo.epsilon", g.Epsilon, 0, 1)
 	v.between("grpo.beta", g.Beta, 0, 1e3)
-	v.count("grpo.num_iterations", g.NumIterations, 1, 1000)
-	v.above("grpo.learning_rate", g.LearningRate, 0, 10)
-	v.count("grpo.batch_prompts", g.BatchPrompts, 1, maxCount)
 	v.between("grpo.best_of_n", g.BestOfN, 0, 1e3)
 	v.count("grpo.samples_used", g.SamplesUsed, 0, maxCount)
 	if 2*g.SamplesUsed > c.Generate.Samples && c.Generate.Samples >= 2 {

@@ -165,7 +165,7 @@ func describe(value any) string {
 // Set changes one setting to the value that text spells, as --set does. An unknown key or a text that is no such value
 // gives an [*Invalid]; whether the value is possible is for [Config.Validate] to say.
 func (c *Config) Set(name, text string) error {
-	l := newLoader()
+	l := newLoader(*c)
 	out := l.assignments("", []string{name + "=" + text})
 	for now, v := range out {
 		k, _ := lookup(now)

@@ -64,7 +64,7 @@ func Preset(name string) (c Config, base string, err error) {
 	if err != nil {
 		return c, "", err
 	}
-	l := newLoader()
+	l := newLoader(Config{})
 	l.preset(name, given{})
 	return l.decode(), baseOf(content), nil
 }
@@ -95,8 +95,18 @@ func Load(opt LoadOptions) (*Config, error) {
 	return c, nil
 }
 
+// load reads the layers, and once more if they have names of earlier versions whose meaning depends on the run.
 func load(opt LoadOptions) (*Config, []Problem) {
-	l := newLoader()
+	l := newLoader(Config{})
+	c := l.load(opt)
+	if l.depends {
+		l = newLoader(c)
+		c = l.load(opt)
+	}
+	return &c, l.problems
+}
+
+func (l *loader) load(opt LoadOptions) Config {
 	var content []byte
 	preset, named := opt.Preset, given{where: "preset"}
 	if opt.File != "" {
@@ -132,7 +142,7 @@ func load(opt LoadOptions) (*Config, []Problem) {
 	}
 	l.checkGone(c)
 	sortProblems(l.problems)
-	return &c, l.problems
+	return c
 }
 
 // loader collects layers and problems.
@@ -141,13 +151,15 @@ type loader struct {
 	where      map[string]string // the place of each key's value
 	broken     map[string]bool   // keys whose value could not be read
 	gone       map[string]given  // values of keys that the program no longer has
+	run        Config            // decides what names of earlier versions mean
+	depends    bool              // it did
 	problems   []Problem
 	provenance map[string]string
 	declared   string // data.private that eval.reference_private was declared for; "" is whatever is named later
 }
 
-func newLoader() *loader {
-	return &loader{viper: viper.New(), where: map[string]string{}, broken: map[string]bool{}, gone: map[string]given{}}
+func newLoader(run Config) *loader {
+	return &loader{viper: viper.New(), where: map[string]string{}, broken: map[string]bool{}, gone: map[string]given{}, run: run}
 }
 
 // given is a value as one place gives it.
@@ -206,7 +218,7 @@ func (l *loader) merge(values layer) {
 
 // set notes the value of a key, or what is wrong with it.
 func (l *loader) set(out layer, name string, value any, where string) {
-	v := given{name, where, value}
+	v, used := given{name, where, value}, true
 	if f, ok := formerly[name]; ok {
 		switch {
 		case f.zero && isZero(value):
@@ -216,6 +228,11 @@ func (l *loader) set(out layer, name string, value any, where string) {
 			return
 		}
 		name = f.now
+		if _, list := value.([]any); f.item && !list {
+			v.value = []any{value}
+		}
+		used = f.when == nil || f.when(l.run)
+		l.depends = l.depends || f.when != nil
 	}
 	k, ok := lookup(name)
 	if !ok {
@@ -227,12 +244,24 @@ func (l *loader) set(out layer, name string, value any, where string) {
 		l.broken[name] = true
 		return
 	}
-	if other, ok := out[name]; ok && other.name != v.name { // 0 under one of two old names says nothing
+	if !used {
+		return
+	}
+	other, ok := out[name]
+	if ok && other.name != v.name && formerly[other.name].item != formerly[v.name].item {
+		if formerly[v.name].item {
+			v, other = other, v
+		}
+		v.value = append(other.value.([]any), v.value.([]any)...)
+		out[name] = v
+		return
+	}
+	if ok && other.name != v.name && fmt.Sprint(other.value) != fmt.Sprint(v.value) { // 0 under one of two old names says nothing
 		switch {
 		case v.name != name && isZero(v.value):
 			return
 		case other.name == name || !isZero(other.value):
-			l.add(where, v.name, "sets %s, which %s sets too", name, other.name)
+			l.add(where, v.name, "sets %s, which %s sets too, to another value", name, other.name)
 			return
 		}
 	}

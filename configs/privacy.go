@@ -58,14 +58,11 @@ type Scoring struct {
 
 // Fed says where the clients are and which of them take part in a round.
 type Fed struct {
-	// Collect says who adds up the clients' vectors. "in_process", the default, reads the train clients of data.private and
-	// adds them up itself. "shards" reads none: the run writes the question of a round and ends, "popri score" adds up the
-	// clients of each shard near their data, and "popri score --merge" adds noise to the sum of all, from which the run goes
-	// on. The sum is the same to the last bit. It needs fed.clients, and fed.sampling "full"; data.private
-	// then holds validation and test clients at most, or is "none".
-	Collect string `yaml:"collect"`
-	// Clients is the number of train clients of all shards together, which is public. Above 0 with collect "shards"; 0, the
-	// default, with "in_process", which counts them.
+	// Clients is the number of train clients that are elsewhere, of all shards together, which is public. 0, the default,
+	// means that the train clients are those of data.private, which the run reads, counts and asks itself. Above 0, it reads
+	// none: the run writes the question of a round and ends, "popri score" adds up the clients of each shard near their
+	// data, and "popri score --merge" adds noise to the sum of all, from which the run goes on. The sum is the same to the
+	// last bit. This needs fed.sampling "full"; data.private then holds validation and test clients at most, or is "none".
 	Clients int `yaml:"clients"`
 	// ClientsPerRound is the size of a round's cohort: exact under "fixed", expected under "poisson". 0, the default, means
 	// all clients and is the only value for "full".

@@ -11,12 +11,9 @@ type PublicSelection struct {
 	// are matched. Default 3500; at most public_selection.texts.
 	Head int `yaml:"head"`
 	// Weights says how candidates are weighted. "matched" changes the weights as little as possible so that the candidates'
-	// mean embedding agrees with the clients' up to the noise; "prior" leaves them as Head says. Default
-	// "matched".
+	// mean embedding agrees with the clients' up to the noise, or as closely as weights can that stay spread over 1000 texts;
+	// "prior" leaves them as Head says. Default "matched".
 	Weights string `yaml:"weights"`
-	// Effective is the least effective number of texts, 1/Σ weight², that "matched" may leave. If the clients are so far
-	// away that it leaves fewer, it matches less closely. Default 1000; at most public_selection.texts.
-	Effective int `yaml:"effective"`
 	// Rows is the number of rows that are drawn by weight: a text occurs its share of them, rounded up or down. Default
 	// 16000, the rows of 500 steps of 32 in the small model's training.
 	Rows int `yaml:"rows"`
@@ -24,3 +21,7 @@ type PublicSelection struct {
 	// the document is in. Default true; texts without a source are judged alone.
 	Documents bool `yaml:"documents"`
 }
+
+// Effective is the least effective number of texts, 1/Σ weight², that matched weights leave of so many candidates: 1000, with
+// which the default's rows repeat a text 16 times on average, as often as the small model bears; or half of few candidates.
+func Effective(candidates int) int { return min(1000, max(1, candidates/2)) }

@@ -15,7 +15,6 @@ var (
 	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
-	collections = []string{"in_process", Shards}
 	losses      = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "sft"}
 	smoothed    = []string{"cdpo", "robust"}
 	trainers    = []string{Local, TRL}
@@ -95,6 +94,7 @@ func (c Config) check(v *validator) error {
 	}
 	v.above("generate.temperature", c.Generate.Temperature, 0, 100)
 	v.above("generate.top_p", c.Generate.TopP, 0, 1)
+	v.count("generate.top_k", c.Generate.TopK, 0, maxCount)
 	v.count("generate.max_new_tokens", c.Generate.MaxNewTokens, 1, maxTokens)
 	v.count("generate.min_new_tokens", c.Generate.MinNewTokens, 0, maxTokens)
 	if c.Generate.MinNewTokens > c.Generate.MaxNewTokens {
@@ -167,7 +167,6 @@ func (c Config) check(v *validator) error {
 	v.count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
-	v.count("synthetic.max_new_tokens", c.Synthetic.MaxNewTokens, 1, maxTokens)
 
 	v.downstream(c.Downstream)
 
@@ -176,18 +175,12 @@ func (c Config) check(v *validator) error {
 	v.count("public_selection.texts", c.PublicSelection.Texts, 1, maxCount)
 	v.count("public_selection.head", c.PublicSelection.Head, 0, max(0, c.PublicSelection.Texts))
 	v.oneOf("public_selection.weights", c.PublicSelection.Weights, weightings)
-	v.count("public_selection.effective", c.PublicSelection.Effective, 1, max(1, c.PublicSelection.Texts))
 	v.count("public_selection.rows", c.PublicSelection.Rows, 1, maxCount)
 	v.oneOf("generate.quote", c.Generate.Quote, quotes)
 	v.count("synthetic.public_texts", c.Synthetic.PublicTexts, 0, maxCount)
 	v.count("warmup.steps", c.Warmup.Steps, 0, maxCount)
-	v.count("warmup.batch", c.Warmup.Batch, 1, 1<<20)
-	v.above("warmup.learning_rate", c.Warmup.LearningRate, 0, 10)
 	v.once(c)
 	v.above("private_evolution_sft.share", c.PrivateEvolutionSFT.Share, 0, 1)
-	v.count("private_evolution_sft.batch", c.PrivateEvolutionSFT.Batch, 1, maxCount)
-	v.count("private_evolution_sft.epochs", c.PrivateEvolutionSFT.Epochs, 1, maxCount)
-	v.above("private_evolution_sft.learning_rate", c.PrivateEvolutionSFT.LearningRate, 0, 1)
 	v.policyGradient(c)
 
 	if len(v.problems) == 0 {
@@ -217,14 +210,8 @@ func (v *validator) preference(c Config) {
 		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", d.RejectedRank, c.Generate.Samples)
 	}
 	v.between("dpo.pair_margin", d.PairMargin, 0, 1e3)
-	v.above("dpo.learning_rate", d.LearningRate, 0, 10)
-	v.count("dpo.batch_pairs", d.BatchPairs, 1, maxCount)
 	v.count("dpo.micro_pairs", d.MicroPairs, 0, maxCount)
-	if d.MicroPairs > d.BatchPairs {
-		v.add("dpo.micro_pairs", "is %d, must be at most dpo.batch_pairs, which is %d", d.MicroPairs, d.BatchPairs)
-	}
 	v.count("dpo.micro_tokens", d.MicroTokens, 0, maxCount)
-	v.count("dpo.epochs", d.Epochs, 1, 1000)
 	if e := d.EvalShare; !(e >= 0 && e < 1) {
 		v.add("dpo.eval_share", "is %v, must be at least 0 and below 1", e)
 	}

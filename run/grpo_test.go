@@ -24,8 +24,8 @@ import (
 // allOfGRPO uses what a checkpoint of the method can hold.
 func allOfGRPO(c *configs.Config) {
 	c.Method = "grpo"
-	c.GRPO.NumIterations, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 2, 0.05, 0.5, 1
-	c.DPO.MicroPairs, c.GRPO.LearningRate = 2, 1e-2
+	c.Optimizer.Epochs, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 2, 0.05, 0.5, 1
+	c.DPO.MicroPairs, c.Optimizer.LearningRate = 2, 1e-2
 }
 
 // TestGRPOInterrupted: a run that is interrupted after every second update ends with the bytes of one that was not.
@@ -94,10 +94,10 @@ func TestSelectByDistance(t *testing.T) {
 	w := testworld.Shared(t)
 	chosen := map[int]bool{}
 	for _, change := range []func(c *configs.Config){
-		func(c *configs.Config) { c.Method, c.GRPO.LearningRate, c.Trainer.Rounds = "grpo", 1e-2, 3 },
-		func(c *configs.Config) { c.DPO.LearningRate, c.Warmup.Steps = 0.3, 0 }, // ruins the adapters
+		func(c *configs.Config) { c.Method, c.Optimizer.LearningRate, c.Trainer.Rounds = "grpo", 1e-2, 3 },
+		func(c *configs.Config) { c.Optimizer.LearningRate, c.Warmup.Steps = 0.3, 0 }, // ruins the adapters
 		func(c *configs.Config) { // a warm-up alone, ruined afterwards
-			c.Method, c.PrivateEvolutionSFT.LearningRate = "private_evolution_sft", 0.5
+			c.Method, c.Optimizer.LearningRate = "private_evolution_sft", 0.5
 		},
 	} {
 		c := w.Config

@@ -190,7 +190,7 @@ func (o *Options) configuration() error {
 
 // clients embeds the texts of the train clients, where they are not elsewhere, and returns what makes them a federation.
 func (s *Session) clients(ctx context.Context) (func(fedsim.Config) (*fedsim.Federation, error), error) {
-	if s.Config.Fed.Collect == configs.Shards {
+	if s.Config.Fed.Elsewhere() {
 		ask := sharding.Ask(s.Dir, s.Config, s.budget.Clients, s.encoder)
 		return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewRemote(s.budget.Clients, ask, o) }, nil
 	}

@@ -45,12 +45,12 @@ func TestPreferenceOptions(t *testing.T) {
 	w := testworld.Shared(t)
 	for name, change := range map[string]func(d *configs.DPO, o *configs.Optimizer){
 		"held-out": func(d *configs.DPO, o *configs.Optimizer) {
-			d.EvalShare, d.Best, d.Epochs, d.Patience, d.LearningRate = 0.3, "pairs", 4, 1, 5e-2
+			d.EvalShare, d.Best, o.Epochs, d.Patience, o.LearningRate = 0.3, "pairs", 4, 1, 5e-2
 			d.Reference, o.CarryMoments, o.CarrySchedule, o.WarmupSteps = "round_start", false, false, 0.2
 		},
 		"fid": func(d *configs.DPO, o *configs.Optimizer) {
-			d.Best, d.FIDTexts, d.Epochs, d.LearningRate = "fid", 24, 3, 5e-2
-			d.Pairs, d.MicroTokens, d.BatchPairs, o.Schedule = "all", 200, 12, "linear"
+			d.Best, d.FIDTexts, o.Epochs, o.LearningRate = "fid", 24, 3, 5e-2
+			d.Pairs, d.MicroTokens, o.Batch, o.Schedule = "all", 200, 12, "linear"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 // inTRL has TRL train on pairs of two epochs, the last update of each incomplete, with held-out pairs.
 func inTRL(c *configs.Config) {
 	c.DPO.Engine, c.Optimizer.CarryMoments = configs.TRL, false
-	c.DPO.Epochs, c.DPO.EvalShare, c.Model.Device = 2, 0.2, "cpu"
+	c.Optimizer.Epochs, c.DPO.EvalShare, c.Model.Device = 2, 0.2, "cpu"
 }
 
 func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {

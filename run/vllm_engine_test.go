@@ -104,7 +104,7 @@ func TestSamplesOnVLLM(t *testing.T) {
 	port := listener.Addr().(*net.TCPAddr).Port
 	listener.Close()
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	c.Generate.Engine, c.DPO.LearningRate = "vllm:"+url, 1e-2
+	c.Generate.Engine, c.Optimizer.LearningRate = "vllm:"+url, 1e-2
 	begun := time.Now()
 	kill := serveVLLM(t, python, c.Model.Path, port)
 	for {

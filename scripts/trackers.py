@@ -28,7 +28,7 @@ from pathlib import Path
 
 PACKAGES = ["tensorboard==2.21.0", "mlflow==3.17.2", "trackio[tensorboard]==0.43.0", "opentelemetry-proto==1.45.2"]
 DEMO = ["--rounds", "2", "--set", "generate.prompts=10", "--set", "synthetic.texts=20", "--set", "synthetic.public_texts=0",
-        "--set", "downstream.steps=10", "--set", "downstream.eval_every=10", "--set", "dpo.batch_pairs=2", "--set", "dpo.eval_share=0.2",
+        "--set", "downstream.steps=10", "--set", "downstream.eval_every=10", "--set", "optimizer.batch=2", "--set", "dpo.eval_share=0.2",
         "--report-to", "tensorboard,mlflow,otel"]
 EXPERIMENT = "popri check"
 

@@ -173,7 +173,7 @@ func TestHalvingWithFailure(t *testing.T) {
 // Settings that cannot be told apart are not dropped by chance; those that can be go on as usual.
 func TestHalvingOfEquals(t *testing.T) {
 	w, axes, _ := smallGrid(t, 1, "0.05", "0.1", "0.2")
-	w.Config.Trainer.Rounds, w.Config.Downstream.LearningRate = 2, 1e-30 // nothing is learnt
+	w.Config.Trainer.Rounds, w.Config.Downstream.LearningRates = 2, []float64{1e-30} // nothing is learnt
 	cells, err := grid.All(w.Config, axes, 1)
 	if err != nil {
 		t.Fatal(err)

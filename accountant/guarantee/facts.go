@@ -82,7 +82,7 @@ func Read(dir string) (Facts, error) {
 		return Facts{}, err
 	default:
 		f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
-		f.UnsafeCeiling, f.Shards = c.Privacy.UnsafeCeiling, c.Fed.Collect == configs.Shards
+		f.UnsafeCeiling, f.Shards = c.Privacy.UnsafeCeiling, c.Fed.Elsewhere()
 		f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
 		if f.Validation == "" {
 			f.Validation = ValidationUse(*c, 1)

@@ -179,7 +179,7 @@ func (f Facts) Warnings() []string {
 			"outside of ε.")
 	}
 	if f.Shards {
-		warn("The train clients were elsewhere (fed.collect=shards), so nobody compared their texts with the public text. If " +
+		warn("The train clients were elsewhere (fed.clients above 0), so nobody compared their texts with the public text. If " +
 			"public text that the prompts quote is a client's too, that is outside of ε. Partial sums have no noise: whoever " +
 			"holds the merger's private key and the partial sums sees them, outside of ε.")
 	}

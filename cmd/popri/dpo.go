@@ -38,7 +38,7 @@ on the same pairs and model can reuse them.
 This training is not differentially private: the adapter can reveal the pairs to anybody who has it.
 
 ` + trackHelp,
-		Example: "  popri dpo --pairs pairs.jsonl --model gpt2 --out adapters/mine --set dpo.epochs=3 --set " +
+		Example: "  popri dpo --pairs pairs.jsonl --model gpt2 --out adapters/mine --set optimizer.epochs=3 --set " +
 			"dpo.eval_share=0.1 --set dpo.best=pairs\n  popri dpo --resume --out adapters/mine\n" +
 			"  popri dpo --pairs runs/eps1/rounds/0001/pairs.parquet --out adapters/again --json\n" +
 			"  popri dpo --pairs pairs.jsonl --out adapters/shown --report-to tensorboard",

@@ -22,7 +22,7 @@ func TestDPO(t *testing.T) {
 	}
 	pairs, out := write(t, dir, "pairs.jsonl", lines.String()), filepath.Join(dir, "adapter")
 	command := func(out string, more ...string) []string {
-		return append([]string{"dpo", "--pairs", pairs, "--model", model, "--out", out, "--set", "dpo.epochs=10", "--set", "dpo.batch_pairs=5", "--set", "dpo.learning_rate=1e-2",
+		return append([]string{"dpo", "--pairs", pairs, "--model", model, "--out", out, "--set", "optimizer.epochs=10", "--set", "optimizer.batch=5", "--set", "optimizer.learning_rate=1e-2",
 			"--set", "model.dtype=float32"}, more...)
 	}
 	code, stdout, errs := popri(t, command(out, "--json")...)

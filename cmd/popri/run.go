@@ -68,7 +68,7 @@ If the budget ends before the last round, the synthetic set comes from the finis
 
 --watch serves a page that shows the run while it trains, and prints its address; see "popri watch".
 
-With fed.collect=shards the run reads no train client. It writes the question of a round and ends with exit code 4;
+With fed.clients above 0 the run reads no train client. It writes the question of a round and ends with exit code 4;
 "popri score" answers the question near the data and merges the answers, and --resume goes on.
 
 ` + trackersHelp,

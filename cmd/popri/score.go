@@ -27,7 +27,7 @@ func (a *app) score() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "score --shard i/N --private FILE --to KEY.pub | --merge --key KEY PART… | --keygen KEY",
 		Short: "Answer a run's question near the clients' data, in shards, and merge the answers",
-		Long: `A run with fed.collect=shards reads no train client: it writes the question of a round and ends. This verb does the rest.
+		Long: `A run with fed.clients above 0 reads no train client: it writes the question of a round and ends. This verb does the rest.
 
 --keygen makes the merger's key pair: KEY, which stays with the merger, and KEY.pub, which the shards need.
 

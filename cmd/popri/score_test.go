@@ -34,8 +34,8 @@ func TestScoreVerb(t *testing.T) {
 		}
 		return out
 	}
-	begin := []string{"run", "--config", w.File, "--set", "trainer.rounds=1", "--set", "fed.collect=shards", "--set", "data.private=none", "--out", run}
-	expect(exitUsage, []string{"fed.clients", "is 0"}, begin...)
+	begin := []string{"run", "--config", w.File, "--set", "trainer.rounds=1", "--set", "data.private=none", "--out", run}
+	expect(exitUsage, []string{"data.private", "needs fed.clients above 0"}, begin...)
 	expect(exitWaiting, []string{"waiting for the partial sums", "of 30 clients", "popri score --question", "popri run --resume --out " + run, "nobody compares"},
 		append(begin, "--set", "fed.clients=30")...)
 	expect(exitWaiting, []string{"waiting"}, "run", "--resume", "--out", run)

@@ -86,7 +86,7 @@ func TestReportToWithoutServer(t *testing.T) {
 	model, dir := tinyModel(t), t.TempDir()
 	pairs := write(t, dir, "pairs.jsonl", strings.Repeat(`{"prompt": "the 1", "chosen": " cat", "rejected": " hat"}`+"\n", 6))
 	out := filepath.Join(dir, "adapter")
-	code, _, errs := popri(t, "dpo", "--pairs", pairs, "--model", model, "--out", out, "--set", "dpo.epochs=2", "--set", "dpo.batch_pairs=2",
+	code, _, errs := popri(t, "dpo", "--pairs", pairs, "--model", model, "--out", out, "--set", "optimizer.epochs=2", "--set", "optimizer.batch=2",
 		"--set", "model.dtype=float32", "--report-to", "mlflow,tensorboard,otel", "--quiet")
 	if code != 0 || strings.Count(errs, "warning: ") != 2 || !strings.Contains(errs, "warning: mlflow: ") || !strings.Contains(errs, "warning: otel: ") ||
 		!strings.HasSuffix(errs, "; the run goes on without\n") {

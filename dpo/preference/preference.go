@@ -3,6 +3,7 @@
 package preference
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -23,12 +24,12 @@ const (
 )
 
 // Schedule makes the schedule that the configuration's section optimizer describes, over the given number of steps.
-func Schedule(o configs.Optimizer, peak float64, steps int) trainer.Schedule {
+func Schedule(o configs.Optimizer, steps int) trainer.Schedule {
 	warmup := o.WarmupSteps
 	if warmup < 1 {
 		warmup = math.Ceil(warmup * float64(steps))
 	}
-	return trainer.Schedule{Kind: o.Schedule, Peak: peak, Min: o.MinLearningRate, Warmup: int(warmup), Total: steps}
+	return trainer.Schedule{Kind: o.Schedule, Peak: o.LearningRate, Min: o.MinLearningRate, Warmup: int(warmup), Total: steps}
 }
 
 // NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
@@ -40,20 +41,17 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 		return nil, err
 	}
 	m.Recompute = c.Optimizer.GradientCheckpointing
-	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(c.Optimizer, d.LearningRate, steps),
-		BatchPairs: d.BatchPairs, MicroPairs: MicroPairs(d), MicroTokens: d.MicroTokens,
+	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(c.Optimizer, steps),
+		BatchPairs: c.Optimizer.Batch, MicroPairs: MicroPairs(c), MicroTokens: d.MicroTokens,
 		AdamW: Optimizer(c.Optimizer)})
 }
 
 // MicroPairs is the number of pairs of a pass.
-func MicroPairs(d configs.DPO) int {
-	switch {
-	case d.MicroPairs == 0 && d.MicroTokens > 0: // the tokens alone decide
-		return d.BatchPairs
-	case d.MicroPairs == 0:
-		return min(d.BatchPairs, 8)
+func MicroPairs(c configs.Config) int {
+	if c.DPO.MicroPairs == 0 && c.DPO.MicroTokens > 0 { // the tokens alone decide
+		return c.Optimizer.Batch
 	}
-	return d.MicroPairs
+	return min(c.Optimizer.Batch, cmp.Or(c.DPO.MicroPairs, 8))
 }
 
 // Optimizer are AdamW's settings of the configuration's section optimizer. Its constants are those of its paper, which all
@@ -80,7 +78,7 @@ func CheckMeasures(d configs.DPO, held, distance bool) error {
 // NewFit prepares the training on pairs as the configuration's dpo section says. held are the held-out pairs.
 func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...string) *dpo.Fit {
 	d := c.DPO
-	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: d.Epochs, EvalSteps: d.EvalSteps,
+	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: c.Optimizer.Epochs, EvalSteps: d.EvalSteps,
 		KeepBest: d.Best != "last", Patience: d.Patience, SkipNonFinite: d.NonFinite == "skip",
 		Order: func(epoch int) []int {
 			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo", strconv.Itoa(epoch))...).Perm(len(pairs))

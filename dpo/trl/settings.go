@@ -47,7 +47,7 @@ func dpoConfig(c configs.Config, compute tensor.DType) map[string]any {
 	return map[string]any{
 		"loss_type": losses, "loss_weights": weights, "beta": number(d.Beta),
 		"label_smoothing": number(d.LabelSmoothing),
-		"learning_rate":   number(d.LearningRate), "num_train_epochs": d.Epochs, "max_grad_norm": number(o.MaxNorm),
+		"learning_rate":   number(c.Optimizer.LearningRate), "num_train_epochs": c.Optimizer.Epochs, "max_grad_norm": number(o.MaxNorm),
 		"weight_decay": number(o.WeightDecay), "adam_beta1": number(o.Beta1), "adam_beta2": number(o.Beta2), "adam_epsilon": number(o.Epsilon),
 		"optim": "adamw_torch", "gradient_checkpointing": c.Optimizer.GradientCheckpointing, "disable_dropout": true,
 		"precompute_ref_log_probs": true, "max_length": nil, "bf16": compute == tensor.BFloat16,

@@ -78,7 +78,7 @@ class Report(transformers.TrainerCallback):
 
 processes = int(os.environ.get("WORLD_SIZE", 1))
 if job["batch_pairs"] % processes:
-    sys.exit(f"popri: dpo.batch_pairs is {job['batch_pairs']}, which {processes} processes cannot share evenly")
+    sys.exit(f"popri: optimizer.batch is {job['batch_pairs']}, which {processes} processes cannot share evenly")
 share = job["batch_pairs"] // processes
 micro = max(n for n in range(1, min(job["micro_pairs"], share) + 1) if share % n == 0)
 # Before the model: a configuration of DeepSpeed decides how weights are loaded.

@@ -143,6 +143,12 @@ func show(value any) string {
 		return code(strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(v, 'g', -1, 64)))
 	case []string:
 		return code("[" + strings.Join(v, ", ") + "]")
+	case []float64:
+		var list []string
+		for _, x := range v {
+			list = append(list, strings.Trim(show(x), "`"))
+		}
+		return show(list)
 	}
 	return code(fmt.Sprint(value))
 }

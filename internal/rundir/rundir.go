@@ -9,7 +9,7 @@
 //	  LATEST               names the newest complete round
 //	  rounds/0001/         prompts, samples, scores, pairs, selection (Parquet), release.bin,
 //	                       adapter/ (PEFT), optimizer.safetensors, steps.jsonl, metrics.json
-//	  encoder.safetensors  embeds the clients' texts where they are (fed.collect=shards)
+//	  encoder.safetensors  embeds the clients' texts where they are (fed.clients above 0)
 //	  mixes.parquet        what the product was chosen from (synthetic.mix=validated)
 //	  synthetic.parquet    the product under the guarantee: weighted public text (finish=public) and the tuned model's text
 //	  untuned.parquet      what the untuned model wrote, to compare with

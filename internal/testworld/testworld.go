@@ -222,15 +222,14 @@ func (w *World) configure() {
 	c.Scoring.Dim, c.Scoring.Release = 8, "rounds"
 	c.Privacy.Epsilon, c.Privacy.Delta, c.Privacy.InsecureSeededNoise = 20, 1e-3, true
 	c.LoRA.Rank = 2
-	c.DPO.RejectedRank, c.DPO.BatchPairs, c.Optimizer.WarmupSteps = 3, 4, 1
+	c.DPO.RejectedRank, c.Optimizer.Batch, c.Optimizer.WarmupSteps = 3, 4, 1
 	c.PrivateEvolution.Population, c.PrivateEvolution.LookAhead = 24, 2
-	c.GRPO.BatchPrompts = 4
-	c.PublicSelection.Texts, c.PublicSelection.Head, c.PublicSelection.Effective, c.PublicSelection.Rows = 60, 20, 5, 60
+	c.PublicSelection.Texts, c.PublicSelection.Head, c.PublicSelection.Rows = 60, 20, 60
 	c.Trainer.Rounds = 2
-	c.Synthetic.Texts, c.Synthetic.Samples, c.Synthetic.MaxNewTokens = 40, 2, 24
+	c.Synthetic.Texts, c.Synthetic.Samples = 40, 2
 	c.Downstream.Model = w.Device
 	c.Downstream.Steps, c.Downstream.Batch, c.Downstream.Length = 12, 8, 40
-	c.Downstream.LearningRate = 5e-3
+	c.Downstream.LearningRates = []float64{5e-3}
 	c.Downstream.WarmupSteps, c.Downstream.EvalEvery = 2, 4
 	w.Config = c
 }

@@ -74,13 +74,13 @@ func (m *Method) free() {
 
 // updates is the number of updates of a round.
 func (m *Method) updates() int {
-	g := m.Config.GRPO
-	return g.NumIterations * ((m.Config.Generate.Prompts + g.BatchPrompts - 1) / g.BatchPrompts)
+	o := m.Config.Optimizer
+	return o.Epochs * ((m.Config.Generate.Prompts + o.Batch - 1) / o.Batch)
 }
 
 // newSchedule makes the schedule of learning rates over a number of updates.
 func (m *Method) newSchedule(updates int) (trainer.Schedule, error) {
-	s := preference.Schedule(m.Config.Optimizer, m.Config.GRPO.LearningRate, updates)
+	s := preference.Schedule(m.Config.Optimizer, updates)
 	return s, s.Check()
 }
 
@@ -181,10 +181,10 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	if o.tokens == 0 {
 		return errors.New("all samples are empty: there is none to train on")
 	}
-	epochs := &trainer.Epochs{Examples: len(list), Size: c.GRPO.BatchPrompts, Order: func(iteration int) []int {
+	epochs := &trainer.Epochs{Examples: len(list), Size: c.Optimizer.Batch, Order: func(iteration int) []int {
 		return rng.New(c.Seed, append(stream[:3:3], strconv.Itoa(iteration))...).Perm(len(list))
 	}}
-	o.updates = c.GRPO.NumIterations * epochs.Updates()
+	o.updates = c.Optimizer.Epochs * epochs.Updates()
 	loop := trainer.Loop{Optimizer: o.optimizer, Objective: o, Batches: epochs, Schedule: m.schedule, Updates: o.updates,
 		Checkpoint: trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile)}, Record: &o.record,
 		OnUpdate: func(done int) error {

@@ -27,7 +27,7 @@ func train(t *testing.T, change func(c *configs.Config)) (figures []series.Round
 		t.Fatal(err)
 	}
 	c, dir := w.Config, t.TempDir()
-	c.Method, c.GRPO.BatchPrompts, c.GRPO.LearningRate = grpo.Description.Name, 4, 2e-2
+	c.Method, c.Optimizer.Batch, c.Optimizer.LearningRate = grpo.Description.Name, 4, 2e-2
 	change(&c)
 	s, err := run.Open(t.Context(), run.Options{Config: c, Dir: dir})
 	if err != nil {
@@ -59,8 +59,8 @@ func train(t *testing.T, change func(c *configs.Config)) (figures []series.Round
 // TestLearns: with the clients asked once, the samples' distance from them falls.
 func TestLearns(t *testing.T) {
 	rounds, steps := train(t, func(c *configs.Config) {
-		c.Scoring.Release, c.Trainer.Rounds, c.GRPO.LearningRate = "once", 6, 1e-2
-		c.Generate.Samples, c.Generate.Prompts, c.GRPO.BatchPrompts = 8, 16, 8
+		c.Scoring.Release, c.Trainer.Rounds, c.Optimizer.LearningRate = "once", 6, 1e-2
+		c.Generate.Samples, c.Generate.Prompts, c.Optimizer.Batch = 8, 16, 8
 	})
 	first, last := rounds[0].Values, rounds[5].Values
 	if !(last["reward"] > first["reward"]) || !(last["distance"] < 0.9*first["distance"]) {
@@ -87,7 +87,7 @@ func TestReleases(t *testing.T) {
 // TestOptions: each option does what it says.
 func TestOptions(t *testing.T) {
 	rounds, steps := train(t, func(c *configs.Config) {
-		c.GRPO.NumIterations, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 4, 0.1, 1, 1
+		c.Optimizer.Epochs, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 4, 0.1, 1, 1
 		c.GRPO.Epsilon, c.DPO.MicroPairs, c.GRPO.LossType = 0.05, 2, "grpo"
 	})
 	for _, r := range rounds {
@@ -102,7 +102,7 @@ func TestOptions(t *testing.T) {
 		t.Errorf("the first update, of equal policies: %+v; the last one: %+v", first, last)
 	}
 	// A single update a round needs no log-probabilities of the old policy.
-	_, steps = train(t, func(c *configs.Config) { c.GRPO.BatchPrompts = 100 })
+	_, steps = train(t, func(c *configs.Config) { c.Optimizer.Batch = 100 })
 	for _, m := range steps {
 		if len(steps) != 2 || m.Clip != 0 || m.Epoch != 1 {
 			t.Errorf("%d updates: %+v", len(steps), m)

@@ -32,7 +32,7 @@ func stepsPerRound(c configs.Config) int {
 	if c.DPO.Pairs == "all" {
 		prompts *= c.Generate.Samples - 1
 	}
-	return c.DPO.Epochs * ((prompts + c.DPO.BatchPairs - 1) / c.DPO.BatchPairs)
+	return c.Optimizer.Epochs * ((prompts + c.Optimizer.Batch - 1) / c.Optimizer.Batch)
 }
 
 // restoreDPO prepares the steps of a run, with the state after a round; round 0 has none.
@@ -79,7 +79,7 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		m.dpo.Optimizer.Reset()
 	}
 	if !c.Optimizer.CarrySchedule {
-		if err := m.dpo.ResetSchedule(preference.Schedule(c.Optimizer, c.DPO.LearningRate, f.Total())); err != nil {
+		if err := m.dpo.ResetSchedule(preference.Schedule(c.Optimizer, f.Total())); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 	}
 	run := func(epochs int) []series.Round {
 		c := w.Config
-		c.Method, c.PrivateEvolutionSFT.Epochs, c.PrivateEvolutionSFT.LearningRate = sft.Description.Name, epochs, 1e-2
+		c.Method, c.Optimizer.Epochs, c.Optimizer.LearningRate = sft.Description.Name, epochs, 1e-2
 		dir := t.TempDir()
 		s, err := run.Open(t.Context(), run.Options{Config: c, Dir: dir})
 		if err != nil {

@@ -138,9 +138,9 @@ func examples(c policy.Candidates, chosen []int) []lm.Row {
 
 // tune fine-tunes the adapters. It keeps no state on disk: after an interruption, the round's updates are repeated.
 func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, examples []lm.Row) error {
-	c := m.Config.PrivateEvolutionSFT
+	o := m.Config.Optimizer
 	loss, err := m.FineTune(ctx, stage, examples, policy.FineTuning{
-		Steps: c.Epochs * ((len(examples) + c.Batch - 1) / c.Batch), Batch: c.Batch, LearningRate: c.LearningRate,
+		Steps:  o.Epochs * ((len(examples) + o.Batch - 1) / o.Batch),
 		Stream: []string{"round", strconv.Itoa(r.Number), "sft"}})
 	r.Figures.Set("loss", loss)
 	return err

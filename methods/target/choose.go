@@ -105,7 +105,7 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 		return unmatched, err
 	}
 	radius := t.radius()
-	w, err := scoring.Match(points, prior, wanted, radius, min(float64(c.Effective), float64(len(candidates))))
+	w, err := scoring.Match(points, prior, wanted, radius, float64(configs.Effective(len(candidates))))
 	if err == nil && unmatched.Distance > tooFar*radius && w.Distance > (1-leastGain)*unmatched.Distance {
 		return w, fault.Userf("public_selection: no weights on the %d most relevant public texts bring their mean embedding "+
 			"nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. Public text lacks what "+

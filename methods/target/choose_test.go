@@ -57,7 +57,7 @@ func TestChoose(t *testing.T) {
 	p.Points, p.Centre = p.Vectors, mean(p.Vectors)
 	t1 := &Target{Pool: p, Mean: make([]float64, 6), Noise: 1e-3}
 	t1.Mean[0], t1.Mean[1] = 0.2, -0.2
-	c := configs.PublicSelection{Texts: 150, Head: 50, Weights: "matched", Effective: 10, Rows: 300,
+	c := configs.PublicSelection{Texts: 150, Head: 50, Weights: "matched", Rows: 300,
 		Documents: true}
 	s, err := t1.Choose(c, 7)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestChoose(t *testing.T) {
 			t.Errorf("text %d: %+v", i, x)
 		}
 	}
-	if rows != 300 || first < 200 || s.Effective < 10 || s.Distance > 1e-3*math.Sqrt(6)*1.06 {
+	if rows != 300 || first < 200 || s.Effective < 74.9 || s.Distance > 1e-3*math.Sqrt(6)*1.06 {
 		t.Errorf("%d rows, %d of the near document, effective size %g, distance %g", rows, first, s.Effective, s.Distance)
 	}
 	c.Weights = "prior"
@@ -81,7 +81,7 @@ func TestChoose(t *testing.T) {
 		t.Errorf("matched %g with %g texts, not matched %g with %g (%v)", s.Distance, s.Effective, plain.Distance,
 			plain.Effective, err)
 	}
-	c.Weights, c.Effective, t1.Mean[0] = "matched", 130, 50
+	c.Weights, t1.Mean[0] = "matched", 50
 	if _, err := t1.Choose(c, 7); !fault.IsUser(err) {
 		t.Errorf("clients that no public text resembles give %v", err)
 	}

@@ -98,8 +98,7 @@ func TestFeaturesTellWhatTheMeanDoesNot(t *testing.T) {
 			t.Errorf("%s: the AUC is %.3f", kind, auc)
 		}
 		if kind != "mean" { // weights are matched in the same space
-			s, err := target.Choose(configs.PublicSelection{Texts: 600, Head: 0, Weights: "matched", Effective: 50,
-				Rows: 1000}, 1)
+			s, err := target.Choose(configs.PublicSelection{Texts: 600, Head: 0, Weights: "matched", Rows: 1000}, 1)
 			lobes := int64(0)
 			for _, x := range s.Chosen {
 				if x.Index%2 == 0 {

@@ -48,9 +48,9 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	if err := CheckLabels(c, corpus.Private); err != nil {
 		return nil, err
 	}
-	if c.Fed.Collect == configs.Shards {
+	if c.Fed.Elsewhere() {
 		if warn != nil {
-			warn("the train clients are elsewhere (fed.collect=shards): nobody compares their texts with data.public, which prompts quote")
+			warn("the train clients are elsewhere (fed.clients above 0): nobody compares their texts with data.public, which prompts quote")
 		}
 		return corpus, checkPublic(c, corpus, warn)
 	}
@@ -64,7 +64,7 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	return corpus, checkPublic(c, corpus, warn)
 }
 
-// LoadPrivate reads the data that data.private names. If the train clients are elsewhere (fed.collect=shards), a file must have
+// LoadPrivate reads the data that data.private names. If the train clients are elsewhere (fed.clients above 0), a file must have
 // none.
 func LoadPrivate(c configs.Config) (*clients.Population, error) {
 	p, err := loadPrivate(c)
@@ -73,13 +73,13 @@ func LoadPrivate(c configs.Config) (*clients.Population, error) {
 			err = fault.Userf("data.train_clients: %w", err)
 		}
 	}
-	if err != nil || c.Fed.Collect != configs.Shards {
+	if err != nil || !c.Fed.Elsewhere() {
 		return p, err
 	}
 	held := &clients.Population{Name: p.Name, Unit: p.Unit,
 		Clients: append(p.Split(clients.Validation), p.Split(clients.Test)...)}
 	if n := len(p.Clients) - len(held.Clients); n > 0 && c.Data.Private != embedded {
-		return nil, fault.Userf("data.private: %s has %d train clients, whom a run with fed.collect=shards must not read: name a file "+
+		return nil, fault.Userf("data.private: %s has %d train clients, whom a run with fed.clients above 0 must not read: name a file "+
 			"of validation and test clients, or %s", c.Data.Private, n, configs.None)
 	}
 	return held, nil

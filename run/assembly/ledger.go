@@ -32,7 +32,7 @@ func Budget(c configs.Config, p *clients.Population) (ledger.Budget, error) {
 		Relation: accountant.ZeroOut, Data: p.Tag(key, clients.Train), Group: c.Privacy.Group,
 		Clients: len(p.Split(clients.Train)), ForcedDelta: c.Privacy.ForceDelta,
 		InsecureSeededNoise: c.Privacy.InsecureSeededNoise}
-	if c.Fed.Collect == configs.Shards { // nobody here sees the data
+	if c.Fed.Elsewhere() { // nobody here sees the data
 		b.Data, b.Clients = "", c.Fed.Clients
 	}
 	if ledger.Sampling(c.Fed.Sampling) == ledger.Fixed {

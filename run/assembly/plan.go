@@ -60,9 +60,9 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 // values; the logits of completions are there in float32 three times. For SmolLM2-135M in bfloat16 it gives 2.2 GiB with 4
 // pairs on each of two threads, where 2.4 GiB were measured for all of the stage but the weights.
 func activations(c configs.Config, m lm.Config, used int64) int64 {
-	pairs := int64(preference.MicroPairs(c.DPO))
-	passes := (int64(c.DPO.BatchPairs) + pairs - 1) / pairs
-	pairs = min(pairs*min(passes, int64(tensor.Threads())), int64(c.DPO.BatchPairs))
+	pairs := int64(preference.MicroPairs(c))
+	passes := (int64(c.Optimizer.Batch) + pairs - 1) / pairs
+	pairs = min(pairs*min(passes, int64(tensor.Threads())), int64(c.Optimizer.Batch))
 	completions := int64(2 * c.Generate.MaxNewTokens)
 	tokens := min(int64(m.Context), int64(max(1, c.Generate.Examples)*c.Data.MaxTokens)+completions)
 	block := 2 * used * int64(5*m.Hidden+2*m.KVHeads*m.HeadDim()+4*m.Inner)

@@ -82,8 +82,8 @@ func protocol(d configs.Downstream) string {
 	}
 	figure := map[string]string{"loss": "least loss", "accuracy": "highest accuracy"}[d.Best]
 	rate := ""
-	if len(d.LearningRates) > 0 {
-		rate = fmt.Sprintf(", with each of %d learning rates", len(d.LearningRates)+1)
+	if len(d.LearningRates) > 1 {
+		rate = fmt.Sprintf(", with each of %d learning rates", len(d.LearningRates))
 	}
 	return fmt.Sprintf("%s%s; the one with the %s on the validation clients is used", length, rate, figure)
 }

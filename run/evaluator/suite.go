@@ -35,9 +35,8 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 		return downstream.Suite{}, err
 	}
 	labels, err := classes(c, population, public)
-	rates := append([]float64{d.LearningRate}, d.LearningRates...)
 	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts,
-		Length: d.Length, Rows: d.Rows, LearningRates: rates, Schedule: d.Schedule, Warmup: d.WarmupSteps,
+		Length: d.Length, Rows: d.Rows, LearningRates: d.LearningRates, Schedule: d.Schedule, Warmup: d.WarmupSteps,
 		WeightDecay: d.WeightDecay, MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best,
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
 	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),

@@ -1,4 +1,4 @@
-// Package sharding does the rounds of a run whose clients are elsewhere (fed.collect=shards): the run asks a question and waits,
+// Package sharding does the rounds of a run whose clients are elsewhere (fed.clients above 0): the run asks a question and waits,
 // each shard scores its clients and encrypts their sum, and a merger makes the release of all sums.
 package sharding
 
@@ -15,7 +15,7 @@ import (
 	"popri/scoring/query"
 )
 
-// WaitingError ends a run whose clients are elsewhere (fed.collect=shards) until their partial sums are merged.
+// WaitingError ends a run whose clients are elsewhere (fed.clients above 0) until their partial sums are merged.
 type WaitingError struct {
 	Round    int
 	Clients  int    // of all shards together

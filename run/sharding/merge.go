@@ -38,8 +38,8 @@ func Merge(o MergeOptions) (_ *release.Release, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Fed.Collect != configs.Shards {
-		return nil, fault.Userf("%s asks its clients itself (fed.collect is %q): there is nothing to merge", o.Dir, c.Fed.Collect)
+	if !c.Fed.Elsewhere() {
+		return nil, fault.Userf("%s asks its clients itself (fed.clients is 0): there is nothing to merge", o.Dir)
 	}
 	dir := rundir.Round(o.Dir, o.Round)
 	path := filepath.Join(dir, rundir.Question)

@@ -37,7 +37,7 @@ func elsewhere(t *testing.T, c *configs.Config) (private string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Fed.Collect, c.Fed.Clients = configs.Shards, len(p.Split(clients.Train))
+	c.Fed.Clients = len(p.Split(clients.Train))
 	c.Eval.ReferencePrivate = false
 	held := &clients.Population{Name: p.Name, Unit: p.Unit, Clients: append(p.Split(clients.Validation), p.Split(clients.Test)...)}
 	c.Data.Private = filepath.Join(t.TempDir(), "held.parquet")

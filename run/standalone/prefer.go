@@ -117,7 +117,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	}
 	f := preference.NewFit(o.Config, l.tuner, train, held)
 	f.Checkpoint.Path = filepath.Join(o.Out, trainingFile)
-	if err := l.tuner.ResetSchedule(preference.Schedule(o.Config.Optimizer, o.Config.DPO.LearningRate, f.Total())); err != nil {
+	if err := l.tuner.ResetSchedule(preference.Schedule(o.Config.Optimizer, f.Total())); err != nil {
 		return nil, err
 	}
 	if f.Checkpoint.Key, err = trainingKey(o.Config, l.tuner, train, held); err != nil {
@@ -265,7 +265,7 @@ func load(c configs.Config) (l *loaded, err error) {
 	if err = l.model.CheckVocabulary(l.tokenizer.VocabSize()); err != nil {
 		return l, fault.Userf("%s: %w", dir, err)
 	}
-	a := lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, Targets: c.LoRA.Targets}
+	a := lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA, Targets: c.LoRA.Targets}
 	if l.adapter, err = lora.New(l.model, a, rng.New(c.Seed, "lora")); err != nil {
 		return l, fault.Userf("%w", err)
 	}

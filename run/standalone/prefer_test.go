@@ -41,7 +41,7 @@ func preferFiles(t *testing.T, n int) (config, pairs string, c configs.Config) {
 	}
 	pairs = filepath.Join(dir, "pairs.jsonl")
 	c = testworld.Shared(t).Config
-	c.DPO.Epochs, c.DPO.BatchPairs, c.DPO.EvalShare, c.DPO.Best, c.DPO.EvalSteps, c.DPO.LearningRate = 3, 4, 0.2, "pairs", 4, 1e-2
+	c.Optimizer.Epochs, c.Optimizer.Batch, c.DPO.EvalShare, c.DPO.Best, c.DPO.EvalSteps, c.Optimizer.LearningRate = 3, 4, 0.2, "pairs", 4, 1e-2
 	config = filepath.Join(dir, "prefer.yaml")
 	if err := errors.Join(atomicfile.WriteBytes(pairs, []byte(lines.String())), atomicfile.WriteBytes(config, c.YAML())); err != nil {
 		t.Fatal(err)
@@ -216,8 +216,8 @@ func TestPreferCancelled(t *testing.T) {
 // that step is kept and can be loaded.
 func TestPreferDiverges(t *testing.T) {
 	_, pairs, c := preferFiles(t, 12)
-	c.DPO.EvalShare, c.DPO.Best, c.Optimizer.MaxGradNorm, c.DPO.LearningRate, c.Optimizer.WarmupSteps, c.Optimizer.Schedule, c.Optimizer.WeightDecay = 0, "last", 0, 10, 0, "constant", 10
-	c.DPO.Epochs, c.DPO.Loss = 200, "ipo_sum"
+	c.DPO.EvalShare, c.DPO.Best, c.Optimizer.MaxGradNorm, c.Optimizer.LearningRate, c.Optimizer.WarmupSteps, c.Optimizer.Schedule, c.Optimizer.WeightDecay = 0, "last", 0, 10, 0, "constant", 10
+	c.Optimizer.Epochs, c.DPO.Loss = 200, "ipo_sum"
 	dir := filepath.Join(t.TempDir(), "diverges")
 	_, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir})
 	n, ok := errors.AsType[*trainer.NonFinite](err)
@@ -319,7 +319,7 @@ func TestTrackedPrefer(t *testing.T) {
 	}
 	server := testworld.NewTracker(t)
 	c := w.Config
-	c.DPO.Epochs, c.DPO.BatchPairs, c.DPO.EvalShare = 3, 4, 0.25
+	c.Optimizer.Epochs, c.Optimizer.Batch, c.DPO.EvalShare = 3, 4, 0.25
 	o := Options{Config: c, Pairs: pairs, Out: filepath.Join(dir, "adapter"), Trackers: []string{"mlflow", "tensorboard"}}
 	ctx, stop := context.WithCancel(t.Context())
 	o.Step = func(m dpo.Metrics, _, _ int) {

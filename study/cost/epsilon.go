@@ -20,14 +20,15 @@ import (
 // depends on results, and the result is the bound of all cells to their end.
 func Epsilon(cells []grid.Cell, h *halving.Halving) (cost []ledger.Composed, fixed bool, err error) {
 	type source struct {
-		private, since, collect string
-		clients                 int
-		seed                    uint64 // where it draws the clients
+		private, since string
+		elsewhere      bool
+		clients        int
+		seed           uint64 // where it draws the clients
 	}
 	read := map[source]*clients.Population{}
 	var records []ledger.Record
 	for _, c := range cells {
-		from := source{private: c.Config.Data.Private, since: c.Config.Data.Since, collect: c.Config.Fed.Collect,
+		from := source{private: c.Config.Data.Private, since: c.Config.Data.Since, elsewhere: c.Config.Fed.Elsewhere(),
 			clients: c.Config.Data.TrainClients}
 		if from.clients > 0 {
 			from.seed = c.Config.Seed

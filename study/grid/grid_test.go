@@ -14,7 +14,7 @@ func TestAxes(t *testing.T) {
 		"dpo.rejected_rank=2..5":                           {"2", "3", "4", "5"},
 		"dpo.rejected_rank=2..9:3,10":                      {"2", "5", "8", "10"},
 		"dpo.beta=0.1..0.5:0.1":                            {"0.1", "0.2", "0.3", "0.4", "0.5"},
-		"dpo.learning_rate=1e-4..3e-4:1e-4":                {"0.0001", "0.0002", "0.0003"},
+		"optimizer.learning_rate=1e-4..3e-4:1e-4":          {"0.0001", "0.0002", "0.0003"},
 		"data.public=../a.txt,..b..c":                      {"../a.txt", "..b..c"},
 		"lora.targets=[a,b];[c]":                           {"[a,b]", "[c]"},
 		"generate.temperature+synthetic.temperature=0.5,1": {"0.5", "1"},
