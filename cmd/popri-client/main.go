@@ -68,10 +68,7 @@ computed in pure Go here: its vectors differ from libtorch's in the last digits.
 			if o.Place, err = shard.ParsePlace(place, wholeFile); err != nil {
 				return fault.Userf("--shard: %w", err)
 			}
-			if o.Encoder, err = open(o.Path); err != nil {
-				return fmt.Errorf("the encoder: %w", err)
-			}
-			o.OtherArithmetic = true
+			o.Open, o.OtherArithmetic = open, true
 			o.Clients = func(since string, use func([]clients.Client) error) error {
 				if _, err := os.Stat(private); err != nil {
 					return fault.User(err)

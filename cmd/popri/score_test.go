@@ -93,7 +93,7 @@ func TestScoreMistakes(t *testing.T) {
 		"--to is not given":                    {"--shard", "1/2", "--private", none},
 		"--run or --question is not given":     {"--shard", "1/2", "--private", none, "--to", none},
 		"--encoder is not given":               {"--shard", "1/2", "--private", none, "--to", none, "--question", none},
-		`--shard is "half"`:                    {"--shard", "half", "--private", none, "--to", none, "--question", none, "--encoder", none},
+		`--shard: the shard is "half"`:         {"--shard", "half", "--private", none, "--to", none, "--question", none, "--encoder", none},
 		"the shard is 3/2":                     {"--shard", "3/2", "--private", none, "--to", none, "--question", none, "--encoder", none},
 		none + ": no such file":                {"--shard", "1/2", "--private", none, "--to", none, "--question", none, "--encoder", none},
 		none + " holds no run":                 {"--shard", "1/2", "--private", none, "--to", none, "--run", none},

@@ -4,6 +4,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	"popri/datasets/clients"
 	"popri/fedsim"
@@ -16,8 +17,8 @@ import (
 // Options say which clients answer which question.
 type Options struct {
 	Question string // its file
-	Encoder  embedding.Encoder
-	Path     string // of the encoder, for errors
+	Path     string // of the encoder
+	Open     func(path string) (embedding.Encoder, error)
 	// OtherArithmetic accepts an encoder whose weights are those that the question names, but which computes in another
 	// program or number type. Its vectors differ in the last digits, so the sum does, too.
 	OtherArithmetic bool
@@ -51,13 +52,17 @@ func Answer(ctx context.Context, o Options) (*Answered, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := embedding.Key(o.Encoder)
+	encoder, err := o.Open(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("the encoder: %w", err)
+	}
+	key := embedding.Key(encoder)
 	if key != q.Encoder && !(o.OtherArithmetic && embedding.SameWeights(key, q.Encoder)) {
 		return nil, fault.Userf("the encoder %s has the key %s, the question %s is for %s", o.Path, key, o.Question, q.Encoder)
 	}
 	var members shard.Members
 	// A shard without clients has a sum too, of zeros.
-	sum, err := fedsim.Partial(ctx, asked, o.Encoder, nil, query.Partial{})
+	sum, err := fedsim.Partial(ctx, asked, encoder, nil, query.Partial{})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +77,7 @@ func Answer(ctx context.Context, o Options) (*Answered, error) {
 		if len(own) == 0 {
 			return ctx.Err()
 		}
-		sum, err = fedsim.Partial(ctx, asked, o.Encoder, own, sum)
+		sum, err = fedsim.Partial(ctx, asked, encoder, own, sum)
 		return err
 	})
 	if err != nil {

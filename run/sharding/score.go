@@ -2,9 +2,9 @@ package sharding
 
 import (
 	"context"
-	"fmt"
 
 	"popri/fedsim/client"
+	"popri/model/embedding"
 	"popri/run/assembly"
 )
 
@@ -17,12 +17,12 @@ type ScoreOptions struct {
 
 // Score is [client.Answer] with an encoder on libtorch.
 func Score(ctx context.Context, o ScoreOptions) (*client.Answered, error) {
-	encoder, err := assembly.OpenEncoder(o.Path, o.DType)
-	if err != nil {
-		return nil, fmt.Errorf("the encoder: %w", err)
+	var encoder embedding.Encoder
+	defer func() { assembly.FreeEncoder(encoder) }()
+	o.Open = func(path string) (_ embedding.Encoder, err error) {
+		encoder, err = assembly.OpenEncoder(path, o.DType)
+		return encoder, err
 	}
-	defer assembly.FreeEncoder(encoder)
-	o.Encoder = encoder
 	o.Clients = assembly.PrivateStream(o.Private)
 	return client.Answer(ctx, o.Options)
 }
