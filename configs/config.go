@@ -62,9 +62,12 @@ type Trainer struct {
 // Warmup says how the adapters are trained before the first round, on the public texts that are most relevant to the
 // clients (public_selection). It needs scoring.release "once" and costs no privacy.
 type Warmup struct {
-	// Steps is the number of updates, of optimizer.batch texts each, at a constant optimizer.learning_rate. Default 0, no
-	// warm-up.
+	// Steps is the number of updates. Default 0, no warm-up.
 	Steps int `yaml:"steps"`
+	// Batch is the number of texts of an update. Default 32; all of them are in memory at once.
+	Batch int `yaml:"batch"`
+	// LearningRate is AdamW's constant learning rate, above 0. Default 5e-4; large models need about a tenth.
+	LearningRate float64 `yaml:"learning_rate"`
 }
 
 // Synthetic says what the run produces.
@@ -95,6 +98,8 @@ type Synthetic struct {
 	Temperature float64 `yaml:"temperature"`
 	// TopP is as in generate. Default 1.
 	TopP float64 `yaml:"top_p"`
+	// MaxNewTokens is the largest length of a text in tokens. Default 64.
+	MaxNewTokens int `yaml:"max_new_tokens"`
 }
 
 // YAML returns every key with its value, in the order of the types above.

@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -35,8 +34,6 @@ var formerly = map[string]struct {
 	"private_evolution_sft.learning_rate": {now: "optimizer.learning_rate", when: by("private_evolution_sft")},
 	"private_evolution_sft.batch":         {now: "optimizer.batch", when: by("private_evolution_sft")},
 	"private_evolution_sft.epochs":        {now: "optimizer.epochs", when: by("private_evolution_sft")},
-	"warmup.learning_rate":                {now: "optimizer.learning_rate", when: warmedUp},
-	"warmup.batch":                        {now: "optimizer.batch", when: warmedUp},
 
 	"downstream.learning_rate": {now: "downstream.learning_rates", item: true},
 
@@ -56,8 +53,6 @@ var formerly = map[string]struct {
 		}
 		return "stopped"
 	}, why: "generate.cut_samples decides it"},
-
-	"synthetic.max_new_tokens": {is: func(c Config) any { return c.Generate.MaxNewTokens }, why: "generate.max_new_tokens decides it"},
 
 	"fed.collect": {is: func(c Config) any {
 		if c.Fed.Elsewhere() {
@@ -102,8 +97,6 @@ func by(method string) func(Config) bool { return func(c Config) bool { return c
 
 // onPairs says no for the methods that had the section dpo's rates in their own section.
 func onPairs(c Config) bool { return !by("grpo")(c) && !by("private_evolution_sft")(c) }
-
-func warmedUp(c Config) bool { return c.Warmup.Steps > 0 && slices.Contains(tuning, c.Method) }
 
 func always(value any) func(Config) any { return func(Config) any { return value } }
 

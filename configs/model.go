@@ -67,7 +67,7 @@ type Generate struct {
 	TopP float64 `yaml:"top_p"`
 	// TopK keeps this many of the likeliest tokens, in the rounds and in the synthetic set; 0, the default, keeps all.
 	TopK int `yaml:"top_k"`
-	// MaxNewTokens is the largest length in tokens of a sample, and of a text of the synthetic set. Default 64; the time of a round is proportional to it.
+	// MaxNewTokens is the largest length of a sample in tokens. Default 64; the time of a round is proportional to it.
 	MaxNewTokens int `yaml:"max_new_tokens"`
 	// MinNewTokens is the least length of a sample in tokens; end of text is not drawn before it. Default 8, because shorter
 	// samples embed badly; 0 allows empty samples.

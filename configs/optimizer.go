@@ -7,15 +7,15 @@ import (
 
 // Optimizer says how the adapters are trained, whatever they learn from: by AdamW with decay rates 0.9 and 0.999 and 1e-8 in
 // its divisor, as everywhere. Whatever the method, a run has one learning rate, which depends on the model more than on what
-// it learns from; for warmup and for private_evolution_sft it is constant. The small model of downstream is trained by a
-// recipe of its own.
+// it learns from; for private_evolution_sft it is constant. The warm-up has a rate and a batch of its own, and the small model
+// of downstream is trained by a recipe of its own.
 type Optimizer struct {
 	// LearningRate is AdamW's peak learning rate, above 0. Default 5e-4, found for the embedded model with rank 8; large
 	// models need about a thousandth for preference pairs. Twice as much overshoots: texts degenerate.
 	LearningRate float64 `yaml:"learning_rate"`
 	// Batch is the number of examples of an update: pairs ("popri"), prompts with all their samples ("grpo"), chosen samples
-	// ("private_evolution_sft"), or texts (warmup). Default 20; fewer make updates noisier. The texts of a warm-up and of
-	// "private_evolution_sft" are all in memory at once.
+	// ("private_evolution_sft"). Default 20; fewer make updates noisier. The samples of "private_evolution_sft" are all in
+	// memory at once.
 	Batch int `yaml:"batch"`
 	// Epochs is the number of passes over a round's examples. Default 1; the examples come from the model before the round,
 	// and a second pass overfits them.

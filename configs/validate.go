@@ -167,6 +167,7 @@ func (c Config) check(v *validator) error {
 	v.count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
+	v.count("synthetic.max_new_tokens", c.Synthetic.MaxNewTokens, 1, maxTokens)
 
 	v.downstream(c.Downstream)
 
@@ -179,6 +180,8 @@ func (c Config) check(v *validator) error {
 	v.oneOf("generate.quote", c.Generate.Quote, quotes)
 	v.count("synthetic.public_texts", c.Synthetic.PublicTexts, 0, maxCount)
 	v.count("warmup.steps", c.Warmup.Steps, 0, maxCount)
+	v.count("warmup.batch", c.Warmup.Batch, 1, 1<<20)
+	v.above("warmup.learning_rate", c.Warmup.LearningRate, 0, 10)
 	v.once(c)
 	v.above("private_evolution_sft.share", c.PrivateEvolutionSFT.Share, 0, 1)
 	v.policyGradient(c)

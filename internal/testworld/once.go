@@ -10,6 +10,6 @@ func AskOnce(c *configs.Config) {
 	c.Generate.Quote, c.Synthetic.Examples = "relevant", "relevant"
 	c.PublicSelection.Texts, c.PublicSelection.Head = 40, 5
 	c.PublicSelection.Rows, c.PublicSelection.Weights = 50, "prior"
-	c.Warmup.Steps = 6
+	c.Warmup.Steps, c.Warmup.Batch, c.Warmup.LearningRate = 6, 8, 5e-3
 	c.Synthetic.PublicTexts = 30
 }

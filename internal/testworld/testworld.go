@@ -226,7 +226,7 @@ func (w *World) configure() {
 	c.PrivateEvolution.Population, c.PrivateEvolution.LookAhead = 24, 2
 	c.PublicSelection.Texts, c.PublicSelection.Head, c.PublicSelection.Rows = 60, 20, 60
 	c.Trainer.Rounds = 2
-	c.Synthetic.Texts, c.Synthetic.Samples = 40, 2
+	c.Synthetic.Texts, c.Synthetic.Samples, c.Synthetic.MaxNewTokens = 40, 2, 24
 	c.Downstream.Model = w.Device
 	c.Downstream.Steps, c.Downstream.Batch, c.Downstream.Length = 12, 8, 40
 	c.Downstream.LearningRates = []float64{5e-3}

@@ -68,7 +68,9 @@ func (p *Policy) warmUp(ctx context.Context, r *rounds.Round, stage rounds.Stage
 	for i, text := range texts {
 		examples[i] = lm.Row{Tokens: append(prompts[i].IDs, prompter.Completion(text.Text)...)}
 	}
-	loss, err := p.FineTune(ctx, stage, examples, FineTuning{Steps: p.Config.Warmup.Steps, Stream: []string{"warmup"}})
+	w := p.Config.Warmup
+	loss, err := p.FineTune(ctx, stage, examples, FineTuning{Steps: w.Steps, Batch: w.Batch, LearningRate: w.LearningRate,
+		Stream: []string{"warmup"}})
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func examples(c policy.Candidates, chosen []int) []lm.Row {
 func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, examples []lm.Row) error {
 	o := m.Config.Optimizer
 	loss, err := m.FineTune(ctx, stage, examples, policy.FineTuning{
-		Steps:  o.Epochs * ((len(examples) + o.Batch - 1) / o.Batch),
+		Steps: o.Epochs * ((len(examples) + o.Batch - 1) / o.Batch), Batch: o.Batch, LearningRate: o.LearningRate,
 		Stream: []string{"round", strconv.Itoa(r.Number), "sft"}})
 	r.Figures.Set("loss", loss)
 	return err
