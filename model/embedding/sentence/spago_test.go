@@ -1,4 +1,4 @@
-package spago
+package sentence_test
 
 import (
 	"os"
@@ -7,16 +7,17 @@ import (
 
 	"popri/model/embedding"
 	"popri/model/embedding/embeddingtest"
+	"popri/model/embedding/spago"
 )
 
-func TestGoldenEmbeddings(t *testing.T) {
-	embeddingtest.Golden(t, func(dir string) (embedding.Encoder, error) { return Open(dir) })
+func TestGoldenEmbeddingsInSpago(t *testing.T) {
+	goldenEmbeddings(t, func(dir string) (embedding.Encoder, error) { return spago.Open(dir) })
 }
 
-func TestEncoder(t *testing.T) {
-	for kind, folder := range embeddingtest.Folders {
+func TestSpagoEncoder(t *testing.T) {
+	for kind, folder := range folders {
 		t.Run(kind, func(t *testing.T) {
-			e, err := Open(folder(t))
+			e, err := spago.Open(folder(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -25,13 +26,13 @@ func TestEncoder(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode needs real weights to say anything: $POPRI_MINILM.
-func BenchmarkEncode(b *testing.B) {
+// BenchmarkSpagoEncode needs real weights to say anything: $POPRI_MINILM.
+func BenchmarkSpagoEncode(b *testing.B) {
 	dir := os.Getenv("POPRI_MINILM")
 	if dir == "" {
 		b.Skip("POPRI_MINILM names no folder")
 	}
-	e, err := Open(dir)
+	e, err := spago.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
