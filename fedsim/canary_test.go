@@ -49,7 +49,7 @@ func TestCanary(t *testing.T) {
 		{standardized, PerClient, 7, 800},
 	} {
 		const rounds = 2
-		sigma, err := accountant.Sigma(accountant.Exact{}, c.epsilon, 1e-5, rounds, 1)
+		sigma, err := accountant.Plan{Each: accountant.Event{Count: rounds}}.Sigma(accountant.Exact{}, c.epsilon, 1e-5)
 		if err != nil {
 			t.Fatal(err)
 		}

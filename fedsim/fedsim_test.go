@@ -81,7 +81,7 @@ func newRun(t *testing.T, rounds int, seed *uint64) *run {
 	t.Helper()
 	b := ledger.Budget{Epsilon: 5, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut,
 		Clients: testClients, InsecureSeededNoise: seed != nil}
-	sigma, err := accountant.Sigma(accountant.Exact{}, b.Epsilon, b.Delta, rounds, 1)
+	sigma, err := accountant.Plan{Each: accountant.Event{Count: rounds}}.Sigma(accountant.Exact{}, b.Epsilon, b.Delta)
 	if err != nil {
 		t.Fatal(err)
 	}
