@@ -12,10 +12,11 @@ const (
 	space
 )
 
-type classRange = runeRange[class]
+// classRanges are the code points that the split tells apart; all others are of class other.
+var classRanges = rangesOf(facts.Regex, map[string]class{"L": letter, "N": number, "s": space})
 
 // asciiClass answers for most text without a search.
-var asciiClass = asciiOf(classRanges[:])
+var asciiClass = asciiOf(classRanges)
 
 // classAt returns the class and the length of the code point at the start of s, which is not empty: the class by Unicode 16,
 // as in the reference's regular expressions: \p{L}, \p{N} and \s. Go's own tables are of another Unicode version, which
@@ -28,5 +29,5 @@ func classAt(s string) (class, int) {
 	if r == utf8.RuneError && size == 1 {
 		return other, 1
 	}
-	return search(classRanges[:], r), size
+	return search(classRanges, r), size
 }
