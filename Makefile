@@ -41,7 +41,7 @@ test: setup pure ## every test
 	go test $(TESTFLAGS) $(PACKAGES)
 
 # What computes with tensors. Go does not see these variables when it keeps results, hence -count=1.
-COMPUTING := ./model/tensor ./model/lm ./lora ./trainer ./dpo ./eval/downstream ./model/embedding/sentence
+COMPUTING := ./model/tensor ./model/lm ./lora ./trainer ./dpo ./eval/downstream ./model/embedding
 
 portable: setup ## what a GPU would run, on the CPU: the tests of models and training without kernels of our own
 	POPRI_KERNELS=off go test -count=1 $(TESTFLAGS) $(COMPUTING)

@@ -1,4 +1,4 @@
-package sentence_test
+package embedding_test
 
 import (
 	"os"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"popri/model/embedding"
-	"popri/model/embedding/embeddingtest"
 	"popri/model/embedding/spago"
 )
 
@@ -21,7 +20,7 @@ func TestSpagoEncoder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			embeddingtest.Run(t, e, 0)
+			conforms(t, e, 0)
 		})
 	}
 }
@@ -38,7 +37,7 @@ func BenchmarkSpagoEncode(b *testing.B) {
 	}
 	var texts []string
 	for i := range 60 {
-		triple := embeddingtest.Triples[i%len(embeddingtest.Triples)]
+		triple := triples[i%len(triples)]
 		texts = append(texts, strings.Repeat(triple[i/3%3]+". ", 1+i%6))
 	}
 	n := 0

@@ -1,4 +1,4 @@
-package sentence_test
+package embedding_test
 
 import (
 	"os"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"popri/model/embedding"
-	"popri/model/embedding/embeddingtest"
 	"popri/model/embedding/torch"
 	"popri/model/safetensors"
 	"popri/model/tensor"
@@ -32,7 +31,7 @@ func TestTorchEncoder(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Free()
-			embeddingtest.Run(t, e, 2e-6)
+			conforms(t, e, 2e-6)
 			if embedding.Key(e) == "" || e.Hash() == "" {
 				t.Error("no key")
 			}
@@ -105,7 +104,7 @@ func blurs(t *testing.T, dir string) {
 		e.Free()
 	}
 	for i := range vectors[0].Rows {
-		if c := embeddingtest.Dot(vectors[0].Row(i), vectors[1].Row(i)); !(c > 0.999) {
+		if c := dot(vectors[0].Row(i), vectors[1].Row(i)); !(c > 0.999) {
 			t.Errorf("text %d: cosine %g", i, c)
 		}
 	}
@@ -142,7 +141,7 @@ func BenchmarkTorchEncode(b *testing.B) {
 			defer e.Free()
 			var texts []string
 			for i := range 500 {
-				triple := embeddingtest.Triples[i%len(embeddingtest.Triples)]
+				triple := triples[i%len(triples)]
 				texts = append(texts, strings.Repeat(triple[i/3%3]+". ", 1+i%6))
 			}
 			n := 0

@@ -1,4 +1,4 @@
-package sentence_test
+package embedding_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package sentence_test
+package embedding_test
 
 import (
 	"encoding/json"
@@ -108,7 +108,7 @@ func TestOpenRefuses(t *testing.T) {
 // transformers makes of it.
 func TestSentencePieceFile(t *testing.T) {
 	dir := t5Folder(t)
-	model, err := os.ReadFile(filepath.Join("..", "..", "tokenizer", "testdata", "sentencepiece", "t5", "spiece.model"))
+	model, err := os.ReadFile(filepath.Join("..", "tokenizer", "testdata", "sentencepiece", "t5", "spiece.model"))
 	if err != nil {
 		t.Fatal(err)
 	}
