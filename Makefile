@@ -41,7 +41,7 @@ test: setup pure ## every test
 	go test $(TESTFLAGS) $(PACKAGES)
 
 # What computes with tensors. Go does not see these variables when it keeps results, hence -count=1.
-COMPUTING := ./model/tensor ./model/lm ./lora ./trainer ./dpo ./eval/downstream ./model/embedding/torch
+COMPUTING := ./model/tensor ./model/lm ./lora ./trainer ./dpo ./eval/downstream ./model/embedding
 
 portable: setup ## what a GPU would run, on the CPU: the tests of models and training without kernels of our own
 	POPRI_KERNELS=off go test -count=1 $(TESTFLAGS) $(COMPUTING)
@@ -59,7 +59,7 @@ lint: setup ## gofmt, go vet, staticcheck
 	go tool staticcheck $(PACKAGES)
 
 docs: setup ## docs/settings.md and docs/commands.md, written again from comments and help
-	go test -count=1 -run '^TestReferencePage' ./internal/reference ./cmd/popri -rewrite-docs
+	go test -count=1 -run '^TestReferencePage' ./configs ./cmd/popri -rewrite-docs
 
 # Everything is shown but the lines that say that a test ran and passed.
 golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what is not built yet

@@ -116,7 +116,7 @@ func TestEpsilonAndSigmaInvertDelta(t *testing.T) {
 		}
 		for _, a := range []Accountant{Exact{}, RDP{}} {
 			target := math.Exp(2 * r.NormFloat64())
-			found, err := Sigma(a, target, delta, rounds, 1)
+			found, err := sigmaOf(a, target, delta, rounds, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestEpsilonAndSigmaInvertDelta(t *testing.T) {
 			if within > target || beyond <= target {
 				t.Errorf("%s: sigma %g for epsilon %g spends %g, a little less noise %g", a.Name(), found, target, within, beyond)
 			}
-			n, err := Rounds(a, found, 1, target, delta, 1000)
+			n, err := roundsOf(a, found, 1, target, delta, 1000)
 			if err != nil || n != rounds {
 				t.Errorf("%s: %d rounds fit (%v), want %d", a.Name(), n, err, rounds)
 			}
@@ -201,7 +201,7 @@ func TestCompositionAddsInverseSquares(t *testing.T) {
 
 // TestEdges is what every accountant must do, whatever it knows.
 func TestEdges(t *testing.T) {
-	for _, a := range []Accountant{Exact{}, RDP{}, PLD{}, CLT{}, Exact{Relation: Replace}, RDP{Relation: Replace}, PLD{Relation: Replace}} {
+	for _, a := range []Accountant{Exact{}, RDP{}, PLD{}, clt{}, Exact{Relation: Replace}, RDP{Relation: Replace}, PLD{Relation: Replace}} {
 		for _, c := range []struct {
 			events []Event
 			want   float64
@@ -227,19 +227,19 @@ func TestEdges(t *testing.T) {
 			func() error { _, err := a.Epsilon([]Event{{Sigma: 1, Count: -1}}, 0.1); return err },
 			func() error { _, err := a.Delta(nil, -1); return err },
 			func() error { _, err := a.Delta(nil, math.NaN()); return err },
-			func() error { _, err := Sigma(a, -1, 0.1, 1, 1); return err },
-			func() error { _, err := Sigma(a, 1, 0, 1, 1); return err },
-			func() error { _, err := Sigma(a, 1, 0.1, -1, 1); return err },
-			func() error { _, err := Rounds(a, -1, 1, 1, 0.1, 5); return err },
+			func() error { _, err := sigmaOf(a, -1, 0.1, 1, 1); return err },
+			func() error { _, err := sigmaOf(a, 1, 0, 1, 1); return err },
+			func() error { _, err := sigmaOf(a, 1, 0.1, -1, 1); return err },
+			func() error { _, err := roundsOf(a, -1, 1, 1, 0.1, 5); return err },
 		} {
 			if f() == nil {
 				t.Errorf("%s: bad input gave no error", a.Name())
 			}
 		}
-		if s, err := Sigma(a, math.Inf(1), 1e-5, 3, 1); s != 0 || err != nil {
+		if s, err := sigmaOf(a, math.Inf(1), 1e-5, 3, 1); s != 0 || err != nil {
 			t.Errorf("%s: infinite epsilon needs sigma %g (%v)", a.Name(), s, err)
 		}
-		if s, err := Sigma(a, 1, 1e-5, 0, 1); s != 0 || err != nil {
+		if s, err := sigmaOf(a, 1, 1e-5, 0, 1); s != 0 || err != nil {
 			t.Errorf("%s: no rounds need sigma %g (%v)", a.Name(), s, err)
 		}
 	}
@@ -249,9 +249,9 @@ func TestEdges(t *testing.T) {
 }
 
 // What three rounds among a thousand clients need.
-func ExampleSigma() {
+func ExamplePlan_Sigma() {
 	for _, epsilon := range []float64{7, 1} {
-		sigma, _ := Sigma(Exact{}, epsilon, 1e-4, 3, 1)
+		sigma, _ := Plan{Each: Event{Count: 3}}.Sigma(Exact{}, epsilon, 1e-4)
 		fmt.Printf("epsilon %g: sigma %.3f\n", epsilon, sigma)
 	}
 	// Output:
@@ -310,4 +310,14 @@ func TestRelationWords(t *testing.T) {
 	if err := Relation("sideways").Validate(); err == nil || !strings.Contains(err.Error(), `"zero_out"`) {
 		t.Errorf("an unknown relation: %v", err)
 	}
+}
+
+// sigmaOf is [Plan.Sigma] for rounds releases with Gaussian noise at a sampling rate.
+func sigmaOf(a Accountant, epsilon, delta float64, rounds int, samplingRate float64) (float64, error) {
+	return Plan{Each: Event{SamplingRate: samplingRate, Count: rounds}}.Sigma(a, epsilon, delta)
+}
+
+// roundsOf is [Plan.Rounds] for releases with Gaussian noise at a sampling rate.
+func roundsOf(a Accountant, sigma, samplingRate, epsilon, delta float64, limit int) (int, error) {
+	return Plan{Each: Event{Sigma: sigma, SamplingRate: samplingRate}}.Rounds(a, epsilon, delta, limit)
 }

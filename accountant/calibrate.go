@@ -138,13 +138,3 @@ func (p Plan) Rounds(a Accountant, epsilon, delta float64, limit int) (int, erro
 	}
 	return low, nil
 }
-
-// Sigma is [Plan.Sigma] for rounds releases with Gaussian noise at a sampling rate.
-func Sigma(a Accountant, epsilon, delta float64, rounds int, samplingRate float64) (float64, error) {
-	return Plan{Each: Event{SamplingRate: samplingRate, Count: rounds}}.Sigma(a, epsilon, delta)
-}
-
-// Rounds is [Plan.Rounds] for releases with Gaussian noise at a sampling rate.
-func Rounds(a Accountant, sigma, samplingRate, epsilon, delta float64, limit int) (int, error) {
-	return Plan{Each: Event{Sigma: sigma, SamplingRate: samplingRate}}.Rounds(a, epsilon, delta, limit)
-}

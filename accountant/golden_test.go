@@ -241,7 +241,7 @@ func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool,
 	case "prv": // whose own error is 0.01
 		a = PLD{Relation: relation, Accuracy: 1e-4}
 	case "gdp-clt":
-		a = CLT{}
+		a = clt{}
 	default:
 		return 0, false, nil
 	}

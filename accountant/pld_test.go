@@ -497,7 +497,7 @@ func FuzzAccountants(f *testing.F) {
 		e := Event{Sigma: sigma, SamplingRate: q, Count: count, Cohort: cohort, Population: population, Group: group,
 			Mechanism: []Mechanism{Gaussian, Laplace, DiscreteGaussian, "x"}[kind%4]}
 		relation := []Relation{AddOrRemove, Replace}[kind/4%2]
-		for _, a := range append(All(relation), CLT{}) {
+		for _, a := range append(All(relation), clt{}) {
 			epsilon, err := a.Epsilon([]Event{e}, delta)
 			if err != nil {
 				continue

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"popri/configs"
-	"popri/internal/reference"
 )
 
 // The two ways in which a comment states a default: "Default 64, …" and "0, the default, …".
@@ -16,7 +15,7 @@ var stated = regexp.MustCompile(`\bDefault ("[^"]*"|\[\]|[^\s,;:]+)|("[^"]*"|\[\
 
 // The comment of every setting states its default once, and it is what the preset demo sets.
 func TestDefaultsInComments(t *testing.T) {
-	comments, err := reference.ReadComments(".")
+	comments, err := readComments(".")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,6 @@ type Game struct {
 	// Ask makes the query about samples (unit vectors), with loose times its norm bound: 1, or far more to leave
 	// clipping out. Required.
 	Ask    func(samples embedding.Matrix, loose float64) (query.Query, error)
-	Path   Path // default [Aggregate]
 	Sigma  float64
 	Rounds int
 	Delta  float64 // at which ε is stated
@@ -69,9 +68,6 @@ const (
 
 // Play plays the game.
 func (g Game) Play() (Outcome, error) {
-	if g.Path == "" {
-		g.Path = Aggregate
-	}
 	if g.Confidence == 0 {
 		g.Confidence = 0.95
 	}
@@ -115,7 +111,7 @@ func (g Game) Play() (Outcome, error) {
 	play := func(clients query.Clients) (float64, error) {
 		var statistic float64
 		for range g.Rounds {
-			steps, err := aggregators[g.Path](asked, clients, clients.Clients, grid, noise.Secure())
+			steps, err := aggregate(asked, clients, grid, noise.Secure())
 			if err != nil {
 				return 0, err
 			}
@@ -152,9 +148,6 @@ func (g Game) validate() error {
 	}
 	if g.Ask == nil {
 		fault("nothing is asked")
-	}
-	if aggregators[g.Path] == nil {
-		fault("path is %q, want %q or %q", g.Path, Aggregate, PerClient)
 	}
 	if !(g.Sigma > 0) || math.IsInf(g.Sigma, 1) {
 		fault("noise multiplier is %g, want more than 0", g.Sigma)

@@ -39,21 +39,19 @@ func TestCanary(t *testing.T) {
 	standardized, plain := scoring.Options{Normalize: scoring.Standardized, Clip: 1}, scoring.Options{Normalize: scoring.None, Clip: 0.5}
 	for _, c := range []struct {
 		options scoring.Options
-		path    Path
 		epsilon float64
 		trials  int
 	}{
-		{standardized, Aggregate, 1, 9000},
-		{standardized, Aggregate, 7, 1500},
-		{plain, Aggregate, 7, 1500},
-		{standardized, PerClient, 7, 800},
+		{standardized, 1, 9000},
+		{standardized, 7, 1500},
+		{plain, 7, 1500},
 	} {
 		const rounds = 2
-		sigma, err := accountant.Sigma(accountant.Exact{}, c.epsilon, 1e-5, rounds, 1)
+		sigma, err := accountant.Plan{Each: accountant.Event{Count: rounds}}.Sigma(accountant.Exact{}, c.epsilon, 1e-5)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := Game{Ask: asking(c.options), Path: c.path, Sigma: sigma, Rounds: rounds, Delta: 1e-5, Trials: c.trials, Confidence: 1 - 1e-7}
+		g := Game{Ask: asking(c.options), Sigma: sigma, Rounds: rounds, Delta: 1e-5, Trials: c.trials, Confidence: 1 - 1e-7}
 		o, err := g.Play()
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +118,6 @@ func TestGamesAreValidated(t *testing.T) {
 		"delta":      func(g *Game) { g.Delta = 0 },
 		"confidence": func(g *Game) { g.Confidence = 2 },
 		"factor":     func(g *Game) { g.NoiseFactor = 3 },
-		"path":       func(g *Game) { g.Path = "x" },
 		"question":   func(g *Game) { g.Ask = nil },
 		"norm bound": func(g *Game) { g.Ask = asking(scoring.Options{Normalize: scoring.None}) },
 	} {

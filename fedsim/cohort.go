@@ -32,17 +32,3 @@ func (c Config) cohort(source noise.Source, train int) []int {
 	}
 	return drawn
 }
-
-// answering leaves out the clients that do not answer.
-func (c Config) answering(source noise.Source, asked []int) []int {
-	if c.Dropout == 0 {
-		return asked
-	}
-	var left []int
-	for _, i := range asked {
-		if !noise.Chance(source, c.Dropout) {
-			left = append(left, i)
-		}
-	}
-	return left
-}

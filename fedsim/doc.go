@@ -32,6 +32,5 @@
 //
 // All clients, or a cohort that is drawn in secret for every round: each client with the same probability (Poisson), or a
 // fixed number. Under Poisson sampling, the cohort's true size depends on the data, so only its expectation leaves the
-// package. If clients add shares of the noise and some do not answer, the ledger is charged for the noise that is in the
-// sum.
+// package.
 package fedsim

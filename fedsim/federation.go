@@ -13,17 +13,6 @@ import (
 	"popri/scoring/query"
 )
 
-// Path is how the sum over clients is computed. All values give the same distribution.
-type Path string
-
-const (
-	// Aggregate computes the sum at once and adds noise to it: fast, for simulation. It is the default.
-	Aggregate Path = "aggregate"
-	// PerClient builds each client's vector with its own share N(0, σ²C²/L) of the noise, as clients of a secure
-	// aggregation would, and adds them up. Tests compare the fast path with it.
-	PerClient Path = "per_client"
-)
-
 // Config has the settings of a federation.
 type Config struct {
 	// Ledger is charged for each release. Required. Its budget must be for as many clients as the population has for
@@ -38,12 +27,6 @@ type Config struct {
 	// Cohort is the number of clients of a round: exact under [ledger.Fixed], expected under [ledger.Poisson]. 0 under
 	// [ledger.Full].
 	Cohort int
-	// Dropout is the probability that an asked client does not answer, after the shares of the noise were fixed. The
-	// charge states the noise that remains. For simulations; 0 to below 1, and 0 under [ledger.Poisson], where it would
-	// reveal the size of the cohort.
-	Dropout float64
-	// Path is how sums are computed; default [Aggregate].
-	Path Path
 	// InsecureSeed takes the noise from this seed instead of the system's entropy: anybody who knows the seed
 	// can subtract the noise. For tests. The ledger's budget must say so too.
 	InsecureSeed *uint64
@@ -63,9 +46,6 @@ type Federation struct {
 
 // New makes a federation of clients whose texts are embedded; see [Embed].
 func New(clients query.Clients, config Config) (*Federation, error) {
-	if config.Path == "" {
-		config.Path = Aggregate
-	}
 	if config.Sampling == "" {
 		config.Sampling = ledger.Full
 	}
@@ -80,13 +60,6 @@ func (c Config) validate(train int) error {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if !(c.Sigma >= 0) || math.IsInf(c.Sigma, 1) {
 		fault("fedsim: noise multiplier is %g, want 0 or more", c.Sigma)
-	}
-	if c.Path != Aggregate && c.Path != PerClient {
-		fault("fedsim: path is %q, want %q or %q", c.Path, Aggregate, PerClient)
-	}
-	if !(c.Dropout >= 0 && c.Dropout < 1) || c.Dropout > 0 && c.Sampling == ledger.Poisson {
-		fault("fedsim: %g of the clients do not answer under %q sampling, want 0 to below 1, and 0 under %q",
-			c.Dropout, c.Sampling, ledger.Poisson)
 	}
 	switch c.Sampling {
 	case ledger.Full:

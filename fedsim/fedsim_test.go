@@ -81,7 +81,7 @@ func newRun(t *testing.T, rounds int, seed *uint64) *run {
 	t.Helper()
 	b := ledger.Budget{Epsilon: 5, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut,
 		Clients: testClients, InsecureSeededNoise: seed != nil}
-	sigma, err := accountant.Sigma(accountant.Exact{}, b.Epsilon, b.Delta, rounds, 1)
+	sigma, err := accountant.Plan{Each: accountant.Event{Count: rounds}}.Sigma(accountant.Exact{}, b.Epsilon, b.Delta)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestPathsConform(t *testing.T) {
 	for _, o := range []scoring.Options{{Normalize: scoring.Standardized, Clip: 1}, {Normalize: scoring.None, Clip: 0.5}} {
 		want := truth(t, o)
 		asked, all := question(t, samples(30), o, "k"), embedded(t, testClients)
-		for path, sum := range aggregators {
+		for path, sum := range map[string]aggregator{"aggregate": aggregate, "per client": perClient} {
 			const sigma, draws = 2.5, 300
 			grid, err := noise.NewGrid(sigma, o.Clip, len(want), testClients)
 			if err != nil {
@@ -354,7 +354,7 @@ func TestPathsConform(t *testing.T) {
 			}
 			silent := grid
 			silent.Units = 0
-			exact, err := sum(asked, all, testClients, silent, noise.Secure())
+			exact, err := sum(asked, all, silent, noise.Secure())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -367,7 +367,7 @@ func TestPathsConform(t *testing.T) {
 			std := float64(grid.Units) * grid.Step
 			var total, squares, neighbours float64
 			for range draws {
-				noised, err := sum(asked, all, testClients, grid, noise.Secure())
+				noised, err := sum(asked, all, grid, noise.Secure())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -450,111 +450,52 @@ func TestCohorts(t *testing.T) {
 			}
 		}
 	}
-	half := Config{Dropout: 0.5}
-	everybody := make([]int, 10_000)
-	if n := len(half.answering(noise.Secure(), everybody)); math.Abs(float64(n)-5000) > 300 {
-		t.Errorf("%d of 10000 answer", n)
-	}
 }
 
 // A round of a sample is charged as one, whatever its size was, and a crash changes nothing.
 func TestSampledRounds(t *testing.T) {
 	for _, sampling := range []ledger.Sampling{ledger.Poisson, ledger.Fixed} {
-		for _, path := range []Path{Aggregate, PerClient} {
-			r := newRun(t, 1, nil)
-			r.config.Sampling, r.config.Cohort, r.config.Path = sampling, 10, path
-			if sampling == ledger.Fixed {
-				os.Remove(r.ledgerPath())
-				os.Remove(r.ledgerPath() + ".head")
-				r.budget.Relation = accountant.Replace
-				l, err := ledger.Create(r.ledgerPath(), r.budget)
-				if err != nil {
-					t.Fatal(err)
-				}
-				l.Close()
-				r.config.Sigma *= 2
-			}
-			if _, err := r.process(1, func(at string) error {
-				if at == "pending" {
-					return errCrash
-				}
-				return nil
-			}); !errors.Is(err, errCrash) {
-				t.Fatal(err)
-			}
-			answer, err := r.process(1, nil)
+		r := newRun(t, 1, nil)
+		r.config.Sampling, r.config.Cohort = sampling, 10
+		if sampling == ledger.Fixed {
+			os.Remove(r.ledgerPath())
+			os.Remove(r.ledgerPath() + ".head")
+			r.budget.Relation = accountant.Replace
+			l, err := ledger.Create(r.ledgerPath(), r.budget)
 			if err != nil {
 				t.Fatal(err)
 			}
-			entries := r.charges()
-			if len(entries) != 1 || entries[0].Sampling != sampling || entries[0].Cohort != 10 || entries[0].Clients != 10 || entries[0].Sigma != r.config.Sigma {
-				t.Fatalf("%s: charges %+v", sampling, entries)
-			}
-			if want := 10.0 / testClients; sampling == ledger.Poisson && entries[0].SamplingRate != want {
-				t.Errorf("rate %g, want %g", entries[0].SamplingRate, want)
-			}
-			if answer.Clients != 10 {
-				t.Errorf("%s: %d clients leave the package", sampling, answer.Clients)
-			}
-			spent, err := ledger.Spent(r.budget, entries)
-			all := entries[0]
-			all.Sampling, all.SamplingRate, all.Cohort, all.Clients = ledger.Full, 0, testClients, testClients
-			full, errFull := ledger.Spent(r.budget, []ledger.Entry{all})
-			if err != nil || errFull != nil || spent >= full {
-				t.Errorf("%s: a sample costs %g, everybody %g (%v, %v)", sampling, spent, full, err, errFull)
-			}
+			l.Close()
+			r.config.Sigma *= 2
 		}
-	}
-}
-
-// Clients that do not answer take their shares of the noise with them: that is what is in the sum, and what is charged,
-// up to a refusal where the budget does not cover it.
-func TestDropouts(t *testing.T) {
-	for _, path := range []Path{Aggregate, PerClient} {
-		r := newRun(t, 1, nil)
-		r.config.Sigma *= 3
-		r.config.Dropout, r.config.Path = 0.3, path
+		if _, err := r.process(1, func(at string) error {
+			if at == "pending" {
+				return errCrash
+			}
+			return nil
+		}); !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
 		answer, err := r.process(1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := r.config.Sigma * math.Sqrt(float64(answer.Clients)/testClients)
 		entries := r.charges()
-		if answer.Clients == testClients || answer.Sigma != want || entries[0].Sigma != want || entries[0].Clients != answer.Clients || entries[0].Cohort != testClients {
-			t.Errorf("%s: %d of %d clients, sigma %g, charge %+v; want sigma %g", path, answer.Clients, testClients, answer.Sigma, entries[0], want)
+		if len(entries) != 1 || entries[0].Sampling != sampling || entries[0].Cohort != 10 || entries[0].Clients != 10 || entries[0].Sigma != r.config.Sigma {
+			t.Fatalf("%s: charges %+v", sampling, entries)
 		}
-		if again, err := r.process(1, nil); err != nil || !again.Resumed || again.Sigma != want {
-			t.Errorf("asked again: %v", err)
+		if want := 10.0 / testClients; sampling == ledger.Poisson && entries[0].SamplingRate != want {
+			t.Errorf("rate %g, want %g", entries[0].SamplingRate, want)
 		}
-
-		// What is in the sum is what is said: the spread of the noise of the clients that answered.
-		asked, all := question(t, samples(30), r.asked, "k"), embedded(t, testClients)
-		present := all.Select([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
-		true10, _ := asked.Sum(present)
-		grid, _ := noise.NewGrid(2, 1, 30, testClients)
-		var squares float64
-		const draws = 400
-		for range draws {
-			noised, err := aggregators[path](asked, present, testClients, grid, noise.Secure())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, k := range noised {
-				d := grid.Value(k) - true10[i]
-				squares += d * d
-			}
+		if answer.Clients != 10 {
+			t.Errorf("%s: %d clients leave the package", sampling, answer.Clients)
 		}
-		if got := math.Sqrt(squares / (30 * draws)); math.Abs(got/(2*math.Sqrt(10.0/testClients))-1) > 0.04 {
-			t.Errorf("%s: noise %g of 10 clients, want %g", path, got, 2*math.Sqrt(10.0/testClients))
-		}
-
-		r = newRun(t, 1, nil) // noise that just suffices if all answer
-		r.config.Dropout, r.config.Path = 0.3, path
-		if _, err := r.process(1, nil); !errors.Is(err, ledger.ErrBudget) {
-			t.Errorf("%s: too little noise: %v", path, err)
-		}
-		if files, _ := os.ReadDir(r.request(1).Dir); len(files) != 0 || len(r.charges()) != 0 {
-			t.Errorf("%s: the refused round left %d files and %d charges", path, len(files), len(r.charges()))
+		spent, err := ledger.Spent(r.budget, entries)
+		all := entries[0]
+		all.Sampling, all.SamplingRate, all.Cohort, all.Clients = ledger.Full, 0, testClients, testClients
+		full, errFull := ledger.Spent(r.budget, []ledger.Entry{all})
+		if err != nil || errFull != nil || spent >= full {
+			t.Errorf("%s: a sample costs %g, everybody %g (%v, %v)", sampling, spent, full, err, errFull)
 		}
 	}
 }
@@ -683,13 +624,10 @@ func TestRefusals(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"no ledger":        func(c *Config) { c.Ledger = nil },
 		"noise multiplier": func(c *Config) { c.Sigma = math.NaN() },
-		"path is":          func(c *Config) { c.Path = "x" },
 		"cohort of 3 un":   func(c *Config) { c.Cohort = 3 },
 		"cohort of 40 of":  func(c *Config) { c.Sampling, c.Cohort = ledger.Poisson, testClients },
 		"cohort of 0 of":   func(c *Config) { c.Sampling = ledger.Fixed },
 		"sampling is":      func(c *Config) { c.Sampling = "x" },
-		"do not answer":    func(c *Config) { c.Dropout = 1 },
-		"0.1 of the clie":  func(c *Config) { c.Sampling, c.Cohort, c.Dropout = ledger.Poisson, 5, 0.1 },
 		"want \"replace\"": func(c *Config) { c.Sampling, c.Cohort = ledger.Fixed, 5 },
 		"insecure seeded":  func(c *Config) { c.InsecureSeed = &seed },
 	} {
@@ -748,4 +686,26 @@ func TestNothingIsReleasedWithoutTheLedgerOnDisk(t *testing.T) {
 	if files, err := os.ReadDir(request.Dir); err != nil || len(files) > 0 {
 		t.Errorf("left on disk: %v (%v)", files, err)
 	}
+}
+
+type aggregator func(q query.Query, clients query.Clients, grid noise.Grid, source noise.Source) ([]int64, error)
+
+// perClient lets every client round its own vector, add its share of the noise and send whole numbers, which add up
+// without error, as clients of a secure aggregation would.
+func perClient(q query.Query, clients query.Clients, grid noise.Grid, source noise.Source) ([]int64, error) {
+	sum := make([]int64, q.Len())
+	share := uint64(math.Ceil(float64(grid.Units) / math.Sqrt(float64(max(1, clients.Clients)))))
+	for i := range clients.Clients {
+		v, err := q.Vector(clients, i)
+		if err != nil {
+			return nil, err
+		}
+		for j := range v {
+			sum[j] += grid.Round(v[j])
+		}
+		if err := addNoise(sum, share, source); err != nil {
+			return nil, err
+		}
+	}
+	return sum, nil
 }

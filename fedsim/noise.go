@@ -8,25 +8,15 @@ import (
 	"popri/scoring/query"
 )
 
-// aggregator computes a noised sum, in steps of a grid. The noise was planned to be shared among asked clients, of whom
-// the given clients answered.
-type aggregator func(q query.Query, clients query.Clients, asked int, grid noise.Grid,
-	source noise.Source) ([]int64, error)
-
-var aggregators = map[Path]aggregator{Aggregate: aggregate, PerClient: perClient}
-
-// aggregate sums by the fast path and adds, at once, the noise of the clients that answered.
-func aggregate(q query.Query, clients query.Clients, asked int, grid noise.Grid, source noise.Source) ([]int64, error) {
+// aggregate is a noised sum, in steps of a grid. It is made at once, for simulation; clients of a secure aggregation would each
+// add a share of the noise. A test compares both.
+func aggregate(q query.Query, clients query.Clients, grid noise.Grid, source noise.Source) ([]int64, error) {
 	sum, err := q.Sum(clients)
 	if err != nil {
 		return nil, err
 	}
-	units := grid.Units
-	if clients.Clients < asked {
-		units = noise.Times(grid.Share(asked), clients.Clients)
-	}
 	out := rounded(sum, grid)
-	return out, addNoise(out, units, source)
+	return out, addNoise(out, grid.Units, source)
 }
 
 // rounded is a sum in steps of the grid.
@@ -36,28 +26,6 @@ func rounded(sum []float64, grid noise.Grid) []int64 {
 		out[i] = grid.Round(v)
 	}
 	return out
-}
-
-// perClient lets every client round its own vector, add its share of the noise and send whole numbers, which add up
-// without error. If nobody was drawn, the server adds the noise, so that the release does not reveal this.
-func perClient(q query.Query, clients query.Clients, asked int, grid noise.Grid, source noise.Source) ([]int64, error) {
-	sum := make([]int64, q.Len())
-	if asked == 0 {
-		return sum, addNoise(sum, grid.Units, source)
-	}
-	for i := range clients.Clients {
-		v, err := q.Vector(clients, i)
-		if err != nil {
-			return nil, err
-		}
-		for j := range v {
-			sum[j] += grid.Round(v[j])
-		}
-		if err := addNoise(sum, grid.Share(asked), source); err != nil {
-			return nil, err
-		}
-	}
-	return sum, nil
 }
 
 func addNoise(sum []int64, units uint64, source noise.Source) error {

@@ -185,7 +185,7 @@ func (f *Federation) at(stage string) error {
 	return f.crash(stage)
 }
 
-// draw draws a cohort and computes a new noised sum of the clients that answer.
+// draw draws a cohort and computes a new noised sum of its clients.
 func (f *Federation) draw(r release.Request) (*release.Release, error) {
 	c := f.config
 	answer, grid, err := f.planned(r)
@@ -198,12 +198,7 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 		steps, err = f.remote(r, grid, random)
 	} else {
 		asked := c.cohort(source(c.InsecureSeed, "cohort", r.Round), f.train)
-		answered := c.answering(source(c.InsecureSeed, "dropout", r.Round), asked)
-		steps, err = aggregators[c.Path](r.Query, f.clients.Select(answered), len(asked), grid, random)
-		if len(answered) < len(asked) {
-			answer.Clients = len(answered)
-			answer.Sigma *= math.Sqrt(float64(len(answered)) / float64(len(asked)))
-		}
+		steps, err = aggregate(r.Query, f.clients.Select(asked), grid, random)
 	}
 	if err != nil {
 		return nil, err

@@ -21,14 +21,13 @@ type Sums func(release.Request) (query.Partial, error)
 // release are those of [New], and the same exact sum gives the same release. All clients take part in each round: a cohort
 // that is drawn for a round must be drawn from all clients at once, and in secret.
 func NewRemote(train int, sums Sums, config Config) (*Federation, error) {
-	config.Path = Aggregate
 	if config.Sampling == "" {
 		config.Sampling = ledger.Full
 	}
 	err := config.validate(train)
-	if config.Sampling != ledger.Full || config.Dropout > 0 {
-		err = errors.Join(err, fmt.Errorf("fedsim: sampling %q with dropout %g of clients that are elsewhere, want %q without",
-			config.Sampling, config.Dropout, ledger.Full))
+	if config.Sampling != ledger.Full {
+		err = errors.Join(err, fmt.Errorf("fedsim: sampling %q of clients that are elsewhere, want %q",
+			config.Sampling, ledger.Full))
 	}
 	if config.UnsafeDiagnostics != nil {
 		err = errors.Join(err, errors.New("fedsim: there are no diagnostics of clients that are elsewhere"))

@@ -149,7 +149,6 @@ func TestRemoteRefusals(t *testing.T) {
 	defer l.Close()
 	for want, change := range map[string]func(*Config){
 		`sampling "poisson"`: func(c *Config) { c.Sampling, c.Cohort = ledger.Poisson, 5 },
-		"dropout 0.5":        func(c *Config) { c.Dropout = 0.5 },
 		"diagnostics":        func(c *Config) { c.UnsafeDiagnostics = &UnsafeDiagnostics{Dir: t.TempDir()} },
 		"no ledger":          func(c *Config) { c.Ledger = nil },
 	} {

@@ -50,7 +50,7 @@ func TestGRPOInterrupted(t *testing.T) {
 	if updates := 2 * 3 * c.Trainer.Rounds; done != updates || times < 4 {
 		t.Errorf("%d updates, %d interruptions; without repetition there are %d", done, times, updates)
 	}
-	testworld.SameRun(t, dir, want)
+	sameRun(t, dir, want)
 }
 
 // TestForeignCheckpoint: the state of a training on other samples is refused with its name.
@@ -169,7 +169,7 @@ func TestSelectByDistance(t *testing.T) {
 		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
 			t.Fatal(err)
 		}
-		testworld.SameRun(t, dir, want)
+		sameRun(t, dir, want)
 	}
 	if len(chosen) < 2 || !chosen[0] {
 		t.Errorf("the cases chose the states after rounds %v, want the beginning and others", chosen)

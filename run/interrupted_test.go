@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"popri/configs"
-	"popri/internal/testworld"
 	"popri/methods/rounds"
 )
 
@@ -31,5 +30,5 @@ func sameInterrupted(t *testing.T, c configs.Config, want string, stages ...roun
 	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	testworld.SameRun(t, dir, want)
+	sameRun(t, dir, want)
 }

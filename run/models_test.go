@@ -13,7 +13,6 @@ import (
 	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods/rounds"
-	"popri/model/embedding/embeddingtest"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
@@ -40,7 +39,7 @@ func TestOtherModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.Config
-	c.Model.Path, c.Scoring.Encoder = dir, embeddingtest.BERT(t)
+	c.Model.Path, c.Scoring.Encoder = dir, filepath.Join("..", "testdata", "golden", "sentence", "bert-first")
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +51,14 @@ func TestOtherModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if key := s.Config.Provenance["encoder"]; !strings.HasPrefix(key, "bert-2x96-") {
+	if key := s.Config.Provenance["encoder"]; !strings.HasPrefix(key, "bert-1x8-") {
 		t.Errorf("the configuration names the encoder %q", key)
 	}
 	s.Close()
 	if err := train(t.Context(), Options{Dir: parts, Resume: true}); err != nil {
 		t.Fatal(err)
 	}
-	testworld.SameRun(t, parts, whole)
+	sameRun(t, parts, whole)
 
 	bad := c
 	bad.Scoring.Encoder = filepath.Join(dir, "none")

@@ -229,5 +229,5 @@ func TestKilledAfterTheWarmUp(t *testing.T) {
 	if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
 		t.Fatal(err)
 	}
-	testworld.SameRun(t, dir, want)
+	sameRun(t, dir, want)
 }

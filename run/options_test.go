@@ -88,7 +88,7 @@ func TestPreferenceOptions(t *testing.T) {
 					}
 				}}
 			})
-			testworld.SameRun(t, dir, want)
+			sameRun(t, dir, want)
 			if read == 0 || stale != nil {
 				t.Errorf("the reference was read %d times; not used: %v", read, stale)
 			}

@@ -28,7 +28,7 @@ import (
 func TestKilledAtAnyMoment(t *testing.T) {
 	for _, m := range methods.All {
 		t.Run(m.Name, func(t *testing.T) {
-			if !testworld.Knows(m.Name) {
+			if !knows(m.Name) {
 				t.Fatal("the test does not know what such a run holds")
 			}
 			kills := 5
@@ -101,7 +101,7 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 			inThis++
 		}
 		killed += inThis
-		if testworld.SameRun(t, dir, want); t.Failed() {
+		if sameRun(t, dir, want); t.Failed() {
 			t.Fatalf("run %d was killed %d times", runs, inThis)
 		}
 	}
@@ -154,7 +154,7 @@ func TestCancelled(t *testing.T) {
 	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	testworld.SameRun(t, dir, want)
+	sameRun(t, dir, want)
 }
 
 // TestSecondSession: a folder that a run holds is refused, whatever is asked of it, and the run goes on unharmed.
@@ -183,7 +183,7 @@ func TestSecondSession(t *testing.T) {
 	if err := s.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	testworld.SameRun(t, dir, want)
+	sameRun(t, dir, want)
 }
 
 // TestPartsOfAFolder: whatever a kill between two writes leaves of a new run is no obstacle, and what a run cannot do
@@ -216,7 +216,7 @@ func TestPartsOfAFolder(t *testing.T) {
 		if err := train(t.Context(), Options{Config: w.Config, Dir: dir}); err != nil {
 			t.Fatal(err)
 		}
-		testworld.SameRun(t, dir, want)
+		sameRun(t, dir, want)
 	})
 	t.Run("before the ledger", func(t *testing.T) {
 		dir := begin(t)
@@ -224,7 +224,7 @@ func TestPartsOfAFolder(t *testing.T) {
 		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
 			t.Fatal(err)
 		}
-		testworld.SameRun(t, dir, want)
+		sameRun(t, dir, want)
 	})
 	refused := func(t *testing.T, o Options, words ...string) {
 		t.Helper()
@@ -293,7 +293,7 @@ func TestNoRoom(t *testing.T) {
 	failed := 0
 	for _, limit := range []string{"10", "300", "1000", "2500", "3500", "5000", "8000"} {
 		cmd, out := testworld.Process(t, dir, w.File)
-		cmd.Env = append(cmd.Env, testworld.ChildLimit+"="+limit)
+		cmd.Env = append(cmd.Env, childLimit+"="+limit)
 		if err := cmd.Run(); err == nil {
 			continue
 		}
@@ -309,7 +309,7 @@ func TestNoRoom(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	testworld.SameRun(t, dir, want)
+	sameRun(t, dir, want)
 }
 
 // TestNoRoomAtEachStage: the disk is full from one stage on. What fails is named, nothing is lost, and the report leaves
@@ -332,7 +332,7 @@ func TestNoRoomAtEachStage(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		cmd, out := testworld.Process(t, dir, w.File)
-		cmd.Env = append(cmd.Env, testworld.ChildStage+"="+c.stage, testworld.ChildLimit+"="+c.limit)
+		cmd.Env = append(cmd.Env, childStage+"="+c.stage, childLimit+"="+c.limit)
 		if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "file too large") || !strings.Contains(out.String(), c.file) {
 			t.Errorf("%s with files of at most %s bytes: %v: %s, want %s", c.stage, c.limit, err, out, c.file)
 		}
@@ -340,7 +340,7 @@ func TestNoRoomAtEachStage(t *testing.T) {
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("after %s: %v: %s", c.stage, err, out)
 		}
-		testworld.SameRun(t, dir, want)
+		sameRun(t, dir, want)
 	}
 }
 
@@ -355,7 +355,7 @@ func TestNoMemory(t *testing.T) {
 	for _, stage := range []string{"generate", "embed", "collect", "dpo", "synthesize"} {
 		dir := t.TempDir()
 		first, _ := testworld.Process(t, dir, w.File)
-		first.Env = append(first.Env, testworld.ChildStage+"="+stage, testworld.ChildMemory+"=4096")
+		first.Env = append(first.Env, childStage+"="+stage, childMemory+"=4096")
 		if err := first.Run(); err != nil {
 			failed++
 		}
@@ -363,7 +363,7 @@ func TestNoMemory(t *testing.T) {
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("after %s: %v: %s", stage, err, out)
 		}
-		testworld.SameRun(t, dir, want)
+		sameRun(t, dir, want)
 	}
 	if failed == 0 {
 		t.Error("no process met the end of its memory")

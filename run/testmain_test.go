@@ -21,9 +21,9 @@ func TestMain(m *testing.M) {
 
 // child starts the run in dir, or goes on with it.
 func child(dir, config string) error {
-	stage := os.Getenv(testworld.ChildStage)
+	stage := os.Getenv(childStage)
 	if stage == "" {
-		if err := testworld.Limit(); err != nil {
+		if err := limitChild(); err != nil {
 			return err
 		}
 	}
@@ -37,7 +37,7 @@ func child(dir, config string) error {
 	}
 	o.Events.StageBegin = func(s rounds.Stage) {
 		if stage != "" && strings.HasPrefix(s.Name, stage) {
-			if err := testworld.Limit(); err != nil {
+			if err := limitChild(); err != nil {
 				panic(err)
 			}
 		}
@@ -45,7 +45,7 @@ func child(dir, config string) error {
 	if err := train(context.Background(), o); err != nil || stage != "report" {
 		return err
 	}
-	if err := testworld.Limit(); err != nil {
+	if err := limitChild(); err != nil {
 		return err
 	}
 	_, err := reporting.Write(dir)

@@ -13,7 +13,6 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/dpo/preference"
-	"popri/internal/engines/enginestest"
 	"popri/internal/golden/goldentensor"
 	"popri/internal/rundir"
 	"popri/internal/testworld"
@@ -45,7 +44,7 @@ func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {
 // TestTrainsInTRL: a run whose rounds TRL trains has the trace of one that trains here, within the tolerances of the golden
 // traces of preference training, and ends with the same adapter.
 func TestTrainsInTRL(t *testing.T) {
-	enginestest.Python(t, "trl")
+	enginePython(t, "trl")
 	w := testworld.Shared(t)
 	c := w.Config
 	inTRL(&c)

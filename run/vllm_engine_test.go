@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"popri/configs"
-	"popri/internal/engines/enginestest"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/internal/testworld"
@@ -93,7 +92,7 @@ func serveVLLM(t *testing.T, python, dir string, port int) (kill func()) {
 
 // TestSamplesOnVLLM: the rounds of a run on a vLLM server that is killed in the middle of a round and started again.
 func TestSamplesOnVLLM(t *testing.T) {
-	python := enginestest.Python(t, "vllm")
+	python := enginePython(t, "vllm")
 	w := testworld.Shared(t)
 	c := w.Config
 	c.Model.Path = llamaFolder(t, w.Generator)

@@ -145,7 +145,7 @@ func TestGoldenScoring(t *testing.T) {
 		scores := make([][]float64, s.clients())
 		for i := range scores {
 			scores[i] = make([]float64, n)
-			MeanCosine(scores[i], s.unitS, s.client(i))
+			meanCosine(scores[i], s.unitS, s.client(i))
 		}
 		standard := make([][]float64, len(scores))
 		for i := range scores {
@@ -312,5 +312,22 @@ func (s *set) checkRanks(t *testing.T, name string, policies map[string][]*[2]in
 			t.Errorf("%s %s %s: got %+v, want %v and %d duplicates", s.Name, name, policy, got, pairs, s.Drops)
 		}
 		counts[fmt.Sprintf("ranks/%s", policy)]++
+	}
+}
+
+// meanCosine writes into scores, one for each sample, the mean over texts of the cosine between the sample and the
+// text. Rows of both matrices must be unit vectors (see [Unit]). No texts give zeros. It panics if sizes differ.
+func meanCosine(scores []float64, samples, texts embedding.Matrix) {
+	if len(scores) != samples.Rows || samples.Dim != texts.Dim {
+		panic("scoring: meanCosine of unequal sizes")
+	}
+	mean := make([]float64, texts.Dim)
+	query.MeanRow(mean, texts)
+	for i := range scores {
+		var sum float64
+		for j, v := range samples.Row(i) {
+			sum += float64(v) * mean[j]
+		}
+		scores[i] = sum
 	}
 }

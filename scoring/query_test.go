@@ -7,12 +7,11 @@ import (
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/scoring/query"
-	"popri/scoring/query/querytest"
 )
 
 // Every query of the package, under every option, conforms; and what its name says can be asked again.
 func TestQueriesConform(t *testing.T) {
-	asks := map[string]querytest.Make{}
+	asks := map[string]makeQuery{}
 	for _, n := range []scoring.Normalize{scoring.None, scoring.Standardized} {
 		for _, bound := range []float64{0.3, 1, 1e6} {
 			asks[fmt.Sprintf("%s at %g", scoring.CosineName(n), bound)] = func(m embedding.Matrix) (query.Query, error) {
@@ -31,7 +30,7 @@ func TestQueriesConform(t *testing.T) {
 			return scoring.NewVotes(m, o, "k")
 		}
 	}
-	centre := make([]float64, querytest.Dim)
+	centre := make([]float64, clientDim)
 	for j := range centre {
 		centre[j] = 0.1 * float64(j)
 	}
@@ -39,7 +38,7 @@ func TestQueriesConform(t *testing.T) {
 		{Bound: 0.5}, {Bound: 10}, {Bound: 1, Centre: centre}, {Bound: 1, Full: true}, {Bound: 10, Full: true, Centre: centre},
 		{Bound: 1, Full: true, Centre: centre, Checks: 5},
 	} {
-		asks[fmt.Sprintf("mean, %+v", o)] = func(embedding.Matrix) (query.Query, error) { return scoring.NewMean(querytest.Dim, o, "k") }
+		asks[fmt.Sprintf("mean, %+v", o)] = func(embedding.Matrix) (query.Query, error) { return scoring.NewMean(clientDim, o, "k") }
 	}
 	for _, name := range []string{"mean/full/fourier/20/0.3", "mean/full/histogram/5/0.5+7", "mean/full/moments/6/0.01+1024",
 		"mean/full/moments/400/0.3", "mean/full/histogram/90/0.999"} {
@@ -51,8 +50,8 @@ func TestQueriesConform(t *testing.T) {
 	}
 	for name, ask := range asks {
 		t.Run(name, func(t *testing.T) {
-			querytest.Run(t, ask)
-			samples := embedding.NewMatrix(querytest.Samples, querytest.Dim)
+			conforms(t, ask)
+			samples := embedding.NewMatrix(sampleCount, clientDim)
 			q, err := ask(samples)
 			if err != nil {
 				t.Fatal(err)

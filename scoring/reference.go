@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"popri/model/embedding"
-	"popri/scoring/query"
 )
 
 // Unit returns m with rows scaled to unit length; rows of zeros stay. Cosines of vectors that an encoder did not
@@ -31,23 +30,6 @@ func inverseLength(v []float32) float64 {
 		return 0
 	}
 	return 1 / math.Sqrt(sum)
-}
-
-// MeanCosine writes into scores, one for each sample, the mean over texts of the cosine between the sample and the
-// text. Rows of both matrices must be unit vectors (see [Unit]). No texts give zeros. It panics if sizes differ.
-func MeanCosine(scores []float64, samples, texts embedding.Matrix) {
-	if len(scores) != samples.Rows || samples.Dim != texts.Dim {
-		panic("scoring: MeanCosine of unequal sizes")
-	}
-	mean := make([]float64, texts.Dim)
-	query.MeanRow(mean, texts)
-	for i := range scores {
-		var sum float64
-		for j, v := range samples.Row(i) {
-			sum += float64(v) * mean[j]
-		}
-		scores[i] = sum
-	}
 }
 
 // Standardize subtracts the mean and divides by the population standard deviation, in place. A deviation at rounding

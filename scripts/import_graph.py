@@ -10,7 +10,7 @@ under internal/ and helpers of tests are left out, too.
 import argparse
 import subprocess
 
-HELPERS = ("internal/", "testdata", "embeddingtest", "querytest", "tensortest", "vllmtest", "gguftest", "scripts")
+HELPERS = ("internal/", "testdata", "tensortest", "gguftest", "scripts")
 
 
 def run(*command, text=None):

@@ -26,7 +26,7 @@ func budget() Budget {
 
 func calibrated(t testing.TB, b Budget, rounds int) float64 {
 	t.Helper()
-	sigma, err := accountant.Sigma(accountant.Exact{}, b.Epsilon, b.Delta, rounds, 1)
+	sigma, err := accountant.Plan{Each: accountant.Event{Count: rounds}}.Sigma(accountant.Exact{}, b.Epsilon, b.Delta)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ var settings = sync.OnceValue(configs.Default)
 func commands() *cobra.Command { return (&app{out: &bytes.Buffer{}, err: &bytes.Buffer{}}).root() }
 
 func TestReferencePageOfCommands(t *testing.T) {
-	reference.Check(t, "commands.md", reference.Commands(commands()))
+	reference.Check(t, "commands.md", commandsPage(commands()))
 }
 
 // markdown returns the pages for readers by their paths.

@@ -71,7 +71,7 @@ func tinyModel(t *testing.T) (dir string) {
 	return dir
 }
 
-// verbs returns every command that is not cobra's own.
+// verbs returns every command below cmd but cobra's own, each followed by the commands below it.
 func verbs(cmd *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, c := range cmd.Commands() {

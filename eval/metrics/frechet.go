@@ -76,20 +76,6 @@ func (g *Gaussian) Distance(other *Gaussian) (float64, error) {
 	return max(distance, 0), nil
 }
 
-// Frechet returns the Fréchet distance between two sets of points, as Heusel et al. (arXiv 1706.08500) apply it, with
-// covariances over n−1. Each set needs at least two points.
-func Frechet(x, y []float32, dim int) (float64, error) {
-	gx, err := NewGaussian(x, dim)
-	if err != nil {
-		return 0, err
-	}
-	gy, err := NewGaussian(y, dim)
-	if err != nil {
-		return 0, err
-	}
-	return gx.Distance(gy)
-}
-
 // rows returns the number of points, or an error if they do not fill rows or a value is not finite.
 func rows(points []float32, dim int) (int, error) {
 	if dim < 1 || len(points)%dim != 0 {

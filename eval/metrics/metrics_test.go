@@ -58,7 +58,7 @@ func TestGoldenFrechet(t *testing.T) {
 	for _, c := range cases {
 		points, dim := readPoints(t, filepath.Join(dir, c.Name+".safetensors"), "x", "y")
 		for _, order := range [][2]int{{0, 1}, {1, 0}} {
-			got, err := Frechet(points[order[0]], points[order[1]], dim)
+			got, err := frechet(points[order[0]], points[order[1]], dim)
 			if err != nil {
 				t.Errorf("%s: %v", c.Name, err)
 			} else if math.Abs(got-c.Expected) > c.Tolerance || got < 0 {
@@ -83,7 +83,7 @@ func TestGoldenPrecisionRecall(t *testing.T) {
 	for _, c := range cases {
 		points, dim := readPoints(t, filepath.Join(dir, "pr-"+c.Name+".safetensors"), "real", "generated")
 		for _, r := range c.Results {
-			precision, recall, err := PrecisionRecall(points[0], points[1], dim, r.K)
+			precision, recall, err := precisionRecall(points[0], points[1], dim, r.K)
 			if err != nil {
 				t.Errorf("%s, k = %d: %v", c.Name, r.K, err)
 			} else if math.Abs(precision-r.Precision) > 1e-12 || math.Abs(recall-r.Recall) > 1e-12 {
@@ -119,12 +119,12 @@ func TestFrechetInvariants(t *testing.T) {
 	mx, sx := moments(x)
 	my, sy := moments(y)
 	want := (mx-my)*(mx-my) + (sx-sy)*(sx-sy)
-	if got, err := Frechet(x, y, 1); err != nil || math.Abs(got-want) > 1e-12 {
+	if got, err := frechet(x, y, 1); err != nil || math.Abs(got-want) > 1e-12 {
 		t.Errorf("one dimension: %v %v, want %v", got, err, want)
 	}
 	for _, n := range []int{4, 6, 30} {
 		a, b := cloud(random, n, 5, 0), cloud(random, n+1, 5, 1)
-		before, err := Frechet(a, b, 5)
+		before, err := frechet(a, b, 5)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestFrechetInvariants(t *testing.T) {
 		for i := range b {
 			b[i] += 4
 		}
-		after, err := Frechet(a, b, 5)
+		after, err := frechet(a, b, 5)
 		if err != nil || math.Abs(after-before) > 1e-4*before {
 			t.Errorf("%d points: %v, moved %v %v", n, before, after, err)
 		}
@@ -155,15 +155,15 @@ func TestRefusals(t *testing.T) {
 		{[]float32{1, 2, 3, nan}, []float32{1, 2, 3, 4}, 2, "value 1 of point 1 is NaN"},
 		{[]float32{1, 2, 3, 4}, []float32{1, 2, inf, 4}, 2, "value 0 of point 1 is -Inf"},
 	} {
-		if _, err := Frechet(c.x, c.y, c.dim); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := frechet(c.x, c.y, c.dim); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %v: %v, want %q", c.x, c.y, err, c.want)
 		}
-		if _, _, err := PrecisionRecall(c.x, c.y, c.dim, 1); err == nil {
+		if _, _, err := precisionRecall(c.x, c.y, c.dim, 1); err == nil {
 			t.Errorf("%v %v: accepted", c.x, c.y)
 		}
 	}
 	for _, k := range []int{-1, 0, 2} {
-		if _, _, err := PrecisionRecall([]float32{1, 2}, []float32{1, 2}, 1, k); err == nil {
+		if _, _, err := precisionRecall([]float32{1, 2}, []float32{1, 2}, 1, k); err == nil {
 			t.Errorf("k = %d: accepted", k)
 		}
 	}
@@ -178,12 +178,12 @@ func TestRefusals(t *testing.T) {
 func TestPrecisionRecallInvariants(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	x, y := cloud(random, 60, 7, 0), cloud(random, 45, 7, 0.7)
-	p, r, err := PrecisionRecall(x, slices.Clone(x), 7, 2)
+	p, r, err := precisionRecall(x, slices.Clone(x), 7, 2)
 	if err != nil || p != 1 || r != 1 {
 		t.Errorf("itself: %v %v %v", p, r, err)
 	}
-	p, r, err = PrecisionRecall(x, y, 7, 3)
-	r2, p2, err2 := PrecisionRecall(y, x, 7, 3)
+	p, r, err = precisionRecall(x, y, 7, 3)
+	r2, p2, err2 := precisionRecall(y, x, 7, 3)
 	if err != nil || err2 != nil || p != p2 || r != r2 {
 		t.Errorf("%v %v %v, swapped %v %v %v", p, r, err, p2, r2, err2)
 	}
@@ -195,7 +195,7 @@ func BenchmarkFrechet(b *testing.B) {
 		x, y := cloud(random, size[0], size[1], 0), cloud(random, size[0], size[1], 1)
 		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
 			for b.Loop() {
-				Frechet(x, y, size[1])
+				frechet(x, y, size[1])
 			}
 		})
 	}
@@ -205,14 +205,30 @@ func BenchmarkPrecisionRecall(b *testing.B) {
 	random := rand.New(rand.NewPCG(5, 6))
 	x, y := cloud(random, 2000, 256, 0), cloud(random, 2000, 256, 1)
 	for b.Loop() {
-		PrecisionRecall(x, y, 256, 3)
+		precisionRecall(x, y, 256, 3)
 	}
 }
 
-func ExampleFrechet() {
+func ExampleGaussian_Distance() {
 	x := []float32{0, 0, 2, 0, 0, 2, 2, 2} // the corners of a square
 	y := []float32{3, 0, 5, 0, 3, 2, 5, 2} // the same, 3 to the right
-	distance, _ := Frechet(x, y, 2)
+	gx, _ := NewGaussian(x, 2)
+	gy, _ := NewGaussian(y, 2)
+	distance, _ := gx.Distance(gy)
 	fmt.Printf("%.3f\n", distance)
 	// Output: 9.000
+}
+
+// frechet returns the Fréchet distance between two sets of points, as Heusel et al. (arXiv 1706.08500) apply it, with
+// covariances over n−1. Each set needs at least two points.
+func frechet(x, y []float32, dim int) (float64, error) {
+	gx, err := NewGaussian(x, dim)
+	if err != nil {
+		return 0, err
+	}
+	gy, err := NewGaussian(y, dim)
+	if err != nil {
+		return 0, err
+	}
+	return gx.Distance(gy)
 }

@@ -133,26 +133,21 @@ func TestNoiseIsMeasured(t *testing.T) {
 	}
 }
 
-// The noise of vectors that are only clipped is measured too, and that of rounds in which some clients did not answer.
+// The noise of vectors that are only clipped is measured too.
 func TestNoiseOfOtherSettings(t *testing.T) {
-	for _, dropout := range []float64{0, 0.4} {
-		release, r := oneRelease(t, 300, 20, scoring.Options{Normalize: scoring.None, Clip: 0.3}, dropout)
-		n, why, err := r.noiseOf(foundRelease{"x", release}, func(int) (Round, error) { return Round{Samples: r.samples, Key: release.Key}, nil })
-		if err != nil || why != "" {
-			t.Fatal(err, why)
-		}
-		n.judge(1)
-		if n.Rank != 20 || n.Freedom != 280 || n.tooLittle() || n.tooMuch() {
-			t.Errorf("dropout %g, %d of %d clients, sigma %g: %+v", dropout, release.Clients, release.Cohort, release.Sigma, n)
-		}
-		if dropout > 0 && !(release.Sigma < release.Planned) {
-			t.Errorf("everybody answered: %+v", release)
-		}
-		// With the noise that was planned instead of the one that is there, or the other way round, it would not fit.
-		n.Statistic *= 0.25
-		if n.judge(1); !n.tooLittle() {
-			t.Errorf("half of the noise passes: %+v", n)
-		}
+	release, r := oneRelease(t, 300, 20, scoring.Options{Normalize: scoring.None, Clip: 0.3})
+	n, why, err := r.noiseOf(foundRelease{"x", release}, func(int) (Round, error) { return Round{Samples: r.samples, Key: release.Key}, nil })
+	if err != nil || why != "" {
+		t.Fatal(err, why)
+	}
+	n.judge(1)
+	if n.Rank != 20 || n.Freedom != 280 || n.tooLittle() || n.tooMuch() {
+		t.Errorf("%d of %d clients, sigma %g: %+v", release.Clients, release.Cohort, release.Sigma, n)
+	}
+	// With the noise that was planned instead of the one that is there, or the other way round, it would not fit.
+	n.Statistic *= 0.25
+	if n.judge(1); !n.tooLittle() {
+		t.Errorf("half of the noise passes: %+v", n)
 	}
 }
 
@@ -163,7 +158,7 @@ type measuring struct {
 }
 
 // oneRelease collects one round of samples in n of d dimensions.
-func oneRelease(t *testing.T, n, d int, o scoring.Options, dropout float64) (*release.Release, *measuring) {
+func oneRelease(t *testing.T, n, d int, o scoring.Options) (*release.Release, *measuring) {
 	t.Helper()
 	dir := t.TempDir()
 	b := ledger.Budget{Epsilon: math.Inf(1), Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut, Data: "d", Clients: trainClients}
@@ -177,7 +172,7 @@ func oneRelease(t *testing.T, n, d int, o scoring.Options, dropout float64) (*re
 	for i := range m.Data {
 		m.Data[i] = float32(random.NormFloat64())
 	}
-	f, err := fedsim.New(embedded(t, directions{d}), fedsim.Config{Ledger: l, Sigma: 2, Dropout: dropout})
+	f, err := fedsim.New(embedded(t, directions{d}), fedsim.Config{Ledger: l, Sigma: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

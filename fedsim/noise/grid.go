@@ -58,14 +58,3 @@ func (g Grid) Round(v float64) int64 { return int64(math.RoundToEven(v / g.Step)
 
 // Value returns the number that lies k steps from 0.
 func (g Grid) Value(k int64) float64 { return float64(k) * g.Step }
-
-// Share returns the standard deviation in steps of each of n equal parts of the noise, rounded up. The sum of that many
-// discrete Gaussian numbers is as good as one of them: it differs by parts in e^(−2π²·Share²).
-func (g Grid) Share(n int) uint64 {
-	return uint64(math.Ceil(float64(g.Units) / math.Sqrt(float64(max(1, n)))))
-}
-
-// Times returns the standard deviation, in steps, of n numbers of standard deviation share added up, rounded up.
-func Times(share uint64, n int) uint64 {
-	return uint64(math.Ceil(float64(share) * math.Sqrt(float64(n))))
-}

@@ -211,51 +211,22 @@ func (f *File) Strings(name string) ([]Cell, error) { return f.Values(Column{Nam
 
 // Values reads a column, one value for each row.
 func (f *File) Values(column Column) ([]Cell, error) {
-	name := column.Name
-	leaf, err := f.leaf(name, false, column.conversion())
-	if err != nil {
-		return nil, err
-	}
 	cells := make([]Cell, 0, min(f.Rows(), 1<<20))
-	err = f.each(leaf, func(v parquet.Value, value string) error {
-		cells = append(cells, Cell{value, v.DefinitionLevel() < leaf.maxDefinition})
+	err := f.scan([]Column{column}, []bool{false}, func(_ int64, row [][]Cell) error {
+		cells = append(cells, row[0]...)
 		return nil
 	})
-	if err == nil && int64(len(cells)) != f.Rows() {
-		err = fmt.Errorf("%s: %w: column %s holds %d values for %d rows", f.path, ErrFormat, name, len(cells), f.Rows())
-	}
-	if err != nil {
-		return nil, err
-	}
-	return cells, nil
+	return cells, err
 }
 
 // Lists reads a column of lists of strings, one list for each row. A null list is an empty one.
 func (f *File) Lists(name string) ([][]Cell, error) {
-	leaf, err := f.leaf(name, true, nil)
-	if err != nil {
-		return nil, err
-	}
 	lists := make([][]Cell, 0, min(f.Rows(), 1<<20))
-	err = f.each(leaf, func(v parquet.Value, value string) error {
-		if v.RepetitionLevel() == 0 {
-			lists = append(lists, nil)
-		} else if len(lists) == 0 {
-			return errors.New("it starts inside a list")
-		}
-		if v.DefinitionLevel() >= leaf.listDefinition {
-			last := &lists[len(lists)-1]
-			*last = append(*last, Cell{value, v.DefinitionLevel() < leaf.maxDefinition})
-		}
+	err := f.scan([]Column{{Name: name}}, []bool{true}, func(_ int64, row [][]Cell) error {
+		lists = append(lists, slices.Clone(row[0]))
 		return nil
 	})
-	if err == nil && int64(len(lists)) != f.Rows() {
-		err = fmt.Errorf("%s: %w: column %s holds %d lists for %d rows", f.path, ErrFormat, name, len(lists), f.Rows())
-	}
-	if err != nil {
-		return nil, err
-	}
-	return lists, nil
+	return lists, err
 }
 
 // leaf is a column of byte arrays with the meaning of its levels.
@@ -326,21 +297,3 @@ func isString(t parquet.Type) bool {
 }
 
 var errTooMuch = errors.New("it holds more than the limit")
-
-// each calls do with every value of a column, in order, its bytes copied into a string.
-func (f *File) each(l leaf, do func(v parquet.Value, value string) error) error {
-	c := f.cursor(l)
-	defer c.close()
-	for {
-		ok, err := c.next()
-		if err == nil && ok {
-			err = do(c.value, c.text)
-		}
-		if err != nil {
-			return c.fail(err)
-		}
-		if !ok {
-			return nil
-		}
-	}
-}

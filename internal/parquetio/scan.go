@@ -56,10 +56,19 @@ func (f *File) IsList(name string) bool {
 // Scan calls do with every row, in order: a list of cells for each of the columns, which has one cell unless the column
 // is a list. A null list is an empty one. The lists are valid until do returns. Memory does not grow with the file: a page
 // of each column is held. An error of do is returned as it is.
-func (f *File) Scan(columns []Column, do func(row int64, cells [][]Cell) error) (err error) {
+func (f *File) Scan(columns []Column, do func(row int64, cells [][]Cell) error) error {
+	lists := make([]bool, len(columns))
+	for i, c := range columns {
+		lists[i] = f.IsList(c.Name)
+	}
+	return f.scan(columns, lists, do)
+}
+
+// scan is [File.Scan] of columns that must be lists, or must be none.
+func (f *File) scan(columns []Column, lists []bool, do func(row int64, cells [][]Cell) error) (err error) {
 	cursors := make([]*cursor, len(columns))
 	for i, c := range columns {
-		leaf, err := f.leaf(c.Name, f.IsList(c.Name), c.conversion())
+		leaf, err := f.leaf(c.Name, lists[i], c.conversion())
 		if err != nil {
 			return err
 		}

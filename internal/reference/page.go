@@ -1,3 +1,6 @@
+// Package reference keeps the reference pages under docs/ equal to what the program says itself. The tests of package
+// configs write settings.md from the comments of its settings, those of cmd/popri commands.md from the help of the commands;
+// make docs lets them rewrite the pages.
 package reference
 
 import (
@@ -6,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -36,3 +40,9 @@ func Check(t *testing.T, name string, content []byte) {
 		t.Errorf("docs/%s is not current: make docs rewrites it", name)
 	}
 }
+
+// Code writes a value without spaces at its ends for a table's cell.
+func Code(text string) string { return "`" + Cell(text) + "`" }
+
+// Cell keeps a text within its cell of a table.
+func Cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

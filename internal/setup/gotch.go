@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +45,7 @@ func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 	}
 	defer os.RemoveAll(tmp)
 	// Only the raw bindings are used; the higher layers of gotch would bring further dependencies.
-	if err := copyTree(filepath.Join(module.Dir, "libtch"), filepath.Join(tmp, "libtch")); err != nil {
+	if err := os.CopyFS(filepath.Join(tmp, "libtch"), os.DirFS(filepath.Join(module.Dir, "libtch"))); err != nil {
 		return "", err
 	}
 	files := map[string]string{
@@ -98,26 +97,6 @@ func cgoFlags(torch libtorch) (string, error) {
 // #cgo CXXFLAGS: -std=c++17 -I${SRCDIR} -O1 -g0 -w %[3]s %[4]s
 import "C"
 `, torch.lib(), link, define, strings.Join(includes(torch), " ")), nil
-}
-
-func copyTree(from, to string) error {
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o755)
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), b, 0o644)
-	})
 }
 
 var (

@@ -2,16 +2,14 @@ package main
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"popri/internal/filehash"
 )
 
 // room reports a disk with fewer free bytes than needed.
@@ -67,16 +65,11 @@ func pip(tmp, requirement, size, sha string, flags ...string) (string, error) {
 }
 
 func checksum(path, want string) error {
-	f, err := os.Open(path)
+	got, err := filehash.SHA256(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return err
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+	if got != want {
 		return problem{fmt.Sprintf("%s has the checksum %s, expected %s", filepath.Base(path), got, want),
 			"the download was damaged or the package index serves another file; nothing was installed"}
 	}

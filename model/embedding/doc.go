@@ -1,6 +1,6 @@
 // Package embedding turns texts into unit vectors whose dot products measure how similar the texts are.
 //
-// [Encoder] is the interface; every implementation passes the suite in embeddingtest. [Hashing] needs no weights: hashed
+// [Encoder] is the interface; every implementation passes the suite in conform_test.go. [Hashing] needs no weights: hashed
 // words, pairs of words and character n-grams, weighted by tf-idf from public text, sketched to a few hundred
 // dimensions by a fixed sparse random projection, centred on the public mean:
 //

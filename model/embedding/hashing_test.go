@@ -8,13 +8,12 @@ import (
 
 	"popri/internal/rng"
 	"popri/model/embedding"
-	"popri/model/embedding/embeddingtest"
 )
 
 // public is text to fit on: the suite's own words in other orders, so that the weights are about even.
 func public() []string {
 	var words []string
-	for _, triple := range embeddingtest.Triples {
+	for _, triple := range triples {
 		for _, text := range triple {
 			words = append(words, strings.Fields(text)...)
 		}
@@ -42,7 +41,7 @@ func fit(t testing.TB, config embedding.HashingConfig) *embedding.Hashing {
 
 func TestHashing(t *testing.T) {
 	for _, config := range []embedding.HashingConfig{{}, {Dim: 100, Seed: 3}, {Uncentered: true}, {Dim: 512, GramWeight: 0.5}, {GramWeight: -1}} {
-		t.Run(fmt.Sprintf("%+v", config), func(t *testing.T) { embeddingtest.Run(t, fit(t, config), 0) })
+		t.Run(fmt.Sprintf("%+v", config), func(t *testing.T) { conforms(t, fit(t, config), 0) })
 	}
 }
 
@@ -63,7 +62,7 @@ func TestHashingIgnoresCaseAndSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := embeddingtest.Dot(m.Row(0), m.Row(1)); math.Abs(c-1) > 1e-6 {
+	if c := dot(m.Row(0), m.Row(1)); math.Abs(c-1) > 1e-6 {
 		t.Errorf("cosine %g", c)
 	}
 }
@@ -100,7 +99,7 @@ func TestHashingProjectionIsUnbiased(t *testing.T) {
 	n := 0
 	for i := 0; i < m.Rows; i++ {
 		for j := 0; j < i; j++ {
-			c := embeddingtest.Dot(m.Row(i), m.Row(j))
+			c := dot(m.Row(i), m.Row(j))
 			sum += c
 			squares += c * c
 			n++
@@ -131,7 +130,7 @@ func FuzzHashing(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := embeddingtest.Dot(m.Row(0), m.Row(0)); n != 0 && math.Abs(n-1) > 1e-5 {
+		if n := dot(m.Row(0), m.Row(0)); n != 0 && math.Abs(n-1) > 1e-5 {
 			t.Errorf("%q: squared length %g", text, n)
 		}
 	})

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"popri/model/embedding"
-	"popri/model/embedding/embeddingtest"
 )
 
 func fitLatent(t testing.TB, config embedding.LatentConfig) *embedding.Latent {
 	t.Helper()
 	// Words that keep company: each line draws from one of the suite's texts.
 	var texts []string
-	for _, triple := range embeddingtest.Triples {
+	for _, triple := range triples {
 		for _, text := range triple {
 			words := strings.Fields(text)
 			for i := range words {
@@ -32,7 +31,7 @@ func fitLatent(t testing.TB, config embedding.LatentConfig) *embedding.Latent {
 
 func TestLatent(t *testing.T) {
 	for _, config := range []embedding.LatentConfig{{Dim: 32}, {Dim: 64, Terms: 300, Texts: 200, Seed: 3}} {
-		t.Run(fitLatent(t, config).Name(), func(t *testing.T) { embeddingtest.Run(t, fitLatent(t, config), 0) })
+		t.Run(fitLatent(t, config).Name(), func(t *testing.T) { conforms(t, fitLatent(t, config), 0) })
 	}
 }
 
@@ -68,10 +67,10 @@ func TestLatentOfFewDirections(t *testing.T) {
 			t.Fatalf("value %d is NaN", i)
 		}
 	}
-	if c := embeddingtest.Dot(m.Row(0), m.Row(1)); c > -0.9 {
+	if c := dot(m.Row(0), m.Row(1)); c > -0.9 {
 		t.Errorf("the two topics have cosine %g", c)
 	}
-	if c := embeddingtest.Dot(m.Row(0), m.Row(2)); c < 0.9 {
+	if c := dot(m.Row(0), m.Row(2)); c < 0.9 {
 		t.Errorf("words of one topic have cosine %g", c)
 	}
 }

@@ -93,9 +93,6 @@ func Parse(path string, source io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// Path returns the path that the file was opened by.
-func (f *File) Path() string { return f.path }
-
 // Close closes the file.
 func (f *File) Close() error {
 	if f.close == nil {

@@ -1,13 +1,14 @@
 package tokenizer
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
 )
 
 // The properties of a code point that BERT's normalizer and pre-tokenizer use. The reference mixes several versions of
-// Unicode, which bertRanges and bertMap record.
+// Unicode, which unicode.json records.
 type bertFlags uint8
 
 const (
@@ -18,16 +19,27 @@ const (
 	bertPunctuation                       // stands alone as a word
 )
 
-type bertRange = runeRange[bertFlags]
+var bertRanges = rangesOf(facts.Bert, map[string]bertFlags{"removed": bertRemoved, "whitespace": bertSpace, "cjk": bertCJK,
+	"accent_removed": bertAccent, "punctuation": bertPunctuation})
 
-var bertASCII = asciiOf(bertRanges[:])
+var bertASCII = asciiOf(bertRanges)
 
 // bertFolded maps a code point to its form without accents and in lower case, if that differs.
 var bertFolded = sync.OnceValue(func() map[rune]string {
-	folded := make(map[rune]string, len(bertMap)/8)
-	for entry := range strings.SplitSeq(bertMap, " ") {
-		r, size := utf8.DecodeRuneInString(entry)
-		folded[r] = entry[size:]
+	points := func(hex string) (text string) {
+		for field := range strings.FieldsSeq(hex) {
+			n, err := strconv.ParseUint(field, 16, 32)
+			if err != nil {
+				panic(err) // embedded at build time
+			}
+			text += string(rune(n))
+		}
+		return text
+	}
+	folded := make(map[rune]string, len(facts.BertMap))
+	for from, to := range facts.BertMap {
+		r, _ := utf8.DecodeRuneInString(points(from))
+		folded[r] = points(to)
 	}
 	return folded
 })
@@ -58,7 +70,7 @@ func (b *bertNormalizer) normalize(text string) string {
 		}
 		r, size := utf8.DecodeRuneInString(text[at:])
 		at += size
-		flags := search(bertRanges[:], r)
+		flags := search(bertRanges, r)
 		if flags&bertRemoved != 0 { // also U+FFFD, which replaces bytes that are not UTF-8
 			continue
 		}
@@ -106,7 +118,7 @@ func nextBertWord(text string) (from, to int) {
 		} else {
 			var r rune
 			r, size = utf8.DecodeRuneInString(text[at:])
-			flags = search(bertRanges[:], r)
+			flags = search(bertRanges, r)
 		}
 		if flags&(bertSpace|bertPunctuation) != 0 {
 			if to > from {

@@ -12,22 +12,15 @@ const (
 	space
 )
 
-type classRange = runeRange[class]
+// classRanges are the code points that the split tells apart; all others are of class other.
+var classRanges = rangesOf(facts.Regex, map[string]class{"L": letter, "N": number, "s": space})
 
 // asciiClass answers for most text without a search.
-var asciiClass = asciiOf(classRanges[:])
+var asciiClass = asciiOf(classRanges)
 
-// classOf returns the class of a code point by Unicode 16, as in the reference's regular expressions: \p{L}, \p{N} and
-// \s. Go's own tables are of another Unicode version, which changes with Go's.
-func classOf(r rune) class {
-	if r < utf8.RuneSelf {
-		return asciiClass[r]
-	}
-	return search(classRanges[:], r)
-}
-
-// classAt returns the class and the length of the code point at the start of s, which is not empty. A byte that is
-// not UTF-8 is of class other and one byte long.
+// classAt returns the class and the length of the code point at the start of s, which is not empty: the class by Unicode 16,
+// as in the reference's regular expressions: \p{L}, \p{N} and \s. Go's own tables are of another Unicode version, which
+// changes with Go's. A byte that is not UTF-8 is of class other and one byte long.
 func classAt(s string) (class, int) {
 	if s[0] < utf8.RuneSelf {
 		return asciiClass[s[0]], 1
@@ -36,5 +29,5 @@ func classAt(s string) (class, int) {
 	if r == utf8.RuneError && size == 1 {
 		return other, 1
 	}
-	return search(classRanges[:], r), size
+	return search(classRanges, r), size
 }

@@ -22,7 +22,6 @@ import (
 	"popri/internal/testworld"
 	"popri/methods/evolution"
 	"popri/model/embedding"
-	"popri/model/embedding/embeddingtest"
 	"popri/run"
 	"popri/run/auditing"
 	"popri/run/reporting"
@@ -111,7 +110,7 @@ func TestShards(t *testing.T) {
 		"once":    testworld.AskOnce,
 		"votes":   func(c *configs.Config) { c.Method = evolution.Description.Name },
 		"bert": func(c *configs.Config) {
-			c.Scoring.Encoder, c.Trainer.Rounds = embeddingtest.BERT(t), 1
+			c.Scoring.Encoder, c.Trainer.Rounds = filepath.Join("..", "..", "testdata", "golden", "sentence", "bert-first"), 1
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,8 +4,7 @@
 //	q.Sum(clients)         the sum over all clients, computed at once: Σ_i q.Vector(clients, i)
 //
 // Package fedsim asks any query, charges the ledger for its bound and publishes the noised sum under its name and key.
-// The queries themselves are in package scoring and in the folders of the methods that ask them. Package querytest holds
-// the conformance test that every query must pass.
+// The queries themselves are in package scoring, whose test conforms every query must pass.
 package query
 
 import (

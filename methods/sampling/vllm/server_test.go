@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"popri/methods/sampling/vllm/vllmtest"
 	"popri/model/lm"
 )
 
@@ -20,7 +19,7 @@ var options = lm.SampleOptions{Temperature: 1, TopP: 0.9, TopK: 5, MaxNewTokens:
 // request; each adapter has a name of its own, and its folder goes.
 func TestGenerate(t *testing.T) {
 	m := smallModel(t, 1)
-	f := vllmtest.New(t, m)
+	f := Imitate(t, m)
 	f.Fail("/v1/completions", 3) // they pass
 	f.Fail("/v1/models", 2)
 	server := of(f)
@@ -82,7 +81,7 @@ func TestGenerate(t *testing.T) {
 // An adapter that the server takes without effect, and a server of another model, are found out.
 func TestAdapterCanary(t *testing.T) {
 	m := smallModel(t, 1)
-	f := vllmtest.New(t, m)
+	f := Imitate(t, m)
 	f.Inert = true
 	_, err := of(f).Sampler(m, smallAdapter(t, m, 1), t.TempDir()).Generate(t.Context(), prompts(4), 2, options)
 	if !has(err, "does not have the effect", "0 %") {
@@ -91,7 +90,7 @@ func TestAdapterCanary(t *testing.T) {
 	if f.Seen().Drawn > 0 {
 		t.Error("samples were drawn without a proof")
 	}
-	other := vllmtest.New(t, smallModel(t, 2))
+	other := Imitate(t, smallModel(t, 2))
 	_, err = of(other).Sampler(m, nil, "").Generate(t.Context(), prompts(4), 2, options)
 	if !has(err, "is not the run's model.path") {
 		t.Errorf("another model: %v", err)
@@ -101,7 +100,7 @@ func TestAdapterCanary(t *testing.T) {
 // A server that started anew in the middle gets the adapter again, under another name, and proves it again.
 func TestRestartedServer(t *testing.T) {
 	m := smallModel(t, 1)
-	f := vllmtest.New(t, m)
+	f := Imitate(t, m)
 	f.ForgetAt = 30
 	s := of(f).Sampler(m, smallAdapter(t, m, 1), t.TempDir())
 	got, err := s.Generate(t.Context(), prompts(60), 2, options)
@@ -111,7 +110,7 @@ func TestRestartedServer(t *testing.T) {
 	if a := f.Seen().Adapters; len(a) != 2 || a[0] == a[1] {
 		t.Errorf("the adapter was loaded as %q", a)
 	}
-	alone := vllmtest.New(t, m)
+	alone := Imitate(t, m)
 	want, err := of(alone).Sampler(m, smallAdapter(t, m, 1), t.TempDir()).Generate(t.Context(), prompts(60), 2, options)
 	if err != nil {
 		t.Fatal(err)
@@ -126,11 +125,11 @@ func TestRestartedServer(t *testing.T) {
 // A server that is gone, refuses, or redirects ends the stage with what it said.
 func TestRefusals(t *testing.T) {
 	m := smallModel(t, 1)
-	draw := func(ctx context.Context, f *vllmtest.Server) error {
+	draw := func(ctx context.Context, f *Imitation) error {
 		_, err := of(f).Sampler(m, nil, "").Generate(ctx, prompts(40), 2, options)
 		return err
 	}
-	f := vllmtest.New(t, m)
+	f := Imitate(t, m)
 	f.Fail("/v1/completions", 1<<30)
 	if err := draw(t.Context(), f); !has(err, "503", "starting") {
 		t.Errorf("a server that never starts: %v", err)
@@ -144,18 +143,18 @@ func TestRefusals(t *testing.T) {
 	if err := draw(t.Context(), f); !has(err, "no answer for", "refused") {
 		t.Errorf("a server that is gone: %v", err)
 	}
-	away := vllmtest.New(t, m)
+	away := Imitate(t, m)
 	away.Config.Handler = http.RedirectHandler("http://192.0.2.1/", http.StatusTemporaryRedirect)
 	if err := draw(t.Context(), away); !has(err, "307") {
 		t.Errorf("a redirect is followed: %v", err)
 	}
-	short := vllmtest.New(t, m)
+	short := Imitate(t, m)
 	o := options
 	o.MaxNewTokens = 60
 	if _, err := of(short).Sampler(m, nil, "").Generate(t.Context(), prompts(40), 2, o); !has(err, "max-model-len") {
 		t.Errorf("prompts that are too long for the server: %v", err)
 	}
-	inert := vllmtest.New(t, m)
+	inert := Imitate(t, m)
 	gone := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(gone, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -188,14 +187,14 @@ func TestAnswersAreChecked(t *testing.T) {
 		"not the one sent":        func(a map[string]any) { one(a)["prompt_token_ids"] = []int{1} },
 		"cannot be read":          func(a map[string]any) { a["choices"] = "none" },
 	} {
-		f := vllmtest.New(t, m)
+		f := Imitate(t, m)
 		f.Distort = distort
 		_, err := of(f).Sampler(m, nil, "").Generate(t.Context(), prompts(2), 3, options)
 		if !has(err, want, "prompt ") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	f := vllmtest.New(t, m) // a server that leaves stop tokens out of the answer
+	f := Imitate(t, m) // a server that leaves stop tokens out of the answer
 	f.Distort = func(a map[string]any) {
 		for _, c := range a["choices"].([]any) {
 			if c := c.(map[string]any); c["finish_reason"] == "stop" {
@@ -212,7 +211,7 @@ func TestAnswersAreChecked(t *testing.T) {
 // A text that ends a sample ends it where it ends samples here.
 func TestStopTexts(t *testing.T) {
 	m := smallModel(t, 1)
-	f := vllmtest.New(t, m)
+	f := Imitate(t, m)
 	o := options
 	o.Stop = func(ids []int32) bool { return ids[len(ids)-1] < 8 }
 	got, err := of(f).Sampler(m, nil, "").Generate(t.Context(), prompts(20), 3, o)

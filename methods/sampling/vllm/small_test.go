@@ -9,7 +9,6 @@ import (
 
 	"popri/internal/rng"
 	"popri/lora"
-	"popri/methods/sampling/vllm/vllmtest"
 	"popri/model/lm"
 	"popri/model/tensor"
 )
@@ -63,7 +62,7 @@ func smallAdapter(t *testing.T, m *lm.Model, seed uint64) *lora.Adapter {
 }
 
 // of makes a client of the server that does not wait long.
-func of(f *vllmtest.Server) *Server {
+func of(f *Imitation) *Server {
 	s := New(f.URL)
 	s.client.pause, s.client.patience = time.Millisecond, 2*time.Second
 	return s

@@ -1,4 +1,4 @@
-package reference
+package configs_test
 
 import (
 	"fmt"
@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// Comments are the comments of the configuration's settings, each in one line.
-type Comments struct {
+// comments are the comments of the configuration's settings, each in one line.
+type comments struct {
 	Keys     map[string]string // of a field, by its key, such as "dpo.beta"
 	Sections map[string]string // of a section's type, by its name, such as "dpo"
 }
 
-// ReadComments parses the source files of package configs in the folder dir.
-func ReadComments(dir string) (*Comments, error) {
+// readComments parses the source files of package configs in the folder dir.
+func readComments(dir string) (*comments, error) {
 	sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err
 	}
 	r := reader{structs: map[string]*ast.StructType{}, docs: map[string]string{},
-		found: Comments{map[string]string{}, map[string]string{}}}
+		found: comments{map[string]string{}, map[string]string{}}}
 	for _, source := range sources {
 		content, err := os.ReadFile(source)
 		if err != nil {
@@ -50,7 +50,7 @@ func ReadComments(dir string) (*Comments, error) {
 type reader struct {
 	structs map[string]*ast.StructType
 	docs    map[string]string // of types
-	found   Comments
+	found   comments
 }
 
 func (r *reader) types(file *ast.File) {

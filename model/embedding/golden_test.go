@@ -1,4 +1,4 @@
-package embeddingtest
+package embedding_test
 
 import (
 	"bufio"
@@ -51,9 +51,9 @@ func strs(texts []text) []string {
 	return out
 }
 
-// Golden compares an encoder with the reference's embeddings. The weights of some folders are not part of the golden
+// goldenEmbeddings compares an encoder with the reference's embeddings. The weights of some folders are not part of the golden
 // data: $POPRI_MINILM names their folder. Without it, only their ids are checked.
-func Golden(t *testing.T, open func(dir string) (embedding.Encoder, error)) {
+func goldenEmbeddings(t *testing.T, open func(dir string) (embedding.Encoder, error)) {
 	root := golden.Root(t)
 	var folders []string
 	for _, of := range []string{filepath.Join(root, "embedding"), golden.Folder(t, "sentence")} {

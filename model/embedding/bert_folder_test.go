@@ -1,12 +1,13 @@
-package embeddingtest
+package embedding_test
 
 import (
 	"fmt"
 	"testing"
 )
 
-// Folders write the folder of each kind of sentence encoder.
-var Folders = map[string]func(testing.TB) string{"bert": BERT, "roberta": RoBERTa, "mpnet": MPNet, "t5": T5, "t5-gated": T5Gated}
+// folders write the folder of each kind of sentence encoder.
+var folders = map[string]func(testing.TB) string{"bert": bertFolder, "roberta": robertaFolder, "mpnet": mpnetFolder, "t5": t5Folder,
+	"t5-gated": t5GatedFolder}
 
 const bertWidth, bertHeads, bertInner, bertContext = 96, 3, 80, 64
 
@@ -38,8 +39,8 @@ func (f *folder) bertLayers(names ...string) {
 	f.weights("")
 }
 
-// BERT writes the folder of a sentence encoder with random weights and a vocabulary of letters and of the suite's words.
-func BERT(t testing.TB) string {
+// bertFolder writes the folder of a sentence encoder with random weights and a vocabulary of letters and of the suite's words.
+func bertFolder(t testing.TB) string {
 	t.Helper()
 	f := newFolder(t)
 	vocab := f.wordPiece([]string{"[PAD]", "[UNK]", "[CLS]", "[SEP]"}, "[CLS]", "[SEP]")
@@ -51,8 +52,8 @@ func BERT(t testing.TB) string {
 	return f.dir
 }
 
-// RoBERTa writes the folder of a RoBERTa as [BERT] does.
-func RoBERTa(t testing.TB) string {
+// robertaFolder writes the folder of a RoBERTa as [bertFolder] does.
+func robertaFolder(t testing.TB) string {
 	t.Helper()
 	f := newFolder(t)
 	vocab := f.byteLevel()
@@ -71,8 +72,8 @@ func (f *folder) selfLayers(types int64) {
 		"attention.output.LayerNorm")
 }
 
-// MPNet writes the folder of an MPNet as [BERT] does.
-func MPNet(t testing.TB) string {
+// mpnetFolder writes the folder of an MPNet as [bertFolder] does.
+func mpnetFolder(t testing.TB) string {
 	t.Helper()
 	f := newFolder(t)
 	vocab := f.wordPiece([]string{"<s>", "<pad>", "</s>", "[UNK]"}, "<s>", "</s>")

@@ -1,6 +1,4 @@
-// Package vllmtest is a server with vLLM's forms for tests. It computes with a model of this program, and can be made to
-// fail and to lie.
-package vllmtest
+package vllm
 
 import (
 	"encoding/json"
@@ -16,8 +14,9 @@ import (
 	"popri/model/tensor"
 )
 
-// Server answers as vLLM does. Base is the name of its base model. Its fields may be set before requests come.
-type Server struct {
+// Imitation is a server with vLLM's forms. It computes with a model of this program, and can be made to fail and to lie.
+// Its fields may be set before requests come.
+type Imitation struct {
 	*httptest.Server
 	// Inert takes adapters that have no effect.
 	Inert bool
@@ -34,8 +33,8 @@ type Server struct {
 	seen     Seen
 }
 
-// Base is the name of the base model on a [Server].
-const Base = "base"
+// baseName is the name of the base model on an [Imitation].
+const baseName = "base"
 
 // Seen is what a server was asked.
 type Seen struct {
@@ -52,10 +51,10 @@ type adapter struct {
 	merged *lm.Model
 }
 
-// New starts a server of a model, which stays the caller's.
-func New(t *testing.T, m *lm.Model) *Server {
+// Imitate starts a server of a model, which stays the caller's.
+func Imitate(t *testing.T, m *lm.Model) *Imitation {
 	t.Helper()
-	f := &Server{model: m, adapters: map[string]adapter{}, failures: map[string]int{}}
+	f := &Imitation{model: m, adapters: map[string]adapter{}, failures: map[string]int{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.handle))
 	t.Cleanup(func() {
 		f.Close()
@@ -65,26 +64,26 @@ func New(t *testing.T, m *lm.Model) *Server {
 }
 
 // Fail answers the next n requests of a path by 503.
-func (f *Server) Fail(path string, n int) {
+func (f *Imitation) Fail(path string, n int) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.failures[path] = n
 }
 
 // Forget loses all adapters, as a server does that starts anew.
-func (f *Server) Forget() {
+func (f *Imitation) Forget() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.forget()
 }
 
-func (f *Server) forget() {
+func (f *Imitation) forget() {
 	for name := range f.adapters {
 		f.unload(name)
 	}
 }
 
-func (f *Server) unload(name string) {
+func (f *Imitation) unload(name string) {
 	if a, ok := f.adapters[name]; ok {
 		a.lora.Free()
 		a.merged.Free()
@@ -93,7 +92,7 @@ func (f *Server) unload(name string) {
 }
 
 // Seen returns what the server was asked so far.
-func (f *Server) Seen() Seen {
+func (f *Imitation) Seen() Seen {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	s := f.seen
@@ -118,7 +117,7 @@ type asked struct {
 	PromptLogprobs *int    `json:"prompt_logprobs"`
 }
 
-func (f *Server) handle(w http.ResponseWriter, r *http.Request) {
+func (f *Imitation) handle(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body) // a request that breaks off is no JSON
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -137,9 +136,9 @@ func (f *Server) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path {
 	case "/v1/models":
-		data := []any{map[string]any{"id": Base, "parent": nil, "max_model_len": f.model.Config.Context}}
+		data := []any{map[string]any{"id": baseName, "parent": nil, "max_model_len": f.model.Config.Context}}
 		for name := range f.adapters {
-			data = append(data, map[string]any{"id": name, "parent": Base})
+			data = append(data, map[string]any{"id": name, "parent": baseName})
 		}
 		answer(w, map[string]any{"object": "list", "data": data})
 	case "/v1/load_lora_adapter":
@@ -159,7 +158,7 @@ func (f *Server) handle(w http.ResponseWriter, r *http.Request) {
 
 func answer(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) } // a client that is gone needs none
 
-func (f *Server) load(q asked) error {
+func (f *Imitation) load(q asked) error {
 	a, err := lora.Load(q.Path, f.model)
 	if err != nil {
 		return err
@@ -173,14 +172,14 @@ func (f *Server) load(q asked) error {
 	return nil
 }
 
-func (f *Server) complete(w http.ResponseWriter, r *http.Request, q asked) {
+func (f *Imitation) complete(w http.ResponseWriter, r *http.Request, q asked) {
 	if q.PromptLogprobs == nil {
 		if f.seen.Drawn++; f.seen.Drawn == f.ForgetAt {
 			f.forget()
 		}
 	}
 	a, ok := f.adapters[q.Model]
-	if !ok && q.Model != Base {
+	if !ok && q.Model != baseName {
 		w.WriteHeader(http.StatusNotFound)
 		answer(w, map[string]any{"error": map[string]any{"message": "The model `" + q.Model + "` does not exist."}})
 		return
@@ -219,7 +218,7 @@ func (f *Server) complete(w http.ResponseWriter, r *http.Request, q asked) {
 }
 
 // measure answers with the log-probabilities of the prompt's tokens.
-func (f *Server) measure(w http.ResponseWriter, q asked, a adapter) {
+func (f *Imitation) measure(w http.ResponseWriter, q asked, a adapter) {
 	var with lm.Adapter
 	if a.lora != nil && !f.Inert {
 		with = a.lora

@@ -1,5 +1,4 @@
-// Package querytest holds the test that every query must pass.
-package querytest
+package scoring_test
 
 import (
 	"errors"
@@ -13,22 +12,22 @@ import (
 	"popri/scoring/query"
 )
 
-// Make makes the query under test about samples, unit vectors of [Dim] values.
-type Make func(samples embedding.Matrix) (query.Query, error)
+// makeQuery makes the query under test about samples, unit vectors of [clientDim] values.
+type makeQuery func(samples embedding.Matrix) (query.Query, error)
 
-// Dim is the length of the embeddings, and Samples the number of samples of a query.
+// clientDim is the length of the embeddings, and sampleCount the number of samples of a query.
 const (
-	Dim     = 6
-	Samples = 40
+	clientDim   = 6
+	sampleCount = 40
 )
 
 // slack is the rounding error of a norm, as a share of the bound, that package noise allows.
 const slack = 1e-9
 
-// Run checks, over ordinary and adversarial clients and samples, that a client's vector keeps its bound, that the fast
+// conforms checks, over ordinary and adversarial clients and samples, that a client's vector keeps its bound, that the fast
 // sum is the sum of the clients' vectors, that partial sums merge to it, that no client moves it by more than the bound,
 // and that a client without texts answers zeros.
-func Run(t *testing.T, make Make) {
+func conforms(t *testing.T, make makeQuery) {
 	t.Helper()
 	for name, samples := range worlds() {
 		q, err := make(samples)
@@ -129,7 +128,7 @@ func parts(t *testing.T, name string, q query.Query, clients query.Clients, sum 
 }
 
 // refusals: values that are not finite, and embeddings of another length, are errors.
-func refusals(t *testing.T, make Make) {
+func refusals(t *testing.T, make makeQuery) {
 	t.Helper()
 	q, err := make(worlds()["random"])
 	if err != nil {
@@ -141,10 +140,10 @@ func refusals(t *testing.T, make Make) {
 	if _, err := q.Vector(broken, 0); err == nil {
 		t.Error("a client whose embedding is no number is no error")
 	}
-	short := query.Clients{Means: query.Means{Clients: 1, Dim: Dim - 1, Data: []float64{1, 0, 0, 0, 0}},
-		Texts: embedding.Matrix{Rows: 1, Dim: Dim - 1, Data: []float32{1, 0, 0, 0, 0}}, Offsets: []int{0, 1}}
+	short := query.Clients{Means: query.Means{Clients: 1, Dim: clientDim - 1, Data: []float64{1, 0, 0, 0, 0}},
+		Texts: embedding.Matrix{Rows: 1, Dim: clientDim - 1, Data: []float32{1, 0, 0, 0, 0}}, Offsets: []int{0, 1}}
 	if _, err := q.Sum(short); err == nil {
-		t.Errorf("clients' embeddings of %d values are no error", Dim-1)
+		t.Errorf("clients' embeddings of %d values are no error", clientDim-1)
 	}
 }
 
@@ -153,8 +152,8 @@ func worlds() map[string]embedding.Matrix {
 	r := rand.New(rand.NewPCG(1, 2))
 	out := map[string]embedding.Matrix{}
 	for _, name := range []string{"random", "nearly equal", "in a plane", "equal"} {
-		m := embedding.NewMatrix(Samples, Dim)
-		for i := range Samples {
+		m := embedding.NewMatrix(sampleCount, clientDim)
+		for i := range sampleCount {
 			row := m.Row(i)
 			for j := range row {
 				v := r.NormFloat64()
@@ -200,7 +199,7 @@ func crowds(samples embedding.Matrix) map[string]query.Clients {
 				row[j] = float32(1e15 * r.NormFloat64())
 			}
 		},
-		"across": func(_ int, row []float32) { row[Dim-1] = 1 },
+		"across": func(_ int, row []float32) { row[clientDim-1] = 1 },
 		"tiny": func(_ int, row []float32) {
 			for j := range row {
 				row[j] = float32(1e-13 * r.NormFloat64())
@@ -214,7 +213,7 @@ func crowds(samples embedding.Matrix) map[string]query.Clients {
 
 func crowd(r *rand.Rand, text func(client int, row []float32)) query.Clients {
 	const n = 9
-	texts := embedding.Matrix{Dim: Dim}
+	texts := embedding.Matrix{Dim: clientDim}
 	offsets := []int{0}
 	for i := range n {
 		count := 1 + r.IntN(5)
@@ -222,7 +221,7 @@ func crowd(r *rand.Rand, text func(client int, row []float32)) query.Clients {
 			count = 60 // one client with many texts
 		}
 		for range count {
-			row := make([]float32, Dim)
+			row := make([]float32, clientDim)
 			text(i, row)
 			texts.Data = append(texts.Data, row...)
 			texts.Rows++
@@ -231,7 +230,7 @@ func crowd(r *rand.Rand, text func(client int, row []float32)) query.Clients {
 	}
 	means, err := query.MeanEmbeddings(texts, offsets)
 	if err != nil {
-		panic(fmt.Sprint("querytest: ", err)) // made-up clients
+		panic(fmt.Sprint("conforms: ", err)) // made-up clients
 	}
 	return query.Clients{Means: means, Texts: texts, Offsets: offsets}
 }

@@ -1,4 +1,4 @@
-package reference
+package main
 
 import (
 	"bytes"
@@ -9,21 +9,23 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"popri/internal/reference"
 )
 
 const commandsHead = "# Commands\n" +
 	"All verbs and flags. `make docs` writes this page from the help of the commands, which `popri VERB --help` prints. " +
 	"[README.md](../README.md#your-own-data-and-model) has the exit codes.\n\n"
 
-// Commands returns the page about all verbs under root.
-func Commands(root *cobra.Command) []byte {
+// commandsPage returns the page about all verbs under root.
+func commandsPage(root *cobra.Command) []byte {
 	var page bytes.Buffer
 	page.WriteString(commandsHead)
 	page.WriteString("| verb | |\n|---|---|\n")
-	all := Verbs(root)
+	all := verbs(root)
 	for _, c := range all {
 		path := c.CommandPath()
-		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"), cell(words(c.Short)))
+		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"), reference.Cell(asCode(c.Short)))
 	}
 	page.WriteString("\n## Flags of all verbs\n")
 	flags(&page, root.PersistentFlags())
@@ -41,17 +43,6 @@ func Commands(root *cobra.Command) []byte {
 	return page.Bytes()
 }
 
-// Verbs returns every command under root but cobra's own, each followed by the commands below it.
-func Verbs(root *cobra.Command) (all []*cobra.Command) {
-	for _, c := range root.Commands() {
-		if c.Name() != "help" && c.Name() != "completion" {
-			all = append(all, c)
-			all = append(all, Verbs(c)...)
-		}
-	}
-	return all
-}
-
 func flags(page *bytes.Buffer, set *pflag.FlagSet) {
 	head := "\n| flag | value | default | |\n|---|---|---|---|\n"
 	set.VisitAll(func(f *pflag.Flag) {
@@ -64,9 +55,9 @@ func flags(page *bytes.Buffer, set *pflag.FlagSet) {
 		switch f.DefValue {
 		case "", "[]", "0", "false":
 		default:
-			value = code(f.DefValue)
+			value = reference.Code(f.DefValue)
 		}
-		fmt.Fprintf(page, "%s| `--%s` | %s | %s | %s |\n", head, f.Name, kind, value, cell(words(about)))
+		fmt.Fprintf(page, "%s| `--%s` | %s | %s | %s |\n", head, f.Name, kind, value, reference.Cell(asCode(about)))
 		head = ""
 	})
 }
@@ -88,7 +79,7 @@ func prose(page *bytes.Buffer, text string) {
 		line = strings.TrimRight(line, "\n")
 		list(strings.HasPrefix(line, "  "))
 		if !listed {
-			line = words(line)
+			line = asCode(line)
 		}
 		page.WriteString(line + "\n")
 	}
@@ -107,8 +98,8 @@ func unindent(text string) string {
 var spelled = regexp.MustCompile(`"popri [^"\n]*"|--[a-z][a-z-]*|` +
 	`\b[a-z_]+\.[a-z_]+=[a-z_0-9.:]*[a-z0-9]|\b(?:[a-z]+\.)?[a-z0-9]+(?:_[a-z0-9]+)+(?:/[a-z_]+)*\b|\$?\b[A-Z0-9]+(?:_[A-Z0-9]+)+\b|[<>*]`)
 
-// words marks commands, flags, settings and names as code.
-func words(text string) string {
+// asCode marks commands, flags, settings and names as code.
+func asCode(text string) string {
 	return spelled.ReplaceAllStringFunc(text, func(s string) string {
 		if strings.ContainsAny(s, "<>*") {
 			return `\` + s

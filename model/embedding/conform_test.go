@@ -1,5 +1,4 @@
-// Package embeddingtest is the suite that every embedding.Encoder must pass.
-package embeddingtest
+package embedding_test
 
 import (
 	"math"
@@ -11,8 +10,8 @@ import (
 	"popri/model/embedding"
 )
 
-// Triples hold a text, one that is near it and one that is far from both.
-var Triples = [][3]string{
+// triples hold a text, one that is near it and one that is far from both.
+var triples = [][3]string{
 	{"the compiler reports an error for an unused variable", "the compiler reports errors for unused variables",
 		"fresh bread and butter with a cup of tea"},
 	{"the reader returns the number of bytes read", "the reader returns how many bytes were read",
@@ -21,12 +20,13 @@ var Triples = [][3]string{
 		"the function allocates memory for the slice"},
 }
 
-// Run checks that rows are unit vectors of Dim values, that they do not depend on the batch or on the time, that
-// similar texts are closer than others, and that concurrent use is safe. tolerance is the largest difference of a
-// text's row between batches (0 if the arithmetic does not depend on the batch).
-func Run(t *testing.T, e embedding.Encoder, tolerance float64) {
+// conforms is the suite that every embedding.Encoder must pass: it checks that rows are unit vectors of Dim values, that
+// they do not depend on the batch or on the time, that similar texts are closer than others, and that concurrent use is
+// safe. tolerance is the largest difference of a text's row between batches (0 if the arithmetic does not depend on the
+// batch).
+func conforms(t *testing.T, e embedding.Encoder, tolerance float64) {
 	var texts []string
-	for _, triple := range Triples {
+	for _, triple := range triples {
 		texts = append(texts, triple[:]...)
 	}
 	plain := len(texts) // the other texts may hold nothing that the encoder knows
@@ -47,7 +47,7 @@ func Run(t *testing.T, e embedding.Encoder, tolerance float64) {
 
 	t.Run("unit rows", func(t *testing.T) {
 		for i := range texts {
-			if n := math.Sqrt(Dot(all.Row(i), all.Row(i))); !(math.Abs(n-1) <= 1e-5) && (n != 0 || i < plain) {
+			if n := math.Sqrt(dot(all.Row(i), all.Row(i))); !(math.Abs(n-1) <= 1e-5) && (n != 0 || i < plain) {
 				t.Errorf("%.40q has length %g", texts[i], n)
 			}
 		}
@@ -55,7 +55,7 @@ func Run(t *testing.T, e embedding.Encoder, tolerance float64) {
 	t.Run("blank texts", func(t *testing.T) {
 		m := encode(t, "", " \n\t")
 		for i := range m.Rows {
-			if n := math.Sqrt(Dot(m.Row(i), m.Row(i))); n != 0 && !(math.Abs(n-1) <= 1e-5) {
+			if n := math.Sqrt(dot(m.Row(i), m.Row(i))); n != 0 && !(math.Abs(n-1) <= 1e-5) {
 				t.Errorf("blank text %d has length %g, want 0 or 1", i, n)
 			}
 		}
@@ -77,9 +77,9 @@ func Run(t *testing.T, e embedding.Encoder, tolerance float64) {
 		}
 	})
 	t.Run("near and far", func(t *testing.T) {
-		for i, triple := range Triples {
+		for i, triple := range triples {
 			text, near, far := all.Row(3*i), all.Row(3*i+1), all.Row(3*i+2)
-			if n, f := Dot(text, near), max(Dot(text, far), Dot(near, far)); n <= f+0.1 {
+			if n, f := dot(text, near), max(dot(text, far), dot(near, far)); n <= f+0.1 {
 				t.Errorf("%q: cosine %.3f with the near text, %.3f with the far one", triple[0], n, f)
 			}
 		}
@@ -112,8 +112,8 @@ func same(t *testing.T, what string, a, b []float32, tolerance float64) {
 	}
 }
 
-// Dot is the dot product in float64.
-func Dot(a, b []float32) float64 {
+// dot is the dot product in float64.
+func dot(a, b []float32) float64 {
 	var sum float64
 	for i := range a {
 		sum += float64(a[i]) * float64(b[i])

@@ -5,19 +5,19 @@ import (
 	"math"
 )
 
-// CLT is the central-limit approximation of many Poisson-sampled Gaussian releases (Bu, Dong, Long and Su 2020): a
+// clt is the central-limit approximation of many Poisson-sampled Gaussian releases (Bu, Dong, Long and Su 2020): a
 // Gaussian release with μ = q·√(T·(e^(1/σ²) − 1)). It is not a bound: it is too low for few releases or little noise.
-// So [All] leaves it out; it serves to compare with figures that others print.
-type CLT struct{}
+// It serves to compare with figures that others print.
+type clt struct{}
 
 // Name implements [Accountant].
-func (CLT) Name() string { return "gdp-clt" }
+func (clt) Name() string { return "gdp-clt" }
 
 // Neighbours implements [Accountant].
-func (CLT) Neighbours() Relation { return AddOrRemove }
+func (clt) Neighbours() Relation { return AddOrRemove }
 
 // Epsilon implements [Accountant], as an approximation.
-func (CLT) Epsilon(events []Event, delta float64) (float64, error) {
+func (clt) Epsilon(events []Event, delta float64) (float64, error) {
 	if err := validDelta(delta); err != nil {
 		return 0, err
 	}
@@ -29,7 +29,7 @@ func (CLT) Epsilon(events []Event, delta float64) (float64, error) {
 }
 
 // Delta implements [Accountant], as an approximation.
-func (CLT) Delta(events []Event, epsilon float64) (float64, error) {
+func (clt) Delta(events []Event, epsilon float64) (float64, error) {
 	if err := validEpsilon(epsilon); err != nil {
 		return 0, err
 	}

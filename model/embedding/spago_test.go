@@ -1,4 +1,4 @@
-package spago
+package embedding_test
 
 import (
 	"os"
@@ -6,38 +6,38 @@ import (
 	"testing"
 
 	"popri/model/embedding"
-	"popri/model/embedding/embeddingtest"
+	"popri/model/embedding/spago"
 )
 
-func TestGoldenEmbeddings(t *testing.T) {
-	embeddingtest.Golden(t, func(dir string) (embedding.Encoder, error) { return Open(dir) })
+func TestGoldenEmbeddingsInSpago(t *testing.T) {
+	goldenEmbeddings(t, func(dir string) (embedding.Encoder, error) { return spago.Open(dir) })
 }
 
-func TestEncoder(t *testing.T) {
-	for kind, folder := range embeddingtest.Folders {
+func TestSpagoEncoder(t *testing.T) {
+	for kind, folder := range folders {
 		t.Run(kind, func(t *testing.T) {
-			e, err := Open(folder(t))
+			e, err := spago.Open(folder(t))
 			if err != nil {
 				t.Fatal(err)
 			}
-			embeddingtest.Run(t, e, 0)
+			conforms(t, e, 0)
 		})
 	}
 }
 
-// BenchmarkEncode needs real weights to say anything: $POPRI_MINILM.
-func BenchmarkEncode(b *testing.B) {
+// BenchmarkSpagoEncode needs real weights to say anything: $POPRI_MINILM.
+func BenchmarkSpagoEncode(b *testing.B) {
 	dir := os.Getenv("POPRI_MINILM")
 	if dir == "" {
 		b.Skip("POPRI_MINILM names no folder")
 	}
-	e, err := Open(dir)
+	e, err := spago.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
 	var texts []string
 	for i := range 60 {
-		triple := embeddingtest.Triples[i%len(embeddingtest.Triples)]
+		triple := triples[i%len(triples)]
 		texts = append(texts, strings.Repeat(triple[i/3%3]+". ", 1+i%6))
 	}
 	n := 0

@@ -1,4 +1,4 @@
-package torch
+package embedding_test
 
 import (
 	"os"
@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"popri/model/embedding"
-	"popri/model/embedding/embeddingtest"
+	"popri/model/embedding/torch"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 )
 
-func TestGoldenEmbeddings(t *testing.T) {
-	embeddingtest.Golden(t, func(dir string) (embedding.Encoder, error) {
-		e, err := Open(dir, tensor.Float32)
+func TestGoldenEmbeddingsInTorch(t *testing.T) {
+	goldenEmbeddings(t, func(dir string) (embedding.Encoder, error) {
+		e, err := torch.Open(dir, tensor.Float32)
 		if err == nil {
 			t.Cleanup(e.Free)
 		}
@@ -23,15 +23,15 @@ func TestGoldenEmbeddings(t *testing.T) {
 	})
 }
 
-func TestEncoder(t *testing.T) {
-	for kind, folder := range embeddingtest.Folders {
+func TestTorchEncoder(t *testing.T) {
+	for kind, folder := range folders {
 		t.Run(kind, func(t *testing.T) {
-			e, err := Open(folder(t), tensor.Float32)
+			e, err := torch.Open(folder(t), tensor.Float32)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer e.Free()
-			embeddingtest.Run(t, e, 2e-6)
+			conforms(t, e, 2e-6)
 			if embedding.Key(e) == "" || e.Hash() == "" {
 				t.Error("no key")
 			}
@@ -42,7 +42,7 @@ func TestEncoder(t *testing.T) {
 // A text has the same vector, to the last bit, wherever it stands and whatever stands beside it: in float32, and with
 // packed weights in bfloat16.
 func TestBatchesDoNotMatter(t *testing.T) {
-	for kind, folder := range embeddingtest.Folders {
+	for kind, folder := range folders {
 		dir := folder(t)
 		t.Run(kind, func(t *testing.T) { batchesDoNotMatter(t, dir, tensor.Float32) })
 		if tensor.CanPack(tensor.BFloat16) {
@@ -57,7 +57,7 @@ func batchesDoNotMatter(t *testing.T, dir string, d tensor.DType) {
 	for i := range 150 {
 		texts = append(texts, strings.Join(slices.Repeat(words, 4)[:1+i*i%47], " "))
 	}
-	e, err := Open(dir, d)
+	e, err := torch.Open(dir, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func batchesDoNotMatter(t *testing.T, dir string, d tensor.DType) {
 
 // bfloat16 blurs and does not turn.
 func TestBFloat16(t *testing.T) {
-	for kind, folder := range embeddingtest.Folders {
+	for kind, folder := range folders {
 		t.Run(kind, func(t *testing.T) { blurs(t, folder(t)) })
 	}
 }
@@ -92,7 +92,7 @@ func blurs(t *testing.T, dir string) {
 	t.Helper()
 	var vectors []embedding.Matrix
 	for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
-		e, err := Open(dir, d)
+		e, err := torch.Open(dir, d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,20 +104,20 @@ func blurs(t *testing.T, dir string) {
 		e.Free()
 	}
 	for i := range vectors[0].Rows {
-		if c := embeddingtest.Dot(vectors[0].Row(i), vectors[1].Row(i)); !(c > 0.999) {
+		if c := dot(vectors[0].Row(i), vectors[1].Row(i)); !(c > 0.999) {
 			t.Errorf("text %d: cosine %g", i, c)
 		}
 	}
 }
 
 // A folder that cannot be read leaves nothing behind.
-func TestOpenFails(t *testing.T) {
+func TestTorchOpenFails(t *testing.T) {
 	live := tensor.Live()
-	dir := embeddingtest.BERT(t)
+	dir := bertFolder(t)
 	if err := os.Truncate(filepath.Join(dir, safetensors.ModelFile), 5000); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := Open(dir, tensor.Float32); err == nil {
+	if e, err := torch.Open(dir, tensor.Float32); err == nil {
 		e.Free()
 		t.Error("opened")
 	}
@@ -126,22 +126,22 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode needs real weights to say anything: $POPRI_MINILM.
-func BenchmarkEncode(b *testing.B) {
+// BenchmarkTorchEncode needs real weights to say anything: $POPRI_MINILM.
+func BenchmarkTorchEncode(b *testing.B) {
 	dir := os.Getenv("POPRI_MINILM")
 	if dir == "" {
 		b.Skip("POPRI_MINILM names no folder")
 	}
 	for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
 		b.Run(d.String(), func(b *testing.B) {
-			e, err := Open(dir, d)
+			e, err := torch.Open(dir, d)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer e.Free()
 			var texts []string
 			for i := range 500 {
-				triple := embeddingtest.Triples[i%len(embeddingtest.Triples)]
+				triple := triples[i%len(triples)]
 				texts = append(texts, strings.Repeat(triple[i/3%3]+". ", 1+i%6))
 			}
 			n := 0

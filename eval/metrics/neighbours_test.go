@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// PrecisionRecall returns the share of generated points that lie among real ones, and of real points that lie among
+// precisionRecall returns the share of generated points that lie among real ones, and of real points that lie among
 // generated ones (Kynkäänniemi et al., arXiv 1904.06991). A point lies among a set if it is within the ball around at
 // least one point of it, whose radius is the L2 distance to that point's k-th nearest other point; the edge counts as
 // inside. Each set needs more than k points. It takes n² · dim operations, on all processors.
-func PrecisionRecall(real, generated []float32, dim, k int) (precision, recall float64, err error) {
+func precisionRecall(real, generated []float32, dim, k int) (precision, recall float64, err error) {
 	nReal, err := rows(real, dim)
 	if err != nil {
 		return 0, 0, fmt.Errorf("real points: %w", err)

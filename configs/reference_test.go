@@ -1,16 +1,18 @@
-package reference
+package configs_test
 
 import (
 	"strings"
 	"testing"
+
+	"popri/internal/reference"
 )
 
 func TestReferencePageOfSettings(t *testing.T) {
-	page, err := Settings(Root("configs"))
+	page, err := settingsPage(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	Check(t, "settings.md", page)
+	reference.Check(t, "settings.md", page)
 }
 
 func TestMarkdown(t *testing.T) {
@@ -31,7 +33,7 @@ func TestMarkdown(t *testing.T) {
 }
 
 func TestComments(t *testing.T) {
-	comments, err := ReadComments(Root("configs"))
+	comments, err := readComments(".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +42,7 @@ func TestComments(t *testing.T) {
 			t.Errorf("%s: %q is no sentence", key, comment)
 		}
 	}
-	if _, err := ReadComments(t.TempDir()); err == nil {
+	if _, err := readComments(t.TempDir()); err == nil {
 		t.Error("a folder without the configuration has comments")
 	}
 }

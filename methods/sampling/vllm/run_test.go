@@ -1,4 +1,4 @@
-package run
+package vllm_test
 
 import (
 	"context"
@@ -14,22 +14,35 @@ import (
 	"popri/internal/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
-	"popri/methods/sampling/vllm/vllmtest"
+	"popri/methods/sampling/vllm"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/run"
 	"popri/run/reporting"
 )
 
+func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
+
+// train runs one session to its end.
+func train(ctx context.Context, o run.Options) error {
+	s, err := run.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Train(ctx)
+}
+
 // imitation starts a server with vLLM's forms that holds the generator in dir.
-func imitation(t *testing.T, dir string) *vllmtest.Server {
+func imitation(t *testing.T, dir string) *vllm.Imitation {
 	t.Helper()
 	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Free)
-	return vllmtest.New(t, m)
+	return vllm.Imitate(t, m)
 }
 
 // TestSamplesOnAServer: a run whose samples a server draws proves each adapter, goes on when the server starts anew in the
@@ -42,7 +55,7 @@ func TestSamplesOnAServer(t *testing.T) {
 	f.ForgetAt = c.Generate.Prompts + 5 // in round 2
 	dir := t.TempDir()
 	var proofs int
-	o := Options{Config: c, Dir: dir, Events: rounds.Events{Log: func(event string, _ int, _ any) {
+	o := run.Options{Config: c, Dir: dir, Events: rounds.Events{Log: func(event string, _ int, _ any) {
 		if event == "engine" {
 			proofs++
 		}
@@ -70,7 +83,7 @@ func TestSamplesOnAServer(t *testing.T) {
 }
 
 // noPrivateText fails the test if a server was sent a text of a client, in words or as tokens.
-func noPrivateText(t *testing.T, private, generator string, seen vllmtest.Seen) {
+func noPrivateText(t *testing.T, private, generator string, seen vllm.Seen) {
 	t.Helper()
 	tok, err := tokenizer.Load(generator)
 	if err != nil {
@@ -105,7 +118,7 @@ func TestStoredSamplesNeedNoServer(t *testing.T) {
 	c.Generate.Engine, c.Trainer.Rounds = "vllm:"+f.URL, 1
 	dir := t.TempDir()
 	var stages []string
-	until := func(name string, o Options) error {
+	until := func(name string, o run.Options) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		o.Events.StageBegin = func(s rounds.Stage) {
@@ -115,12 +128,12 @@ func TestStoredSamplesNeedNoServer(t *testing.T) {
 		}
 		return train(ctx, o)
 	}
-	if err := until("dpo", Options{Config: c, Dir: dir}); !errors.Is(err, context.Canceled) {
+	if err := until("dpo", run.Options{Config: c, Dir: dir}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	f.Close()
 	stages = nil
-	if err := until("synthesize", Options{Dir: dir, Resume: true}); !errors.Is(err, context.Canceled) {
+	if err := until("synthesize", run.Options{Dir: dir, Resume: true}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(rundir.Round(dir, 1), rundir.Metrics)); err != nil {

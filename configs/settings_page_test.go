@@ -1,4 +1,4 @@
-package reference
+package configs_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"popri/configs"
+	"popri/internal/reference"
 )
 
 const settingsHead = `# Settings
@@ -28,9 +29,9 @@ popri run --preset demo --set privacy.epsilon=1 --set trainer.rounds=6 --out run
 popri run --config runs/eps1/config.yaml --set seed=2 --out runs/eps1-seed2
 ` + "```\n"
 
-// Settings returns the page about all keys and presets. dir is the folder of package configs.
-func Settings(dir string) ([]byte, error) {
-	comments, err := ReadComments(dir)
+// settingsPage returns the page about all keys and presets. dir is the folder of package configs.
+func settingsPage(dir string) ([]byte, error) {
+	comments, err := readComments(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func Settings(dir string) ([]byte, error) {
 			page.WriteString("\n| key | type | default | meaning |\n|---|---|---|---|\n")
 		}
 		value, _ := defaults.Get(k.Name)
-		about := cell(markdown(meaning(comments.Keys[k.Name])))
+		about := reference.Cell(markdown(meaning(comments.Keys[k.Name])))
 		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, show(value), about)
 	}
 	page.WriteString("\n## Presets\n" +
@@ -136,13 +137,13 @@ func show(value any) string {
 	switch v := value.(type) {
 	case string:
 		if v == "" || strings.ContainsAny(v, "\n\"") || v != strings.TrimSpace(v) {
-			return code(strconv.Quote(v))
+			return reference.Code(strconv.Quote(v))
 		}
-		return code(v)
+		return reference.Code(v)
 	case float64:
-		return code(strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(v, 'g', -1, 64)))
+		return reference.Code(strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(v, 'g', -1, 64)))
 	case []string:
-		return code("[" + strings.Join(v, ", ") + "]")
+		return reference.Code("[" + strings.Join(v, ", ") + "]")
 	case []float64:
 		var list []string
 		for _, x := range v {
@@ -150,14 +151,8 @@ func show(value any) string {
 		}
 		return show(list)
 	}
-	return code(fmt.Sprint(value))
+	return reference.Code(fmt.Sprint(value))
 }
-
-// code writes a value without spaces at its ends for a table's cell.
-func code(text string) string { return "`" + cell(text) + "`" }
-
-// cell keeps a text within its cell of a table.
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // meaning makes sentences of a comment without its first word: "is the number of rounds" becomes "The number of rounds".
 func meaning(comment string) string {

@@ -1,18 +1,18 @@
-package embeddingtest
+package embedding_test
 
 import (
 	"fmt"
 	"testing"
 )
 
-// T5 writes the folder of a sentence-T5 with random weights: its encoder, a dense layer, unit length.
-func T5(t testing.TB) string {
+// t5Folder writes the folder of a sentence-T5 with random weights: its encoder, a dense layer, unit length.
+func t5Folder(t testing.TB) string {
 	t.Helper()
 	return t5(t, "relu")
 }
 
-// T5Gated writes the folder of a T5 1.1, whose inner layers have a gate.
-func T5Gated(t testing.TB) string {
+// t5GatedFolder writes the folder of a T5 1.1, whose inner layers have a gate.
+func t5GatedFolder(t testing.TB) string {
 	t.Helper()
 	return t5(t, "gated-gelu")
 }

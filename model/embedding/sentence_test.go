@@ -1,4 +1,4 @@
-package sentence_test
+package embedding_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"popri/model/embedding/embeddingtest"
 	"popri/model/embedding/sentence"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
@@ -77,7 +76,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, safetensors.ModelFile},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			dir := embeddingtest.BERT(t)
+			dir := bertFolder(t)
 			k.spoil(t, dir)
 			refused(t, dir, k.want)
 		})
@@ -98,7 +97,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a dense layer of another height", "2_Dense/config.json", `40`, `39`, "linear.weight"},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			dir := embeddingtest.T5(t)
+			dir := t5Folder(t)
 			edit(k.file, k.from, k.to)(t, dir)
 			refused(t, dir, k.want)
 		})
@@ -108,8 +107,8 @@ func TestOpenRefuses(t *testing.T) {
 // A folder that has SentencePiece's own file instead of tokenizer.json gives the ids of one that has what
 // transformers makes of it.
 func TestSentencePieceFile(t *testing.T) {
-	dir := embeddingtest.T5(t)
-	model, err := os.ReadFile(filepath.Join("..", "..", "tokenizer", "testdata", "sentencepiece", "t5", "spiece.model"))
+	dir := t5Folder(t)
+	model, err := os.ReadFile(filepath.Join("..", "tokenizer", "testdata", "sentencepiece", "t5", "spiece.model"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +164,7 @@ func resize(t *testing.T, dir string, size int) {
 // RoBERTa and its kin differ in nothing but their tokenizers and the defaults of sizes.
 func TestRoBERTaAndItsKin(t *testing.T) {
 	for _, kind := range []string{"roberta", "xlm-roberta", "camembert"} {
-		dir := embeddingtest.RoBERTa(t)
+		dir := robertaFolder(t)
 		path := filepath.Join(dir, "config.json")
 		b, err := os.ReadFile(path)
 		if err == nil {
@@ -207,7 +206,7 @@ func refused(t *testing.T, dir, want string) {
 func TestHash(t *testing.T) {
 	hash := func(spoil func(dir string) error) string {
 		t.Helper()
-		dir := embeddingtest.T5(t)
+		dir := t5Folder(t)
 		if err := spoil(dir); err != nil {
 			t.Fatal(err)
 		}

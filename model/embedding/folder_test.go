@@ -1,4 +1,4 @@
-package embeddingtest
+package embedding_test
 
 import (
 	"encoding/json"
@@ -88,7 +88,7 @@ func vocabulary(first []string, word func(string) string, letter func(string) []
 	for _, piece := range first {
 		add(piece)
 	}
-	for _, triple := range Triples {
+	for _, triple := range triples {
 		for _, line := range triple {
 			for _, w := range strings.Fields(line) {
 				add(word(w))
@@ -150,7 +150,7 @@ func (f *folder) unigram() int {
 func (f *folder) byteLevel() int {
 	f.t.Helper()
 	var lines []string
-	for _, triple := range Triples {
+	for _, triple := range triples {
 		for _, line := range triple {
 			lines = append(lines, " "+line)
 		}
