@@ -20,7 +20,6 @@ import (
 	"popri/dpo/preference"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/lora"
@@ -302,50 +301,5 @@ func TestExportTrained(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A preference training that is stopped and goes on shows each step once.
-func TestTrackedPrefer(t *testing.T) {
-	w := testworld.Shared(t)
-	dir := t.TempDir()
-	pairs := filepath.Join(dir, "pairs.jsonl")
-	var lines []map[string]string
-	for i := range 12 {
-		lines = append(lines, map[string]string{"prompt": fmt.Sprint("the cat ", i), "chosen": " sees", "rejected": " finds"})
-	}
-	if err := rows.WriteLines(pairs, lines); err != nil {
-		t.Fatal(err)
-	}
-	server := testworld.NewTracker(t)
-	c := w.Config
-	c.Optimizer.Epochs, c.Optimizer.Batch, c.DPO.EvalShare = 3, 4, 0.25
-	o := Options{Config: c, Pairs: pairs, Out: filepath.Join(dir, "adapter"), Trackers: []string{"mlflow", "tensorboard"}}
-	ctx, stop := context.WithCancel(t.Context())
-	o.Step = func(m dpo.Metrics, _, _ int) {
-		if m.Step == 4 {
-			stop()
-		}
-	}
-	if _, err := Train(ctx, o); err == nil {
-		t.Fatal("the training was not stopped")
-	}
-	o.Resume, o.Step = true, nil
-	if _, err := Train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	steps, err := rows.ReadLines[map[string]any](filepath.Join(o.Out, preference.StepsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range steps {
-		if at := fmt.Sprintf("loss@%v", line["step"]); server.Values[at] != line["loss"] {
-			t.Errorf("%s is %v, want %v", at, server.Values[at], line["loss"])
-		}
-	}
-	newest := server.Newest
-	if len(server.Twice) > 0 || server.Status != "FINISHED" ||
-		newest["loss"] != int64(len(steps)) || newest["eval_loss"] != int64(len(steps)) {
-		t.Errorf("twice: %q, status %s, newest %v", server.Twice, server.Status, server.Newest)
 	}
 }

@@ -1,4 +1,4 @@
-package testworld
+package run
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Tracker is an MLflow server that holds one run, and a collector of its traces.
-type Tracker struct {
+// tracker is an MLflow server that holds one run, and a collector of its traces.
+type tracker struct {
 	mu     sync.Mutex
 	Values map[string]float64 // by key and step
 	Newest map[string]int64   // step of each key
@@ -20,7 +20,7 @@ type Tracker struct {
 	Traced []byte
 }
 
-func (s *Tracker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *tracker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var body struct {
@@ -50,9 +50,9 @@ func (s *Tracker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"run": map[string]any{"info": map[string]any{"run_id": "r"}, "data": map[string]any{"metrics": newest}}})
 }
 
-// NewTracker starts the servers and names them in the test's environment.
-func NewTracker(t *testing.T) *Tracker {
-	s := &Tracker{Values: map[string]float64{}, Newest: map[string]int64{}}
+// newTracker starts the servers and names them in the test's environment.
+func newTracker(t *testing.T) *tracker {
+	s := &tracker{Values: map[string]float64{}, Newest: map[string]int64{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Setenv("MLFLOW_TRACKING_URI", server.URL)
@@ -63,7 +63,7 @@ func NewTracker(t *testing.T) *Tracker {
 }
 
 // spans keeps what a collector of traces is sent; package trackers tests what it says.
-func (s *Tracker) spans(_ http.ResponseWriter, r *http.Request) {
+func (s *tracker) spans(_ http.ResponseWriter, r *http.Request) {
 	b, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
