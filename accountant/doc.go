@@ -17,7 +17,7 @@
 //	each with chance q       pld, rdp             zero out, add or remove; pld also replace
 //	n of N, no replacement   pld, rdp             replace: another client is drawn instead
 //
-// Begin with [Sigma] for the noise that a budget needs, or with [Accountant].Epsilon for what was spent.
+// Begin with [Plan.Sigma] for the noise that a budget needs, or with the Epsilon of an [Accountant] for what was spent.
 //
 // A tree of sums ([Tree]) counts as one Gaussian release with the tree's sensitivity. The ledger, which refuses charges
 // beyond a budget, is accountant/ledger.
