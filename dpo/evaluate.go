@@ -43,7 +43,7 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluati
 		}
 		e := Example{lp[i][0], lp[i][1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected), chosenLen}
 		loss, _, _ := t.Loss.Eval(e)
-		if bad(loss) || bad(e.chosen()) || bad(e.rejected()) {
+		if !trainer.Finite(loss) || !trainer.Finite(e.chosen()) || !trainer.Finite(e.rejected()) {
 			refused.Add(i, e.describe(loss))
 			continue
 		}

@@ -91,7 +91,7 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 
 // Batch implements [trainer.Objective].
 func (f *Fit) Batch(places []int) (trainer.Batch, error) {
-	pairs := at(f.Pairs, places)
+	pairs := trainer.At(f.Pairs, places)
 	if err := f.Tuner.Check(pairs); err != nil {
 		return trainer.Batch{}, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"popri/model/lm"
 	"popri/model/tensor"
+	"popri/trainer"
 )
 
 // rows makes rows for scoring: the prompt once, then the chosen and the rejected completion, which do not see each other.
@@ -65,7 +66,7 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		batch := at(pairs, passes[i])
+		batch := trainer.At(pairs, passes[i])
 		lp := sums(t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter, false), batch)
 		for k := range batch {
 			each(passes[i][k], lp[2*k], lp[2*k+1])

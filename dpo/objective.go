@@ -2,7 +2,6 @@ package dpo
 
 import (
 	"fmt"
-	"math"
 
 	"popri/model/tensor"
 	"popri/trainer"
@@ -39,7 +38,7 @@ func (t *Tuner) pass(all []Pair, places []int, m *Metrics) trainer.Pass {
 	n, chosenLen := float64(len(all)), meanChosenLen(all)
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
-			pairs := at(all, places)
+			pairs := trainer.At(all, places)
 			sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
 			lp := sums(sc, pairs)
 			byRow := make([]float64, 2*len(pairs))
@@ -52,7 +51,7 @@ func (t *Tuner) pass(all []Pair, places []int, m *Metrics) trainer.Pass {
 				e := Example{lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1], len(pair.Chosen),
 					len(pair.Rejected), chosenLen}
 				loss, gc, gr := t.Loss.Eval(e)
-				if bad(loss) || bad(gc) || bad(gr) {
+				if !trainer.Finite(loss) || !trainer.Finite(gc) || !trainer.Finite(gr) {
 					refused.Add(places[i], e.describe(loss))
 					continue
 				}
@@ -79,5 +78,3 @@ func (e Example) describe(loss float64) string {
 	return fmt.Sprintf("the loss is %g (log-probabilities %g and %g, reference %g and %g)", loss, e.PolicyChosen,
 		e.PolicyRejected, e.RefChosen, e.RefRejected)
 }
-
-func bad(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }

@@ -30,15 +30,6 @@ func (t *Tuner) passes(pairs []Pair, factor int) (list [][]int) {
 	return list
 }
 
-// at returns the pairs at places.
-func at(pairs []Pair, places []int) []Pair {
-	out := make([]Pair, len(places))
-	for i, p := range places {
-		out[i] = pairs[p]
-	}
-	return out
-}
-
 // length is the tokens of a pair's row: the prompt once, and both completions.
 func (p Pair) length() int { return len(p.Prompt) + len(p.Chosen) + len(p.Rejected) }
 

@@ -45,7 +45,7 @@ func (d *deviceAdam) apply(o *Optimizer, grads []tensor.Tensor, lr float64) (nor
 	err = tensor.Run(func(s *tensor.Scope) error {
 		g := joinedElements(s, grads)
 		norm = math.Sqrt(float64(s.Float32s(s.Sum(s.Mul(g, g)))[0]))
-		if !finite(norm) {
+		if !Finite(norm) {
 			return notFinite(norm)
 		}
 		a.Step++

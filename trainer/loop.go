@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"popri/internal/quote"
 )
 
 // Loop trains on an objective's examples, update by update: it measures between updates, can keep the best parameters, and
@@ -188,7 +186,7 @@ func (l *Loop) measure(ctx context.Context, best State) (State, error) {
 // check returns an error if a checkpoint's progress is none of this training.
 func (p *Progress) check(total int) error {
 	if p.Updates < 0 || p.Updates > total || p.LeftOut < 0 || p.LeftOut > p.Updates || p.Best < -1 || p.Best >= max(p.Measured, 0) {
-		return quote.Errorf("%d of %d updates, the best of %d measurements is %d", p.Updates, total, p.Measured, p.Best)
+		return fmt.Errorf("%d of %d updates, the best of %d measurements is %d", p.Updates, total, p.Measured, p.Best)
 	}
 	return nil
 }

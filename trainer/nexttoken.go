@@ -37,12 +37,17 @@ type NextToken struct {
 // InMemory serves examples that are all in memory.
 func InMemory[T any](list []T) func(places []int) ([]T, error) {
 	return func(places []int) ([]T, error) {
-		out := make([]T, len(places))
-		for i, p := range places {
-			out[i] = list[p]
-		}
-		return out, nil
+		return At(list, places), nil
 	}
+}
+
+// At returns the elements of list at places.
+func At[T any](list []T, places []int) []T {
+	out := make([]T, len(places))
+	for i, p := range places {
+		out[i] = list[p]
+	}
+	return out
 }
 
 // InParts divides a batch into n passes, at most one a row.
@@ -92,7 +97,7 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 	losses := make([]float64, parts)
 	pass := func(rows []lm.Row, loss *float64, drop lm.Dropout) Pass {
 		return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
-			if *loss, grads = o.Model.LossGradients(s, rows, o.Adapter, leaves, total, drop); !finite(*loss) {
+			if *loss, grads = o.Model.LossGradients(s, rows, o.Adapter, leaves, total, drop); !Finite(*loss) {
 				return nil, fmt.Errorf("the loss is %g", *loss)
 			}
 			return grads, nil

@@ -59,7 +59,7 @@ func (b Batch) blame(norm float64) error {
 		return err
 	}
 	for i, n := range norms {
-		if !finite(n) {
+		if !Finite(n) {
 			e.Add(i, notFinite(n).Error())
 		}
 	}
@@ -71,7 +71,8 @@ func (b Batch) blame(norm float64) error {
 	return e
 }
 
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+// Finite says whether x is neither NaN nor infinite.
+func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // NonFiniteExamples returns the places in the batch that an error of an update blames, nil if it blames none.
 func NonFiniteExamples(err error) []int {

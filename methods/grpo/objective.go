@@ -45,10 +45,7 @@ type record struct {
 
 // Batch implements [trainer.Objective]: an example is a prompt with its samples.
 func (o *objective) Batch(places []int) (trainer.Batch, error) {
-	groups := make([]group, len(places))
-	for i, p := range places {
-		groups[i] = o.groups[p]
-	}
+	groups := trainer.At(o.groups, places)
 	share := float64(o.tokens) * float64(len(groups)) / float64(len(o.groups))
 	return o.batch(groups, share, func(m Metrics) { o.Steps = append(o.Steps, m) }), nil
 }
@@ -113,7 +110,7 @@ func (o *objective) pass(p pass, batch Batch, anchors int, m *Metrics) trainer.P
 					loss -= o.bestOfN * token.LogProb / float64(anchors)
 					gradient -= o.bestOfN / float64(anchors)
 				}
-				if err == nil && (!finite(loss) || !finite(gradient)) {
+				if err == nil && (!trainer.Finite(loss) || !trainer.Finite(gradient)) {
 					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before the round %g, "+
 						"advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old, token.Advantage)
 				}
@@ -128,8 +125,6 @@ func (o *objective) pass(p pass, batch Batch, anchors int, m *Metrics) trainer.P
 		return grads, err
 	}
 }
-
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // token is a token as the loss sees it, with its log-probability under the policy that learns.
 func (x *sample) token(at int, logProb float64) Token {
