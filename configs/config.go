@@ -64,11 +64,12 @@ type Trainer struct {
 type Warmup struct {
 	// Steps is the number of updates. Default 0, no warm-up.
 	Steps int `yaml:"steps"`
-	// Batch is the number of texts of an update. Default 32; all of them are in memory at once.
-	Batch int `yaml:"batch"`
 	// LearningRate is AdamW's constant learning rate, above 0. Default 5e-4; large models need about a tenth.
 	LearningRate float64 `yaml:"learning_rate"`
 }
+
+// WarmupBatch is the number of texts of an update of the warm-up, all in memory at once.
+const WarmupBatch = 32
 
 // Synthetic says what the run produces.
 type Synthetic struct {
@@ -89,17 +90,10 @@ type Synthetic struct {
 	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text, so
 	// 1 takes twice the time and gives slightly more variety.
 	Samples int `yaml:"samples"`
-	// Examples says which texts the prompts of the synthetic set quote: "public" texts, as in the rounds and in the paper;
-	// "relevant", the public texts that are most relevant to the clients (see generate.quote); or "scored", the tenth of all
-	// rounds' samples with the highest noised scores. Quoting these costs no privacy, because the scores are already charged;
-	// the texts become more like them and less varied. Default "relevant".
-	Examples string `yaml:"examples"`
 	// Temperature is as in generate. Default 0.9, which gives slightly more correct and less varied text than 1.
 	Temperature float64 `yaml:"temperature"`
 	// TopP is as in generate. Default 1.
 	TopP float64 `yaml:"top_p"`
-	// MaxNewTokens is the largest length of a text in tokens. Default 64.
-	MaxNewTokens int `yaml:"max_new_tokens"`
 }
 
 // YAML returns every key with its value, in the order of the types above.

@@ -78,7 +78,7 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s with data and models: %v", name, err)
 		} else if c.Scoring.Denoise != "none" || c.Scoring.LengthRegression {
 			t.Errorf("%s does what the paper does not: %+v", name, c.Scoring)
-		} else if c.Synthetic.Samples != 1 || c.DPO.FIDTexts != 1800 || c.DPO.FIDSamples != 1 || c.Data.LongTexts != "cut" || !c.Generate.DistinctExamples ||
+		} else if c.Synthetic.Samples != 1 || c.Generate.Prompts != 1800 || c.Data.LongTexts != "cut" || !c.Generate.DistinctExamples ||
 			!c.Generate.CutSamples {
 			t.Errorf("%s does not do what the paper and its code do: %+v", name, *c)
 		} else if published := name == "published-code"; published != (c.Optimizer.Epochs == 1 && c.Optimizer.Schedule == "constant" && c.Optimizer.LearningRate == 8e-7 && c.Scoring.Duplicates == "published") {
@@ -404,5 +404,14 @@ func TestReferencePrivateIsWithdrawn(t *testing.T) {
 	c := Default()
 	if err := c.Set("data.private", "mine.parquet"); err != nil || c.Eval.ReferencePrivate {
 		t.Errorf("after Set: %v, %v", c.Eval.ReferencePrivate, err)
+	}
+}
+
+func TestFIDDraws(t *testing.T) {
+	for _, c := range []struct{ prompts, samples, each int }{{200, 10, 3}, {250, 10, 2}, {1800, 10, 1}, {4, 5, 5}} {
+		g := Generate{Prompts: c.prompts, Samples: c.samples}
+		if prompts, each := g.FIDDraws(); prompts != c.prompts || each != c.each {
+			t.Errorf("%+v: %d prompts of %d samples", c, prompts, each)
+		}
 	}
 }

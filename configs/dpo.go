@@ -45,15 +45,12 @@ type DPO struct {
 	Reference string `yaml:"reference"`
 	// Pairs says which of a prompt's ranked samples become pairs: the best against the one of rank RejectedRank
 	// ("rank", as in the paper), against every other one ("all"), against one drawn at random ("random"), against the last
-	// ("worst"), or as "rank" but only where the scores are PairMargin apart ("margin"). Default "rank".
+	// ("worst"), or as "rank" but only where the scores differ by more than one of their standard deviations over all prompts ("margin"). Default "rank".
 	Pairs string `yaml:"pairs"`
 	// RejectedRank is ℓ, the rank of the rejected sample among a prompt's J, from 2 to generate.samples. Default 5 of 10,
 	// the best in the paper: samples of the last ranks are odd texts rather than texts unlike the clients'. Used if Pairs
 	// is "rank" or "margin".
 	RejectedRank int `yaml:"rejected_rank"`
-	// PairMargin is the least difference of a pair's scores if dpo.pairs is "margin", in standard deviations of a prompt's scores
-	// around their mean, over all prompts. Default 1; 0 drops no pair, much more leaves few.
-	PairMargin float64 `yaml:"pair_margin"`
 	// MicroPairs is the number of pairs that are computed at once, which bounds the memory; 0, the default, means 8, and
 	// more than optimizer.batch means all pairs of an update. It changes results by rounding only: an update's loss is the
 	// mean over all its pairs. The method "grpo" computes two samples
@@ -72,16 +69,7 @@ type DPO struct {
 	// those with the least Fréchet distance between new samples and the validation clients' texts ("fid", as in the paper).
 	// The distance is computed without noise, so validation clients are not protected; reports say so. Default "last".
 	Best string `yaml:"best"`
-	// FIDTexts is the number of samples of a "fid" measurement. Default 500; fewer are faster and less precise.
-	FIDTexts int `yaml:"fid_texts"`
-	// FIDSamples is the number of these samples per prompt; 0, the default, means generate.samples. 1, as in the published
-	// code (1800 samples of 1800 prompts), is the most precise and reads the most prompts.
-	FIDSamples int `yaml:"fid_samples"`
 	// Patience ends a round's training after this many measurements in a row without improvement; 0, the default, never
 	// does.
 	Patience int `yaml:"patience"`
-	// NonFinite says what happens if a pair's loss or gradient is not finite: "stop" ends the training with the adapters
-	// unchanged; "skip" skips and counts the pair. Default "stop": the usual cause is too high a learning rate, which
-	// skipping would hide.
-	NonFinite string `yaml:"non_finite"`
 }

@@ -54,9 +54,6 @@ func (v *validator) trl(c Config) {
 	if d.MicroTokens > 0 {
 		v.add("dpo.micro_tokens", "is %d, must be 0 %s: TRL counts pairs (dpo.micro_pairs)", d.MicroTokens, where)
 	}
-	if d.NonFinite == "skip" {
-		v.add("dpo.non_finite", "is \"skip\", must be \"stop\" %s", where)
-	}
 	if slices.Contains(d.EngineCommand, "") {
 		v.add("dpo.engine_command", "holds an empty word")
 	}

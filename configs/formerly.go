@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -80,6 +81,35 @@ var formerly = map[string]struct {
 		why: "fewer texts repeat too often, and half of few are enough"},
 	"public_selection.head_weight": {is: always(3), why: "public_selection.head says as much"},
 
+	"public_selection.head": {is: func(c Config) any { return Head(c.PublicSelection.Texts) },
+		why: "it is a share of the candidates"},
+	"public_selection.documents": {is: always(true), why: "texts without a source are judged alone anyway"},
+	"scoring.feature_share":      {is: always(FeatureShare), why: "other shares told public texts no better"},
+	"warmup.batch": {is: func(c Config) any {
+		if c.Warmup.Steps == 0 {
+			return nil
+		}
+		return WarmupBatch
+	}, why: "warmup.learning_rate was found with this number"},
+	"dpo.pair_margin": {is: func(c Config) any {
+		if c.DPO.Pairs != "margin" {
+			return nil
+		}
+		return 1
+	}, why: "dpo.pairs \"margin\" means one standard deviation"},
+	"dpo.non_finite":  {is: always("stop"), why: "skipping hides a learning rate that is too high"},
+	"dpo.fid_texts":   {is: onFID(func(prompts, samples int) int { return prompts * samples }), why: fid},
+	"dpo.fid_samples": {is: onFID(func(_, samples int) int { return samples }), why: fid},
+	"synthetic.max_new_tokens": {is: func(c Config) any { return c.Generate.MaxNewTokens },
+		why: "generate.max_new_tokens bounds every text"},
+	"synthetic.examples": {is: func(c Config) any {
+		if !slices.Contains(tuning, c.Method) {
+			return nil
+		}
+		return c.Generate.Quote
+	},
+		why: "generate.quote says what the prompts of rounds and product quote"},
+
 	"grpo.epsilon_high": {zero: true, is: func(c Config) any { return c.GRPO.Epsilon }, why: "grpo.epsilon bounds both sides"},
 	"grpo.micro_samples": {is: func(c Config) any {
 		if c.Method != "grpo" {
@@ -91,12 +121,24 @@ var formerly = map[string]struct {
 
 const papers = "the papers on Private Evolution do so"
 
+const fid = "a measurement reads each prompt of a round"
+
 const adam = "adapters are trained with the values of AdamW's paper everywhere"
 
 func by(method string) func(Config) bool { return func(c Config) bool { return c.Method == method } }
 
 // onPairs says no for the methods that had the section dpo's rates in their own section.
 func onPairs(c Config) bool { return !by("grpo")(c) && !by("private_evolution_sft")(c) }
+
+// onFID applies to the runs that measure the Fréchet distance.
+func onFID(of func(prompts, samples int) int) func(Config) any {
+	return func(c Config) any {
+		if c.DPO.Best != "fid" {
+			return nil
+		}
+		return of(c.Generate.FIDDraws())
+	}
+}
 
 func always(value any) func(Config) any { return func(Config) any { return value } }
 

@@ -40,10 +40,11 @@ type Generate struct {
 	// Examples is the number of public texts in a prompt. Default 2, which fits the embedded model's context; 0 leaves the
 	// header alone. More leave less room for the sample.
 	Examples int `yaml:"examples"`
-	// Quote says which texts prompts quote: "public", all public texts, as in the paper; "relevant", those that are most
-	// relevant to the clients (public_selection), which needs scoring.release "once"; or "scored", the tenth of all earlier
-	// rounds' samples with the highest noised scores, which costs no privacy, and in round 1 "relevant" or "public" texts.
-	// Default "relevant".
+	// Quote says which texts the prompts of the rounds and of the synthetic set quote: "public", all public texts, as in the
+	// paper; "relevant", those that are most relevant to the clients (public_selection), which needs scoring.release "once";
+	// or "scored", the tenth of all earlier rounds' samples with the highest noised scores, and in round 1 "relevant" or
+	// "public" texts. Quoting samples costs no privacy, because their scores are already charged; the texts become more like
+	// them and less varied. Default "relevant".
 	Quote string `yaml:"quote"`
 	// DistinctExamples keeps a text from occurring twice in a prompt, as in the published code, in which the two examples of
 	// a prompt differ; false draws each text from all. Default false: with thousands of texts a repetition is rare.
@@ -81,4 +82,11 @@ type Generate struct {
 	// 2 · layers · width values, fewer if heads share them. Default 32768, 200 MB of bfloat16 for the embedded model.
 	// Smaller saves memory and is slower; much larger is no faster.
 	BatchTokens int `yaml:"batch_tokens"`
+}
+
+// FIDDraws returns the number of prompts, and of samples of each, in a measurement of the Fréchet distance: the prompts of a
+// round, one sample of each as in the published code, but more of few prompts, because the distance of fewer than 500 texts is
+// imprecise.
+func (g Generate) FIDDraws() (prompts, samples int) {
+	return g.Prompts, min(g.Samples, max(1, (500+g.Prompts-1)/g.Prompts))
 }

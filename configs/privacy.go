@@ -32,9 +32,6 @@ type Scoring struct {
 	// texts alone. Default "mean", none: on the embedded default, none told public texts of the clients' domain better by
 	// more than 0.005 in AUC.
 	Features string `yaml:"features"`
-	// FeatureShare is the share of the squared norm bound that the features get; the mean embedding gets the rest, and the
-	// noise in it grows in proportion to 1/√(1−share). Default 0.3; above 0 and below 1.
-	FeatureShare float64 `yaml:"feature_share"`
 	// FeatureCount is the number of features; "moments" takes the largest number p of directions with p(p+1)/2 second moments
 	// at most. Default 256. More resolve more of the distribution, and share the same bound.
 	FeatureCount int `yaml:"feature_count"`
@@ -55,6 +52,10 @@ type Scoring struct {
 	// equal text of all prompts, as the published code does by looking scores up by text. Default "skip".
 	Duplicates string `yaml:"duplicates"`
 }
+
+// FeatureShare is the share of the squared norm bound that the features get; the mean embedding gets the rest, and the noise
+// in it grows in proportion to 1/√(1−share).
+const FeatureShare = 0.3
 
 // Fed says where the clients are and which of them take part in a round.
 type Fed struct {

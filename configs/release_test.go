@@ -13,16 +13,13 @@ func TestReleaseSettings(t *testing.T) {
 		want   string // "" for none
 	}{
 		{"demo", []string{"scoring.features=fourier"}, ""},
-		{"demo", []string{"scoring.features=moments", "scoring.feature_share=0.999", "scoring.feature_count=2"}, ""},
+		{"demo", []string{"scoring.features=moments", "scoring.feature_count=2"}, ""},
 		{"demo-rounds", []string{"scoring.features=histogram", "method=public_selection"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool", "scoring.release=compact"}, ""},
 		{"demo-rounds", []string{"scoring.features=histogram"}, `scoring.features: is "histogram", which needs scoring.release "once"`},
 		{"demo", []string{"scoring.features=wavelets"}, `scoring.features: is "wavelets", available: mean, fourier, histogram, moments`},
 		{"demo-rounds", []string{"scoring.features=wavelets"}, `scoring.features: is "wavelets", available`},
-		{"demo", []string{"scoring.feature_share=0"}, "scoring.feature_share: is 0, must be above 0 and below 1"},
-		{"demo", []string{"scoring.feature_share=1"}, "scoring.feature_share: is 1, must be above 0 and below 1"},
-		{"demo", []string{"scoring.feature_share=.nan"}, "scoring.feature_share: is NaN, must be above 0 and below 1"},
 		{"demo", []string{"scoring.feature_count=1"}, "scoring.feature_count: is 1, must be 2 to 65536"},
 		{"demo", []string{"scoring.denoise=pool"}, `scoring.denoise: is "pool", which needs scoring.release "rounds" or "compact"`},
 	} {

@@ -7,20 +7,19 @@ type PublicSelection struct {
 	// Texts is the number of candidates, the public texts of the highest relevance. Default 9000; more are less like the
 	// clients' texts, and fewer repeat more often in the small model's training.
 	Texts int `yaml:"texts"`
-	// Head is the number of the most relevant candidates that have three times the weight of the others before the weights
-	// are matched. Default 3500; at most public_selection.texts.
-	Head int `yaml:"head"`
 	// Weights says how candidates are weighted. "matched" changes the weights as little as possible so that the candidates'
 	// mean embedding agrees with the clients' up to the noise, or as closely as weights can that stay spread over 1000 texts;
-	// "prior" leaves them as Head says. Default "matched".
+	// "prior" leaves them as they are before: the most relevant 7 of 18 candidates have three times the weight of the others.
+	// Default "matched".
 	Weights string `yaml:"weights"`
 	// Rows is the number of rows that are drawn by weight: a text occurs its share of them, rounded up or down. Default
 	// 16000, the rows of 500 steps of 32 in the small model's training.
 	Rows int `yaml:"rows"`
-	// Documents lets a text's relevance count the mean score of its document (the column source) and of the folder that
-	// the document is in. Default true; texts without a source are judged alone.
-	Documents bool `yaml:"documents"`
 }
+
+// Head is the number of the most relevant of so many candidates that have three times the weight of the others before the
+// weights are matched.
+func Head(candidates int) int { return candidates * 7 / 18 }
 
 // Effective is the least effective number of texts, 1/Σ weight², that matched weights leave of so many candidates: 1000, with
 // which the default's rows repeat a text 16 times on average, as often as the small model bears; or half of few candidates.

@@ -22,12 +22,10 @@ var (
 	references  = []string{"base", "round_start"}
 	pairings    = []string{"rank", "all", "random", "worst", "margin"}
 	bests       = []string{"last", "pairs", "fid"}
-	nonFinites  = []string{"stop", "skip"}
 	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
 	releases    = []string{"rounds", "compact", "once"}
 	weightings  = []string{"matched", "prior"}
 	quotes      = []string{"public", "relevant", "scored"}
-	examples    = []string{"public", "relevant", "scored"}
 	weightTypes = []string{"float32", "compute"}
 	mixes       = []string{"fixed", "validated"}
 	longTexts   = []string{"drop", "cut"}
@@ -125,9 +123,6 @@ func (c Config) check(v *validator) error {
 	v.above("scoring.clip_norm", c.Scoring.ClipNorm, 0, 1e6)
 	v.oneOf("scoring.release", c.Scoring.Release, releases)
 	v.oneOf("scoring.features", c.Scoring.Features, features)
-	if s := c.Scoring.FeatureShare; !(s > 0 && s < 1) {
-		v.add("scoring.feature_share", "is %v, must be above 0 and below 1", s)
-	}
 	v.count("scoring.feature_count", c.Scoring.FeatureCount, 2, 1<<16)
 	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
 	v.oneOf("scoring.objective", c.Scoring.Objective, objectives)
@@ -161,26 +156,22 @@ func (c Config) check(v *validator) error {
 	v.oneOf("trainer.select", c.Trainer.Select, roundSelections)
 
 	v.count("synthetic.texts", c.Synthetic.Texts, 1, maxCount)
-	v.oneOf("synthetic.examples", c.Synthetic.Examples, examples)
 	v.above("synthetic.kept", c.Synthetic.Kept, 0, 1)
 	v.oneOf("synthetic.mix", c.Synthetic.Mix, mixes)
 	v.count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
 	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
-	v.count("synthetic.max_new_tokens", c.Synthetic.MaxNewTokens, 1, maxTokens)
 
 	v.downstream(c.Downstream)
 
 	v.evolution(c.PrivateEvolution)
 
 	v.count("public_selection.texts", c.PublicSelection.Texts, 1, maxCount)
-	v.count("public_selection.head", c.PublicSelection.Head, 0, max(0, c.PublicSelection.Texts))
 	v.oneOf("public_selection.weights", c.PublicSelection.Weights, weightings)
 	v.count("public_selection.rows", c.PublicSelection.Rows, 1, maxCount)
 	v.oneOf("generate.quote", c.Generate.Quote, quotes)
 	v.count("synthetic.public_texts", c.Synthetic.PublicTexts, 0, maxCount)
 	v.count("warmup.steps", c.Warmup.Steps, 0, maxCount)
-	v.count("warmup.batch", c.Warmup.Batch, 1, 1<<20)
 	v.above("warmup.learning_rate", c.Warmup.LearningRate, 0, 10)
 	v.once(c)
 	v.above("private_evolution_sft.share", c.PrivateEvolutionSFT.Share, 0, 1)
@@ -212,7 +203,6 @@ func (v *validator) preference(c Config) {
 	if d.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {
 		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", d.RejectedRank, c.Generate.Samples)
 	}
-	v.between("dpo.pair_margin", d.PairMargin, 0, 1e3)
 	v.count("dpo.micro_pairs", d.MicroPairs, 0, maxCount)
 	v.count("dpo.micro_tokens", d.MicroTokens, 0, maxCount)
 	if e := d.EvalShare; !(e >= 0 && e < 1) {
@@ -220,10 +210,7 @@ func (v *validator) preference(c Config) {
 	}
 	v.count("dpo.eval_steps", d.EvalSteps, 0, maxCount)
 	v.oneOf("dpo.best", d.Best, bests)
-	v.count("dpo.fid_texts", d.FIDTexts, 2, maxCount)
-	v.count("dpo.fid_samples", d.FIDSamples, 0, 1<<16)
 	v.count("dpo.patience", d.Patience, 0, maxCount)
-	v.oneOf("dpo.non_finite", d.NonFinite, nonFinites)
 	v.oneOf("dpo.engine", d.Engine, trainers)
 	if d.Engine == TRL {
 		v.trl(c)
@@ -254,9 +241,6 @@ func (v *validator) once(c Config) {
 	}
 	if c.Generate.Quote == "relevant" {
 		v.add("generate.quote", "is \"relevant\", which %s", reason)
-	}
-	if c.Synthetic.Examples == "relevant" {
-		v.add("synthetic.examples", "is \"relevant\", which %s", reason)
 	}
 	if c.Synthetic.PublicTexts > 0 {
 		v.add("synthetic.public_texts", "is %d, which %s", c.Synthetic.PublicTexts, reason)

@@ -20,14 +20,13 @@ type Evaluation struct {
 	Accuracy        float64  `json:"eval_rewards/accuracies"`
 	LogpsChosen     float64  `json:"eval_logps/chosen"`
 	LogpsRejected   float64  `json:"eval_logps/rejected"`
-	NonFinite       int      `json:"eval_non_finite,omitempty"` // held-out pairs left out of the means
-	FID             *float64 `json:"eval_fid,omitempty"`        // set if the training is judged by it
-	Best            bool     `json:"best,omitempty"`            // no earlier one was as good
+	FID             *float64 `json:"eval_fid,omitempty"` // set if the training is judged by it
+	Best            bool     `json:"best,omitempty"`     // no earlier one was as good
 }
 
 // Evaluate measures the current adapters on pairs, which must have their reference log-probabilities. Pairs without a
-// finite loss give a [*trainer.NonFinite], or are left out and counted if skip is set.
-func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluation, error) {
+// finite loss give a [*trainer.NonFinite].
+func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) {
 	lp := make([][2]float64, len(pairs))
 	if err := t.LogProbs(ctx, pairs,
 		func(i int, chosen, rejected float64) { lp[i] = [2]float64{chosen, rejected} }); err != nil {
@@ -45,11 +44,10 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluati
 		loss, _, _ := t.Loss.Eval(e)
 		if !trainer.Finite(loss) || !trainer.Finite(e.chosen()) || !trainer.Finite(e.rejected()) {
 			refused.Add(i, e.describe(loss))
-			continue
 		}
 		examples, losses = append(examples, e), append(losses, loss)
 	}
-	if len(refused.Examples) > 0 && (!skip || len(examples) == 0) {
+	if len(refused.Examples) > 0 {
 		return Evaluation{}, fmt.Errorf("dpo: held-out pairs: %w", &refused)
 	}
 	var m Metrics
@@ -59,7 +57,7 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair, skip bool) (Evaluati
 	}
 	return Evaluation{Pairs: len(examples), Loss: m.Loss, RewardsChosen: m.RewardsChosen,
 		RewardsRejected: m.RewardsRejected, RewardsMargins: m.RewardsMargins,
-		Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected, NonFinite: len(refused.Examples)}, nil
+		Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected}, nil
 }
 
 // HoldOut separates the pairs of about the given share of the prompts, and of at least one prompt where there are two. perm

@@ -26,9 +26,6 @@ type Fit struct {
 	KeepBest bool
 	// Patience is the number of measurements in a row without an improvement after which the training ends; 0 means never.
 	Patience int
-	// SkipNonFinite leaves out, and counts, pairs whose loss or gradient is not finite, instead of returning a
-	// [*trainer.NonFinite].
-	SkipNonFinite bool
 
 	// Checkpoint holds the state after each update. An interrupted training resumes from it and ends with the same bits.
 	Checkpoint trainer.Checkpoint
@@ -63,7 +60,7 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 	f.outcome = o
 	epochs := f.epochs()
 	loop := trainer.Loop{Optimizer: f.Tuner.Optimizer, Objective: f, Batches: epochs, Schedule: f.Tuner.Schedule,
-		Updates: f.Total(), SkipNonFinite: f.SkipNonFinite, Patience: f.Patience, MeasureEvery: f.EvalSteps,
+		Updates: f.Total(), Patience: f.Patience, MeasureEvery: f.EvalSteps,
 		Checkpoint: f.Checkpoint, Record: o}
 	if loop.MeasureEvery == 0 {
 		loop.MeasureEvery = epochs.Updates()
@@ -115,7 +112,7 @@ func (f *Fit) named(err error) error {
 func (f *Fit) measure(ctx context.Context, done int) (best bool, err error) {
 	var e Evaluation
 	if len(f.Held) > 0 {
-		if e, err = f.Tuner.Evaluate(ctx, f.Held, f.SkipNonFinite); err != nil {
+		if e, err = f.Tuner.Evaluate(ctx, f.Held); err != nil {
 			return false, err
 		}
 	}

@@ -23,7 +23,6 @@ type Metrics struct {
 	NumTokens       int64   `json:"num_tokens"` // read so far: each completion with its prompt, as TRL counts them
 	Epoch           float64 `json:"epoch"`      // share of the round's pairs that were used up to the step
 	Pairs           int     `json:"pairs"`
-	NonFinite       int     `json:"non_finite,omitempty"` // pairs left out, whose loss or gradient was no finite number
 }
 
 // addPart adds the figures of one pass, each of which is that pass's share of the step's mean.

@@ -67,7 +67,7 @@ func TestSFTCountsTokens(t *testing.T) {
 			tokens += len(p.Chosen)
 		}
 		want := sum / float64(tokens)
-		e, err := tr.Evaluate(t.Context(), pairs, false)
+		e, err := tr.Evaluate(t.Context(), pairs)
 		if err != nil || math.Abs(e.Loss-want) > 1e-6*want {
 			t.Errorf("passes of %d: the measured loss is %g, %v, want %g", micro, e.Loss, err, want)
 		}

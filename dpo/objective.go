@@ -23,7 +23,7 @@ func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) trainer.
 	b.Alone = func(i int) trainer.Pass { return t.pass(pairs, []int{i}, new(Metrics)) }
 	b.Done = func(u trainer.Update) {
 		m := Metrics{Step: u.Step, Epoch: u.Epoch, LearningRate: u.LearningRate, GradNorm: u.GradNorm, NumTokens: u.Tokens,
-			Pairs: len(pairs), NonFinite: u.Skipped}
+			Pairs: len(pairs)}
 		for _, s := range shares {
 			m.addPart(s)
 		}

@@ -355,7 +355,7 @@ func TestBudgetEndsBeforeTheRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Config.Trainer.Rounds, w.Config.Privacy.NoiseMultiplier, w.Config.Synthetic.Examples = 4, sigma, "scored"
+	w.Config.Trainer.Rounds, w.Config.Privacy.NoiseMultiplier, w.Config.Generate.Quote = 4, sigma, "scored"
 	for _, resume := range []bool{false, true} {
 		err := train(t.Context(), Options{Config: w.Config, Dir: run, Resume: resume})
 		if !errors.Is(err, ledger.ErrBudget) {

@@ -22,7 +22,7 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
 	testworld.AskOnce(&c)
-	c.Trainer.Rounds, c.Generate.Quote, c.Synthetic.Examples = 3, "scored", "scored"
+	c.Trainer.Rounds, c.Generate.Quote = 3, "scored"
 	c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Kept = 60, 10, 0.5
 	want := t.TempDir()
 	var kept target.Kept

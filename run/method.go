@@ -27,8 +27,7 @@ func (s *Session) newMethod() (rounds.Method, error) {
 		}
 	}
 	s.prompter, err = sampling.NewPrompter(s.generator.Tokenizer, c.Generate, c.Data, s.Data.Public.Prompts,
-		s.generator.Model.Config.Context,
-		max(c.Generate.MaxNewTokens, c.Synthetic.MaxNewTokens))
+		s.generator.Model.Config.Context, c.Generate.MaxNewTokens)
 	if errors.Is(err, sampling.ErrTooFewPrompts) {
 		return nil, fault.Userf("data.public: %s: %w", s.Data.Public.Name, err)
 	}

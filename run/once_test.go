@@ -78,7 +78,7 @@ func TestAskedOnce(t *testing.T) {
 	}
 
 	chosen, err := target.Read(dir)
-	if err != nil || len(chosen) != 40 || chosen[4].Copies != 3 || chosen[5].Copies != 1 {
+	if err != nil || len(chosen) != 40 || chosen[14].Copies != 3 || chosen[15].Copies != 1 {
 		t.Fatalf("%d texts selected (%v)", len(chosen), err)
 	}
 	like := 0

@@ -49,7 +49,7 @@ func TestPreferenceOptions(t *testing.T) {
 			d.Reference, o.CarryMoments, o.CarrySchedule, o.WarmupSteps = "round_start", false, false, 0.2
 		},
 		"fid": func(d *configs.DPO, o *configs.Optimizer) {
-			d.Best, d.FIDTexts, o.Epochs, o.LearningRate = "fid", 24, 3, 5e-2
+			d.Best, o.Epochs, o.LearningRate = "fid", 3, 5e-2
 			d.Pairs, d.MicroTokens, o.Batch, o.Schedule = "all", 200, 12, "linear"
 		},
 	} {

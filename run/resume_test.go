@@ -54,7 +54,7 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 	c := w.Config
 	change(&c)
 	c.Trainer.Rounds = 3
-	c.Synthetic.Texts, c.Synthetic.MaxNewTokens = 1500, 6 // so many that they are written in parts
+	c.Synthetic.Texts, c.Generate.MaxNewTokens = 1500, 6 // so many that they are written in parts
 	config := filepath.Join(t.TempDir(), "run.yaml")
 	if err := atomicfile.WriteBytes(config, c.YAML()); err != nil {
 		t.Fatal(err)

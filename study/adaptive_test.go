@@ -152,9 +152,8 @@ func testHalving(t *testing.T, releases int) {
 // A setting that fails at a rung is neither judged nor run on, and the others are.
 func TestHalvingWithFailure(t *testing.T) {
 	w, _, _ := smallGrid(t, 1, "0.1")
-	w.Config.Trainer.Rounds, w.Config.DPO.Pairs = 2, "margin"
-	w.Config.DPO.PairMargin = 0
-	axes, cells, err := grid.OneAtATime(w.Config, []grid.Change{{Keys: []string{"dpo.pair_margin"}, Values: []string{"1000"}}, {Keys: []string{"synthetic.temperature"}, Values: []string{"0.5"}}}, 2)
+	w.Config.Trainer.Rounds = 2
+	axes, cells, err := grid.OneAtATime(w.Config, []grid.Change{{Keys: []string{"generate.top_k"}, Values: []string{"1"}}, {Keys: []string{"synthetic.temperature"}, Values: []string{"0.5"}}}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

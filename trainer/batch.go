@@ -43,7 +43,6 @@ type Update struct {
 	LearningRate float64
 	GradNorm     float64 // before clipping
 	Tokens       int64   // read so far, over all trainings of the parameters
-	Skipped      int     // examples of the batch that were left out because their loss or gradient was not finite
 }
 
 // Update does one update at learning rate lr. A loss or gradient that is not finite changes nothing and is a [*NonFinite],

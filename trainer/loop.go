@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -14,10 +13,6 @@ type Loop struct {
 	Batches   Batches
 	Schedule  Schedule // learning rates, by the optimizer's position in it
 	Updates   int      // in all
-
-	// SkipNonFinite leaves out, and counts, examples whose loss or gradient is not finite, instead of ending with a
-	// [*NonFinite].
-	SkipNonFinite bool
 
 	// Measure judges the parameters. best says that no earlier measurement was as good. nil measures nothing.
 	Measure func(ctx context.Context, done int) (best bool, err error)
@@ -48,12 +43,10 @@ const (
 
 // Progress is what a training did so far.
 type Progress struct {
-	Updates   int   `json:"updates"`           // batches gone through
-	LeftOut   int   `json:"left_out"`          // batches in which no example was finite
-	Measured  int   `json:"measured"`          // measurements
-	Best      int   `json:"best"`              // the best measurement, counted from 0; -1 while there is none
-	Stopped   bool  `json:"stopped,omitempty"` // by Patience
-	NonFinite []int `json:"non_finite"`        // places of the examples that were left out, as often as they were
+	Updates  int  `json:"updates"`           // made
+	Measured int  `json:"measured"`          // measurements
+	Best     int  `json:"best"`              // the best measurement, counted from 0; -1 while there is none
+	Stopped  bool `json:"stopped,omitempty"` // by Patience
 }
 
 // Record is what is known of a training beside its tensors: a *[Progress], or a pointer to a struct that embeds one.
@@ -106,49 +99,29 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.OnMeasure()
 		}
 	}
-	if p.Updates == p.LeftOut && l.Updates > 0 {
-		return errors.New("no example has a finite loss and gradient")
-	}
 	if l.Keep != Last && p.Best >= 0 && p.Best != p.Measured-1 {
 		l.Optimizer.SetState(best)
 	}
 	return nil
 }
 
-// update trains on the next batch. It leaves out examples that are to be skipped until the others are finite; made says
-// that any were left.
+// update trains on the next batch; made says that there was something to learn from.
 func (l *Loop) update() (made bool, err error) {
 	p := l.Record.progress()
 	places := l.Batches.At(p.Updates)
-	p.Updates++
-	u := Update{Number: p.Updates, LearningRate: l.Schedule.At(l.Optimizer.Done.Position)}
+	u := Update{Number: p.Updates + 1, LearningRate: l.Schedule.At(l.Optimizer.Done.Position)}
 	if each := l.Batches.PerEpoch(); each > 0 {
-		u.Epoch = float64(p.Updates) / each
+		u.Epoch = float64(u.Number) / each
 	}
-	for len(places) > 0 {
-		var b Batch
-		if b, err = l.Objective.Batch(places); err == nil {
-			if len(b.Passes) == 0 {
-				break
-			}
-			_, err = l.Optimizer.update(b, u)
-		}
-		if err == nil {
-			return true, nil
-		}
-		refused := NonFiniteExamples(err)
-		if refused == nil || !l.SkipNonFinite {
-			p.Updates--
-			return false, &UpdateError{Number: u.Number, Places: places, Err: err}
-		}
-		for _, i := range refused {
-			p.NonFinite = append(p.NonFinite, places[i])
-		}
-		u.Skipped += len(refused)
-		places = without(places, refused)
+	b, err := l.Objective.Batch(places)
+	if err == nil && len(b.Passes) > 0 {
+		_, err = l.Optimizer.update(b, u)
 	}
-	p.LeftOut++
-	return false, nil
+	if err != nil {
+		return false, &UpdateError{Number: u.Number, Places: places, Err: err}
+	}
+	p.Updates++
+	return len(b.Passes) > 0, nil
 }
 
 // UpdateError is the error of an update, which changed nothing.
@@ -185,7 +158,7 @@ func (l *Loop) measure(ctx context.Context, best State) (State, error) {
 
 // check returns an error if a checkpoint's progress is none of this training.
 func (p *Progress) check(total int) error {
-	if p.Updates < 0 || p.Updates > total || p.LeftOut < 0 || p.LeftOut > p.Updates || p.Best < -1 || p.Best >= max(p.Measured, 0) {
+	if p.Updates < 0 || p.Updates > total || p.Best < -1 || p.Best >= max(p.Measured, 0) {
 		return fmt.Errorf("%d of %d updates, the best of %d measurements is %d", p.Updates, total, p.Measured, p.Best)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"popri/model/tensor"
@@ -80,15 +79,4 @@ func NonFiniteExamples(err error) []int {
 		return e.Examples
 	}
 	return nil
-}
-
-// without returns list without the elements at the given places.
-func without[T any](list []T, places []int) []T {
-	var out []T
-	for i, x := range list {
-		if !slices.Contains(places, i) {
-			out = append(out, x)
-		}
-	}
-	return out
 }

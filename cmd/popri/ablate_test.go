@@ -162,7 +162,7 @@ func TestAblateFailedRun(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "grid")
 	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--out", dir, "--json",
-		"--report-to", "tensorboard", "--instead", "dpo.pairs=margin dpo.pair_margin=1000", "--instead", "dpo.rejected_rank=3")
+		"--report-to", "tensorboard", "--instead", "generate.top_k=1", "--instead", "dpo.rejected_rank=3")
 	if code != exitFailed || !strings.Contains(errs, "1 of 3 runs failed") || !strings.Contains(errs, "no prompt gave a preference pair") {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
@@ -170,7 +170,7 @@ func TestAblateFailedRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Rows) != 2 || len(got.Failed) != 1 || !strings.HasPrefix(got.Failed[0].Name, "dpo.pairs=margin") {
+	if len(got.Rows) != 2 || len(got.Failed) != 1 || !strings.HasPrefix(got.Failed[0].Name, "generate.top_k=1") {
 		t.Errorf("%d rows, failed %+v", len(got.Rows), got.Failed)
 	}
 	if len(got.Composed) != 1 || len(got.Composed[0].Ledgers) != 3 {

@@ -103,9 +103,6 @@ This training is not differentially private: the adapter can reveal the pairs to
 			if r.Stale != "" {
 				a.say("reference log-probabilities were computed anew: %s", r.Stale)
 			}
-			if r.NonFinite > 0 {
-				a.say("pairs were left out of steps %d times: their loss or gradient was not finite", r.NonFinite)
-			}
 			p.end()
 			return a.emit(r, func(w io.Writer) {
 				for _, x := range []struct {

@@ -48,7 +48,7 @@ func TestPagesDoNotContradict(t *testing.T) {
 		"group":               {set: append(secret, "privacy.group=3")},
 		"group, fixed":        {set: append(secret, "privacy.group=2", "fed.sampling=fixed", "fed.clients_per_round=10")},
 		"poisson":             {set: append(secret, "fed.sampling=poisson", "fed.clients_per_round=10")},
-		"selection":           {set: append(secret, "dpo.best=fid", "dpo.fid_texts=20"), evaluate: true},
+		"selection":           {set: append(secret, "dpo.best=fid"), evaluate: true},
 		"diagnostics":         {set: append(secret, "privacy.unsafe_diagnostics=true")},
 		"diagnostics, hidden": {set: append(secret, "privacy.unsafe_diagnostics=true"), after: func(dir string) error { return os.RemoveAll(filepath.Join(dir, "unsafe_diagnostics")) }},
 		"evolution":           {set: append(secret, "method=private_evolution", "dpo.best=fid"), evaluate: true},

@@ -162,9 +162,6 @@ func (a *app) events(columns []series.Series) rounds.Events {
 					figures = append(figures, fmt.Sprintf("%s %s", lowered(c.Name), report.Figure(c, *v)))
 				}
 			}
-			if n := r.Get("non_finite"); n != nil && *n > 0 {
-				figures = append(figures, fmt.Sprintf("%.0f times a pair was left out: not finite", *n))
-			}
 			a.say("round %d  done: %s", r.Number, strings.Join(figures, ", "))
 		},
 	}

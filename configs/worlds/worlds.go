@@ -77,8 +77,7 @@ var all = []World{
 		About: "stretches of documents of sixteen genres (MASC); " + aboutBooks, Set: trained()},
 	{Name: "banking77", Title: "bank customers' questions", Client: "banking77.parquet", Public: Books,
 		About: "bank customers' questions, about ten words each; " + aboutBooks,
-		Set: trained("data.max_tokens=32", "generate.max_new_tokens=32", "generate.min_new_tokens=4",
-			"synthetic.max_new_tokens=32")},
+		Set:   trained("data.max_tokens=32", "generate.max_new_tokens=32", "generate.min_new_tokens=4")},
 }
 
 // Names returns the names of all worlds.

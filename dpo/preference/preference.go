@@ -79,7 +79,7 @@ func CheckMeasures(d configs.DPO, held, distance bool) error {
 func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...string) *dpo.Fit {
 	d := c.DPO
 	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: c.Optimizer.Epochs, EvalSteps: d.EvalSteps,
-		KeepBest: d.Best != "last", Patience: d.Patience, SkipNonFinite: d.NonFinite == "skip",
+		KeepBest: d.Best != "last", Patience: d.Patience,
 		Order: func(epoch int) []int {
 			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo", strconv.Itoa(epoch))...).Perm(len(pairs))
 		}}

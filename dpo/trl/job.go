@@ -208,7 +208,7 @@ const (
 func (j *Job) check(ctx context.Context, r stored) (float64, error) {
 	t := j.Fit.Tuner
 	pairs := j.Fit.Pairs[:min(checkPairs, len(j.Fit.Pairs))]
-	e, err := t.Evaluate(ctx, pairs, false)
+	e, err := t.Evaluate(ctx, pairs)
 	if err != nil {
 		return 0, fmt.Errorf("trl: measuring the adapter that TRL trained: %w", err)
 	}
@@ -253,7 +253,7 @@ func (j *Job) outcome(ctx context.Context, steps []dpo.Metrics) (*dpo.Outcome, e
 	if len(j.Fit.Held) == 0 {
 		return o, nil
 	}
-	e, err := t.Evaluate(ctx, j.Fit.Held, false)
+	e, err := t.Evaluate(ctx, j.Fit.Held)
 	if err != nil {
 		return nil, err
 	}

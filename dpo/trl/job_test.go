@@ -75,7 +75,7 @@ func (j *Job) imitate(steps int, loss, chosen, rejected float64) {
 // means are the measurements of the untrained adapter.
 func (j *Job) means(t *testing.T) (loss, chosen, rejected float64) {
 	t.Helper()
-	e, err := j.Fit.Tuner.Evaluate(t.Context(), j.Fit.Pairs, false)
+	e, err := j.Fit.Tuner.Evaluate(t.Context(), j.Fit.Pairs)
 	if err != nil {
 		t.Fatal(err)
 	}

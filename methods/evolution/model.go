@@ -64,7 +64,7 @@ func (m model) batch(kind Kind, seed uint64) sampling.Batch {
 	b := sampling.Batch{Prompter: m.env.Prompter, Samples: 1, Temperature: g.Temperature, TopP: g.TopP,
 		MaxNew: g.MaxNewTokens, Seed: seed, Label: m.label}
 	if kind == Expand {
-		b.Temperature, b.TopP, b.MaxNew = s.Temperature, s.TopP, s.MaxNewTokens
+		b.Temperature, b.TopP = s.Temperature, s.TopP
 	}
 	return b
 }

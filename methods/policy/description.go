@@ -53,11 +53,11 @@ func Notes(c configs.Config) []string {
 		note("Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is computed " +
 			"from the same sums.")
 	}
-	if c.Generate.Quote == "relevant" || c.Synthetic.Examples == "relevant" {
+	if c.Generate.Quote == "relevant" {
 		note("Prompts quote the public texts that are most relevant to the clients. Which texts these are depends on the " +
 			"clients, within ε.")
 	}
-	if c.Generate.Quote == "scored" || c.Synthetic.Examples == "scored" {
+	if c.Generate.Quote == "scored" {
 		note("Prompts quote the samples of earlier rounds that the clients' released sum scores highest. These texts were written " +
 			"by the model, not by clients.")
 	}

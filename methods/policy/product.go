@@ -53,7 +53,7 @@ func (p *Policy) write(ctx context.Context, s rounds.Stage, file string) (writte
 	if err != nil {
 		return nil, err
 	}
-	prompter, err := p.quoting(p.Config.Synthetic.Examples, done)
+	prompter, err := p.quoting(p.Config.Generate.Quote, done)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 		}
 	}
 	if len(out) < max(1, p.Config.Generate.Examples) {
-		return nil, fmt.Errorf("policy: only %d scored samples can be quoted in prompts; set generate.quote and synthetic.examples "+
+		return nil, fmt.Errorf("policy: only %d scored samples can be quoted in prompts; set generate.quote "+
 			"to public", len(out))
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"popri/configs"
 	"popri/datasets"
 	"popri/internal/rng"
 	"popri/internal/rows"
@@ -69,7 +70,7 @@ func (p *Policy) warmUp(ctx context.Context, r *rounds.Round, stage rounds.Stage
 		examples[i] = lm.Row{Tokens: append(prompts[i].IDs, prompter.Completion(text.Text)...)}
 	}
 	w := p.Config.Warmup
-	loss, err := p.FineTune(ctx, stage, examples, FineTuning{Steps: w.Steps, Batch: w.Batch, LearningRate: w.LearningRate,
+	loss, err := p.FineTune(ctx, stage, examples, FineTuning{Steps: w.Steps, Batch: configs.WarmupBatch, LearningRate: w.LearningRate,
 		Stream: []string{"warmup"}})
 	if err != nil {
 		return err

@@ -28,8 +28,7 @@ func pairing(c configs.Config, scores []float64, round int) (scoring.Pairing, er
 	case "random":
 		return scoring.AgainstRandom{Random: rng.New(c.Seed, "round", strconv.Itoa(round), "pairs")}, nil
 	case "margin":
-		least := d.PairMargin * scoring.Spread(scores, c.Generate.Samples)
-		return scoring.WithMargin{Pairing: scoring.AgainstRank(d.RejectedRank), Least: least}, nil
+		return scoring.WithMargin{Pairing: scoring.AgainstRank(d.RejectedRank), Least: scoring.Spread(scores, c.Generate.Samples)}, nil
 	}
 	return nil, fmt.Errorf("popri: dpo.pairs is %q", d.Pairs)
 }
@@ -76,7 +75,7 @@ func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []f
 	}
 	if len(pairs) == 0 {
 		return nil, errors.New("no prompt gave a preference pair: the samples of each prompt are too alike (raise the " +
-			"temperature, or lower dpo.rejected_rank or dpo.pair_margin)")
+			"temperature, or lower dpo.rejected_rank)")
 	}
 	n := float64(len(pairs))
 	for key, v := range map[string]float64{"pairs": n, "skipped_prompts": float64(skipped),

@@ -134,17 +134,16 @@ func TestPairs(t *testing.T) {
 	// The other selections: who is rejected for each of the prompts, and with which rank.
 	for _, c := range []struct {
 		pairs    string
-		margin   float64
 		rejected []int
 		ranks    []int
 		prompts  []int
 	}{
-		{"all", 0, []int{2, 3, 0, 2, 1}, []int{2, 3, 4, 2, 3}, []int{0, 0, 0, 1, 1}},
-		{"worst", 0, []int{0, 1}, []int{4, 3}, []int{0, 1}},
-		{"margin", 1, []int{1}, []int{3}, []int{1}},
+		{"all", []int{2, 3, 0, 2, 1}, []int{2, 3, 4, 2, 3}, []int{0, 0, 0, 1, 1}},
+		{"worst", []int{0, 1}, []int{4, 3}, []int{0, 1}},
+		{"margin", []int{1}, []int{3}, []int{1}},
 	} {
 		tr := plainMethod(4, 3)
-		tr.Config.DPO.Pairs, tr.Config.DPO.PairMargin = c.pairs, c.margin
+		tr.Config.DPO.Pairs = c.pairs
 		m := series.NewRound(7)
 		got, err := pairsOf(tr, t.TempDir(), prompts[:2], rows[:8], embedding.Matrix{}, &release.Release{Clients: 10, Sum: answer.Sum[:8]}, m)
 		if err != nil || len(got) != len(c.rejected) || m.Values["pairs"] != float64(len(got)) {
@@ -315,16 +314,6 @@ func TestDuplicates(t *testing.T) {
 		pairs, err := pairsOf(tr, t.TempDir(), prompts, rows, embedding.Matrix{}, &release.Release{Clients: 1, Sum: []float64{5, 9, 1}}, series.NewRound(0))
 		if err != nil || len(pairs) != 1 || pairs[0].ChosenIndex != want[0] || pairs[0].RejectedIndex != want[1] {
 			t.Errorf("%q: %v, %+v, want %v", how, err, pairs, want)
-		}
-	}
-}
-
-func TestFIDDraws(t *testing.T) {
-	for _, c := range []struct{ texts, each, samples, wantPrompts, wantSamples int }{{500, 0, 10, 50, 10}, {501, 0, 10, 51, 10}, {1800, 1, 10, 1800, 1}} {
-		var config configs.Config
-		config.DPO.FIDTexts, config.DPO.FIDSamples, config.Generate.Samples = c.texts, c.each, c.samples
-		if prompts, samples := fidDraws(config); prompts != c.wantPrompts || samples != c.wantSamples {
-			t.Errorf("%+v: %d prompts of %d samples", c, prompts, samples)
 		}
 	}
 }

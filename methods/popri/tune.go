@@ -1,7 +1,6 @@
 package popri
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -139,7 +138,6 @@ func (m *Method) note(r *rounds.Round, f *dpo.Fit, o *dpo.Outcome, held int) {
 	set := r.Figures.Set
 	set("held_out", float64(held))
 	set("steps", float64(len(o.Steps)))
-	set("non_finite", float64(len(o.NonFinite)))
 	stopped := 0.0
 	if o.Stopped {
 		stopped = 1
@@ -167,17 +165,11 @@ func (m *Method) note(r *rounds.Round, f *dpo.Fit, o *dpo.Outcome, held int) {
 	}
 }
 
-// fidDraws is the number of prompts, and of samples of each, in a measurement of the Fréchet distance.
-func fidDraws(c configs.Config) (prompts, samples int) {
-	samples = cmp.Or(c.DPO.FIDSamples, c.Generate.Samples)
-	return (c.DPO.FIDTexts + samples - 1) / samples, samples
-}
-
 // judge returns the Fréchet distance of fresh samples of the current adapters to the reference. Prompts and random
 // numbers are the same throughout a round, so that measurements differ by the adapters alone.
 func (m *Method) judge(ctx context.Context, r *rounds.Round) (float64, error) {
 	g, seed := m.Config.Generate, m.Config.Seed
-	wanted, perPrompt := fidDraws(m.Config)
+	wanted, perPrompt := g.FIDDraws()
 	stream := []string{"round", strconv.Itoa(r.Number), "fid"}
 	prompts, err := m.Prompter.Draw(rng.New(seed, append(stream, "prompts")...), wanted)
 	if err != nil {

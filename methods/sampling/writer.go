@@ -144,5 +144,5 @@ func (w Writer) Set(ctx context.Context, m Sampler, p *Prompter, c configs.Synth
 		return nil, err
 	}
 	return w.Sample(ctx, m, Batch{Prompter: p, Prompts: prompts, Samples: each, Temperature: c.Temperature, TopP: c.TopP,
-		MaxNew: c.MaxNewTokens, Seed: rng.Seed(seed, "synthetic", "generate"), Label: label}, PartsOf(file), file, progress)
+		MaxNew: w.Config.MaxNewTokens, Seed: rng.Seed(seed, "synthetic", "generate"), Label: label}, PartsOf(file), file, progress)
 }

@@ -14,6 +14,7 @@ import (
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/selection"
+	"popri/methods/target"
 	"popri/run"
 	"popri/run/auditing"
 	"popri/run/reporting"
@@ -48,7 +49,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 	}
 	c := w.Config
 	c.Trainer.Rounds, c.Scoring.Dim = 5, 32
-	c.PublicSelection.Texts, c.PublicSelection.Rows, c.PublicSelection.Weights = 20, 20, "prior"
+	c.PublicSelection.Texts, c.PublicSelection.Rows, c.PublicSelection.Weights = 20, 40, "prior"
 	dir, texts := train(t, c)
 	shared := 0
 	for _, text := range texts {
@@ -56,7 +57,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 			shared++
 		}
 	}
-	if len(texts) != 20 || shared < 16 {
+	if len(texts) != 40 || shared < 32 {
 		t.Errorf("%d of %d selected texts end as clients' texts do", shared, len(texts))
 	}
 	rounds, err := rounds.ReadMetrics(dir)
@@ -80,8 +81,9 @@ func TestSelectsAllThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.Config
-	c.PublicSelection.Rows, c.PublicSelection.Weights, c.PublicSelection.Head = 150, "prior", 0
-	if _, texts := train(t, c); len(texts) != 150 {
-		t.Errorf("%d texts of a pool of 150", len(texts))
+	c.PublicSelection.Texts, c.PublicSelection.Rows, c.PublicSelection.Weights = 500, 300, "prior"
+	dir, texts := train(t, c)
+	if chosen, err := target.Read(dir); err != nil || len(chosen) != 150 || len(texts) != 300 {
+		t.Errorf("%d texts of a pool of 150 in %d rows (%v)", len(chosen), len(texts), err)
 	}
 }

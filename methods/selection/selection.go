@@ -40,13 +40,9 @@ var Description = method.Description{
 	Product: "public texts that resemble the clients' by one noised mean embedding",
 	Untuned: "same generator, prompts that quote public texts",
 	Notes: func(c configs.Config) []string {
-		notes := []string{"The clients were asked once, for " + target.Asked(c) + ". Every score of every public text " +
-			"follows from that release and costs no privacy."}
-		if c.PublicSelection.Documents {
-			notes = append(notes, "A public text's relevance counts the mean score of its document and of its folder, "+
-				"which are public.")
-		}
-		return notes
+		return []string{"The clients were asked once, for " + target.Asked(c) + ". Every score of every public text " +
+			"follows from that release and costs no privacy.", "A public text's relevance counts the mean score of its " +
+			"document and of its folder, which are public."}
 	},
 }
 

@@ -57,8 +57,7 @@ func TestChoose(t *testing.T) {
 	p.Points, p.Centre = p.Vectors, mean(p.Vectors)
 	t1 := &Target{Pool: p, Mean: make([]float64, 6), Noise: 1e-3}
 	t1.Mean[0], t1.Mean[1] = 0.2, -0.2
-	c := configs.PublicSelection{Texts: 150, Head: 50, Weights: "matched", Rows: 300,
-		Documents: true}
+	c := configs.PublicSelection{Texts: 150, Weights: "matched", Rows: 300}
 	s, err := t1.Choose(c, 7)
 	if err != nil {
 		t.Fatal(err)

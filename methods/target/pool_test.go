@@ -41,7 +41,7 @@ func twoLobes(random *rand.Rand, n int, lobes func(i int) bool) embedding.Matrix
 
 func asking(kind string) configs.Config {
 	c := configs.Default()
-	c.Scoring.Features, c.Scoring.FeatureCount, c.Scoring.FeatureShare = kind, 15, 0.4
+	c.Scoring.Features, c.Scoring.FeatureCount = kind, 15
 	return c
 }
 
@@ -98,7 +98,7 @@ func TestFeaturesTellWhatTheMeanDoesNot(t *testing.T) {
 			t.Errorf("%s: the AUC is %.3f", kind, auc)
 		}
 		if kind != "mean" { // weights are matched in the same space
-			s, err := target.Choose(configs.PublicSelection{Texts: 600, Head: 0, Weights: "matched", Rows: 1000}, 1)
+			s, err := target.Choose(configs.PublicSelection{Texts: 600, Weights: "matched", Rows: 1000}, 1)
 			lobes := int64(0)
 			for _, x := range s.Chosen {
 				if x.Index%2 == 0 {
@@ -146,12 +146,12 @@ func TestFeatureShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, second := 0.4*g*g, 0.6*p.gain*p.gain // lengths are about 1/gain
+		first, second := configs.FeatureShare*g*g, (1-configs.FeatureShare)*p.gain*p.gain // lengths are about 1/gain
 		if math.Abs(first/second-1) > 1e-4 {
-			t.Errorf("%s: the features have %g of the squared length, want 0.4", kind, p.gain*p.gain/(g*g+p.gain*p.gain))
+			t.Errorf("%s: the features have %g of the squared length", kind, p.gain*p.gain/(g*g+p.gain*p.gain))
 		}
-		if got := p.Read(answer).Noise; math.Abs(got-noise/math.Sqrt(0.6)) > 1e-12 {
-			t.Errorf("%s: noise of %g, want %g", kind, got, noise/math.Sqrt(0.6))
+		if got := p.Read(answer).Noise; math.Abs(got-noise/math.Sqrt(1-configs.FeatureShare)) > 1e-12 {
+			t.Errorf("%s: noise of %g, want %g", kind, got, noise/math.Sqrt(1-configs.FeatureShare))
 		}
 	}
 }

@@ -61,7 +61,7 @@ func options(c configs.Config) scoring.MeanOptions {
 }
 
 func features(c configs.Config) scoring.FeatureOptions {
-	return scoring.FeatureOptions{Kind: c.Scoring.Features, Count: c.Scoring.FeatureCount, Share: c.Scoring.FeatureShare}
+	return scoring.FeatureOptions{Kind: c.Scoring.Features, Count: c.Scoring.FeatureCount, Share: configs.FeatureShare}
 }
 
 func jointOptions(c configs.Config) scoring.JointOptions {

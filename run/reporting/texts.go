@@ -77,7 +77,7 @@ func roundTexts(dir string, c *configs.Config, rounds int) (report.Texts, error)
 // samePrompts returns what the untuned and the tuned model wrote for the same prompts. Both wrote for the same ones only if
 // the tuned model's quote nothing that the rounds have made.
 func samePrompts(dir string, c *configs.Config, rounds int) (before, after []sampling.Row, err error) {
-	if c.Synthetic.Examples != "public" {
+	if c.Generate.Quote != "public" {
 		return nil, nil, nil
 	}
 	read := rows.Optional[sampling.Row]

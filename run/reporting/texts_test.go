@@ -62,7 +62,7 @@ func TestRoundTexts(t *testing.T) {
 		want     string
 	}{{"scored", 0, 1, "a0 a1 b0 b1"}, {"public", 0, 1, "a0 a1 b0 b1 before product"}, {"public", 10, 1, "a0 a1 b0 b1 before written"},
 		{"public", 0, 0.5, "a0 a1 b0 b1 before written"}} {
-		c.Synthetic.Examples, c.Synthetic.PublicTexts, c.Synthetic.Kept = k.examples, k.public, k.kept
+		c.Generate.Quote, c.Synthetic.PublicTexts, c.Synthetic.Kept = k.examples, k.public, k.kept
 		if got := words(c); got != k.want {
 			t.Errorf("%+v: %s", k, got)
 		}

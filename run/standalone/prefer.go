@@ -77,15 +77,14 @@ type Result struct {
 	Held  int `json:"eval_pairs"`
 	Steps int `json:"steps"`
 	// reference log-probabilities and steps, without loading; since the last interruption
-	Seconds   float64         `json:"train_runtime"`
-	Loss      float64         `json:"train_loss"` // mean over the steps
-	Last      dpo.Metrics     `json:"last"`
-	Eval      *dpo.Evaluation `json:"eval,omitempty"` // the measurement of the adapter that was written
-	Stopped   bool            `json:"stopped"`        // early, by dpo.patience
-	NonFinite int             `json:"non_finite"`     // number of times that a pair was left out of a step
-	Cached    bool            `json:"reference_read"` // reference log-probabilities came from the file
-	Stale     string          `json:"reference_stale,omitempty"`
-	Out       string          `json:"out"`
+	Seconds float64         `json:"train_runtime"`
+	Loss    float64         `json:"train_loss"` // mean over the steps
+	Last    dpo.Metrics     `json:"last"`
+	Eval    *dpo.Evaluation `json:"eval,omitempty"` // the measurement of the adapter that was written
+	Stopped bool            `json:"stopped"`        // early, by dpo.patience
+	Cached  bool            `json:"reference_read"` // reference log-probabilities came from the file
+	Stale   string          `json:"reference_stale,omitempty"`
+	Out     string          `json:"out"`
 }
 
 // provenance keys of settingsFile.
@@ -344,7 +343,7 @@ func (l *loaded) finish(out string, o *dpo.Outcome) error {
 }
 
 func newResult(f *dpo.Fit, o *dpo.Outcome, cached dpo.Cached) *Result {
-	r := &Result{Pairs: len(f.Pairs), Held: len(f.Held), Steps: len(o.Steps), Stopped: o.Stopped, NonFinite: len(o.NonFinite),
+	r := &Result{Pairs: len(f.Pairs), Held: len(f.Held), Steps: len(o.Steps), Stopped: o.Stopped,
 		Cached: cached.Read, Last: o.Steps[len(o.Steps)-1]}
 	if cached.Stale != nil {
 		r.Stale = cached.Stale.Error()

@@ -44,7 +44,7 @@ func Estimate(cell grid.Cell) (Work, error) {
 	n := float64(generator.Parameters)
 	prompt := float64(max(1, c.Generate.Examples) * c.Data.MaxTokens)
 	written := float64(p.Samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(c.Generate.Samples)) +
-		float64(p.Product)*(float64(c.Synthetic.MaxNewTokens)+prompt/float64(max(1, c.Synthetic.Samples)))
+		float64(p.Product)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, c.Synthetic.Samples)))
 	learnt := float64(p.Pairs*c.Optimizer.Epochs) * (prompt + 2*float64(c.Generate.MaxNewTokens))
 	updates := float64(c.Downstream.Steps * c.Downstream.Batch)
 	if c.Downstream.Epochs > 0 {
