@@ -15,7 +15,7 @@ type Pairing interface {
 	Check(perPrompt int) error
 }
 
-// AgainstRank pairs the best sample with the one of this rank, from 2 (POPri, section 4). A prompt with fewer different
+// AgainstRank pairs the best sample with the one of this rank, from 2 (POPri, section 3.1). A prompt with fewer different
 // samples gives no pair.
 type AgainstRank int
 

@@ -70,8 +70,8 @@ func (f Facts) Statement() []string {
 			"budget is ε = %g.", f.Bound(), b.Epsilon)
 		say("The guarantee protects %s. Here, %s.", f.who(), b.Unit)
 		say("%s", f.neighbours())
-		say("No outcome is more than e^ε = %s times as likely with one of two neighbours as with the other, "+
-			"except for a probability of δ = %g.",
+		say("The probability that the outcome is one of any given set is at most e^ε = %s times its probability with a "+
+			"neighbour, plus δ = %g.",
 			accountant.RoundUp(math.Exp(f.Spent), 4), b.Delta)
 		say("The guarantee is for the %d train clients only.", b.Clients)
 		if limit := 1 / float64(b.Clients); b.Delta < limit {

@@ -308,11 +308,11 @@ func (p *Prompter) Stops() []string {
 }
 
 // stop reports whether the tokens hold a whole text and the beginning of the next one.
-func (p *Prompter) stop() func(ids []int32) bool {
+func (p *Prompter) stop() func(prompt, ids []int32) bool {
 	if p.marker == "" {
 		return nil
 	}
-	return func(ids []int32) bool {
+	return func(_, ids []int32) bool {
 		// The marker is short: only the end of the text can have completed it.
 		tail := ids[max(0, len(ids)-2*len(p.marker)):]
 		return strings.Contains(p.tok.Decode(tail, true), p.marker)

@@ -102,7 +102,7 @@ func TestTemplatePrompts(t *testing.T) {
 		ids := p.tok.Encode(text)
 		ended := -1
 		for n := range len(ids) + 1 {
-			if stop(ids[:n]) {
+			if stop(nil, ids[:n]) {
 				ended = n
 				break
 			}

@@ -23,8 +23,8 @@ type SampleOptions struct {
 	MinNewTokens int     // number of tokens before which no stop token is drawn
 	StopTokens   []int32 // tokens that end a sample besides the model's end of text; they are not part of it
 	IgnoreEOS    bool    // do not end at the model's end of text
-	// Stop, where not nil, is asked after each token whether the sample is complete. It must be a pure function.
-	Stop func(ids []int32) bool
+	// Stop, where not nil, is asked after each token whether a prompt's sample is complete. It must be a pure function.
+	Stop func(prompt, ids []int32) bool
 	// Seed and the sample's place (prompt, index) determine the random numbers of a sample, whatever the batch is. In
 	// float32, and in bfloat16 if the CPU has a matrix unit, the samples are the same for every batch, cache and number
 	// of threads. In bfloat16 elsewhere they are the same for every number of threads; another batch may round a
@@ -326,7 +326,7 @@ func (g *generation) draw(s *tensor.Scope, logits tensor.Tensor, seqs []*sequenc
 		default:
 			q.ids = append(q.ids, id)
 		}
-		if g.o.Stop != nil && g.o.Stop(q.ids) {
+		if g.o.Stop != nil && g.o.Stop(g.prompts[q.of.prompt], q.ids) {
 			g.finish(q, "stop")
 		} else if len(q.ids) == g.o.MaxNewTokens {
 			g.finish(q, "length")

@@ -56,6 +56,7 @@ func (t *Tokenizer) parseUnigram(file *tokenizerFile, added []AddedToken) error 
 // UnmarshalJSON reads the list of pieces and scores, [["<unk>", 0], …].
 func (v *unigramVocab) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
 	if open, err := d.Token(); err != nil {
 		return err
 	} else if open != json.Delim('[') {
@@ -81,7 +82,7 @@ func (v *unigramVocab) UnmarshalJSON(b []byte) error {
 			}
 		}
 		piece, isText := pair[0].(string)
-		score, isNumber := pair[1].(float64)
+		number, isNumber := pair[1].(json.Number)
 		if !isText || !isNumber {
 			return fmt.Errorf("model.vocab: id %d is %s and %s, not a piece and its score", id,
 				quote.Raw(fmt.Sprint(pair[0])), quote.Raw(fmt.Sprint(pair[1])))
@@ -91,7 +92,11 @@ func (v *unigramVocab) UnmarshalJSON(b []byte) error {
 		} else if end != json.Delim(']') {
 			return quote.Errorf("model.vocab: id %d, %q, has more than a piece and its score", id, piece)
 		}
-		if err := v.add(piece, score); err != nil {
+		value, err := score(number)
+		if err != nil {
+			return quote.Errorf("model.vocab: id %d, %q: %w", id, piece, err)
+		}
+		if err := v.add(piece, value); err != nil {
 			return err
 		}
 	}

@@ -75,8 +75,8 @@ func Draw(ctx context.Context, m *lm.Model, tok *tokenizer.Tokenizer, prompts []
 		ids[i] = p.IDs
 	}
 	if len(o.Stop) > 0 {
-		o.SampleOptions.Stop = func(ids []int32) bool {
-			_, found := cutAt(tok.DecodeAfter(prompts[0].IDs, ids, true), o.Stop)
+		o.SampleOptions.Stop = func(prompt, ids []int32) bool {
+			_, found := cutAt(tok.DecodeAfter(prompt, ids, true), o.Stop)
 			return found
 		}
 	}

@@ -104,7 +104,7 @@ func (x choice) sample(q request, vocab int, o lm.SampleOptions, stop map[int32]
 			return lm.Sample{IDs: ids, Finish: "stop"}, nil
 		}
 		ids = append(ids, int32(id))
-		if o.Stop != nil && o.Stop(ids) {
+		if o.Stop != nil && o.Stop(q.Prompt, ids) {
 			return lm.Sample{IDs: ids, Finish: "stop"}, nil
 		}
 	}

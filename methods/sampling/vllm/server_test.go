@@ -213,7 +213,7 @@ func TestStopTexts(t *testing.T) {
 	m := smallModel(t, 1)
 	f := Imitate(t, m)
 	o := options
-	o.Stop = func(ids []int32) bool { return ids[len(ids)-1] < 8 }
+	o.Stop = func(_, ids []int32) bool { return ids[len(ids)-1] < 8 }
 	got, err := of(f).Sampler(m, nil, "").Generate(t.Context(), prompts(20), 3, o)
 	if err != nil {
 		t.Fatal(err)
