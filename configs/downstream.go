@@ -36,8 +36,8 @@ type Downstream struct {
 	// LearningRates are AdamW's peak learning rates, above 0. Of several, each is tried for each training set, and the
 	// validation clients choose. Default [5e-4].
 	LearningRates []float64 `yaml:"learning_rates"`
-	// Schedule is the course of the learning rate after the warm-up: constant, linear or cosine (both to 0). Default
-	// "cosine".
+	// Schedule is the course of the learning rate, under transformers' names: constant, which has no warm-up,
+	// constant_with_warmup, linear or cosine (both to 0). Default "cosine".
 	Schedule string `yaml:"schedule"`
 	// WeightDecay is AdamW's decoupled weight decay. Default 0.01.
 	WeightDecay float64 `yaml:"weight_decay"`
@@ -89,7 +89,7 @@ func (v *validator) downstream(d Downstream) {
 	for i, rate := range d.LearningRates {
 		v.above(fmt.Sprintf("downstream.learning_rates[%d]", i), rate, 0, 10)
 	}
-	v.oneOf("downstream.schedule", d.Schedule, []string{"constant", "linear", "cosine"})
+	v.oneOf("downstream.schedule", d.Schedule, []string{"constant", "constant_with_warmup", "linear", "cosine"})
 	v.between("downstream.weight_decay", d.WeightDecay, 0, 10)
 	v.count("downstream.warmup_steps", d.WarmupSteps, 0, maxCount)
 	v.between("downstream.max_grad_norm", d.MaxGradNorm, 0, 1e6)

@@ -20,8 +20,8 @@ type Optimizer struct {
 	// Epochs is the number of passes over a round's examples. Default 1; the examples come from the model before the round,
 	// and a second pass overfits them.
 	Epochs int `yaml:"epochs"`
-	// Schedule is "constant", "linear", "cosine" or "cosine_with_min_lr", over all steps of all rounds unless CarrySchedule
-	// is false. Default "cosine".
+	// Schedule is "constant", "constant_with_warmup", "linear", "cosine" or "cosine_with_min_lr", under transformers' names: all
+	// but "constant" begin with the warm-up. It is over all steps of all rounds unless CarrySchedule is false. Default "cosine".
 	Schedule string `yaml:"schedule"`
 	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for other
 	// schedules.

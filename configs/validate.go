@@ -22,7 +22,7 @@ var (
 	references  = []string{"base", "round_start"}
 	pairings    = []string{"rank", "all", "random", "worst", "margin"}
 	bests       = []string{"last", "pairs", "fid"}
-	schedules   = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
+	schedules   = []string{"constant", "constant_with_warmup", "linear", "cosine", "cosine_with_min_lr"}
 	releases    = []string{"rounds", "compact", "once"}
 	weightings  = []string{"matched", "prior"}
 	quotes      = []string{"public", "relevant", "scored"}

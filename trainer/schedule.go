@@ -9,15 +9,15 @@ import (
 
 // Schedule gives the learning rate of each update, under the names that transformers users know.
 type Schedule struct {
-	Kind   string  // constant, linear, cosine or cosine_with_min_lr
+	Kind   string  // one of [Schedules]
 	Peak   float64 // learning rate after the warm-up
 	Min    float64 // learning rate that cosine_with_min_lr ends at
-	Warmup int     // steps of linear warm-up; the first of them has rate 0
+	Warmup int     // steps of linear warm-up; the first of them has rate 0; unused by constant
 	Total  int     // steps in all
 }
 
 // Schedules are the names that [Schedule] understands.
-var Schedules = []string{"constant", "linear", "cosine", "cosine_with_min_lr"}
+var Schedules = []string{"constant", "constant_with_warmup", "linear", "cosine", "cosine_with_min_lr"}
 
 // Constant is the schedule of one learning rate.
 func Constant(rate float64) Schedule { return Schedule{Kind: "constant", Peak: rate, Total: 1} }
@@ -38,9 +38,10 @@ func (s Schedule) Check() error {
 }
 
 // At returns the rate of step k, counted from 0: lr·k/w below the warm-up w; then constant, or falling over the
-// remaining steps by a line to 0, by half a cosine to 0, or by half a cosine to the minimum.
+// remaining steps by a line to 0, by half a cosine to 0, or by half a cosine to the minimum. As in transformers, "constant" is
+// constant from the first step on.
 func (s Schedule) At(k int) float64 {
-	if k < s.Warmup {
+	if k < s.Warmup && s.Kind != "constant" {
 		return s.Peak * float64(k) / float64(s.Warmup)
 	}
 	p := float64(k-s.Warmup) / float64(max(1, s.Total-s.Warmup))
