@@ -51,11 +51,13 @@ type Trainer struct {
 	// Rounds is T, the number of rounds. Default 4; fewer leave the texts less like the clients'. With scoring.release
 	// "rounds", the noise of a round grows as √T.
 	Rounds int `yaml:"rounds"`
-	// Select says which adapters write the product: those of the "last" round; or those whose samples have the least
-	// released distance from the clients' mean embedding ("distance"). This distance follows from the release of
-	// scoring.release "once", which it needs, so it costs no privacy and no validation text. A round's samples measure the
-	// adapters before the round; the last adapters are measured on the samples that one more round would begin with.
-	// Distances of a few hundred samples differ by chance. Default "last".
+	// Select says which adapters write the product: those of the "last" round; those whose samples have the least released
+	// distance from the clients' mean embedding ("distance"); or those whose samples have the least Fréchet distance from the
+	// validation clients' texts ("fid", as in the paper). The released distance follows from the release of scoring.release
+	// "once", which it needs, so it costs no privacy and no validation text. The Fréchet distance is computed without noise, so
+	// validation clients are not protected; reports say so. A round's samples measure the adapters before the round; the last
+	// adapters are measured on the samples that one more round would begin with. Distances of a few hundred samples differ by
+	// chance. Default "last".
 	Select string `yaml:"select"`
 }
 

@@ -123,7 +123,7 @@ func TestSelectByDistance(t *testing.T) {
 		// least is computed here anew: the distance before each round, and after the last one.
 		least, at := figures[0].Values["distance"], 0
 		for i, r := range figures {
-			after := r.Get(rounds.DistanceAfter)
+			after := r.Get(rounds.Distance + rounds.After)
 			if (after != nil) != (i == len(figures)-1) {
 				t.Fatalf("round %d: %v", i+1, r.Values)
 			}
@@ -135,7 +135,7 @@ func TestSelectByDistance(t *testing.T) {
 			}
 		}
 		chosen[at] = true
-		if len(logged) != 1 || logged[0] != (rounds.Selection{Round: at, Distance: least}) {
+		if len(logged) != 1 || logged[0] != (rounds.Selection{Round: at, By: rounds.Distance, Value: least}) {
 			t.Errorf("%s: selected %+v, the least distance is %g after round %d", c.Method, logged, least, at)
 		}
 		product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
@@ -178,6 +178,64 @@ func TestSelectByDistance(t *testing.T) {
 	}
 }
 
+// TestSelectByFID: the product is written by the adapters whose samples lie nearest to the validation clients' texts, in runs that
+// release in each round, and a run that was interrupted chooses the same.
+func TestSelectByFID(t *testing.T) {
+	w := testworld.Shared(t)
+	for _, rate := range []float64{1e-3, 0.3} { // the second ruins the adapters
+		c := w.Config
+		c.Trainer.Select, c.Optimizer.LearningRate = rounds.FID, rate
+		want, dir := t.TempDir(), t.TempDir()
+		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+			t.Fatal(err)
+		}
+		figures, err := rounds.ReadMetrics(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values []float64 // of the states after rounds 0, 1, …
+		for _, r := range figures {
+			values = append(values, r.Values["fid"])
+		}
+		last := figures[len(figures)-1]
+		values = append(values, last.Values["fid_after"])
+		at := 0
+		for i, v := range values {
+			if !(v > 0) {
+				t.Fatalf("%v: %v", rate, values)
+			}
+			if v < values[at] {
+				at = i
+			}
+		}
+		if rate == 0.3 && at != 0 {
+			t.Errorf("a training that ruins the adapters is chosen: %v", values)
+		}
+		product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
+		if err != nil || len(product) != c.Synthetic.Texts || product[0].Model != fmt.Sprintf("after round %d", at) {
+			t.Errorf("%d texts, the first one %s; distances %v (%v)", len(product), product[0].Model, values, err)
+		}
+		page, err := reporting.Of(want)
+		if notes := strings.Join(page.Notes, " "); err != nil || !strings.Contains(notes, "trainer.select=fid") || !strings.Contains(notes, "validation clients are not protected") {
+			t.Errorf("the report's notes: %q (%v)", page.Notes, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err = train(ctx, Options{Config: c, Dir: dir, Events: rounds.Events{StageBegin: func(s rounds.Stage) {
+			if strings.HasPrefix(s.Name, "measure") {
+				cancel()
+			}
+		}}})
+		cancel()
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, dir, want)
+	}
+}
+
 // TestEveryMethodThatTunesMeasures: what the configuration takes for methods that can be selected by distance are those whose
 // rounds have one.
 func TestEveryMethodThatTunesMeasures(t *testing.T) {
@@ -196,7 +254,7 @@ func TestEveryMethodThatTunesMeasures(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"round": 1}`), &r); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := rounds.Nearest([]series.Round{r}); ok {
+	if _, ok := rounds.Best([]series.Round{r}, rounds.Distance); ok {
 		t.Error("a round without a distance is the nearest")
 	}
 }

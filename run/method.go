@@ -34,6 +34,9 @@ func (s *Session) newMethod() (rounds.Method, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Trainer.Select == rounds.FID && reference == nil {
+		return nil, fault.Userf("trainer.select is \"fid\", and %s has no validation clients to choose by", s.Data.Private.Name)
+	}
 	if d.ChoosesMix(c) && reference == nil {
 		return nil, fault.Userf("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Data.Private.Name)
 	}

@@ -84,7 +84,7 @@ func TestValidatedMix(t *testing.T) {
 	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
-	if facts, err := guarantee.Read(dir); err != nil || facts.Validation == guarantee.Mixing {
+	if facts, err := guarantee.Read(dir); err != nil || facts.Validation.Has(guarantee.Mixing) {
 		t.Errorf("public selection has chosen by validation clients: %+v (%v)", facts, err)
 	}
 	c.Method = "popri"

@@ -157,9 +157,12 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		listeners = append(listeners, o.Listen(d.Series.WithPrivacy().Columns))
 	}
 	s.tracking = tracking.Open(o.Trackers, o.Dir, s.Config, o.Warn)
-	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), Nearest: s.Config.Trainer.Select == "distance",
+	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config),
 		Method: s.method, Clients: federation, Spent: s.ledger.Spent,
 		Events: rounds.Tee(append(listeners, s.tracking.Events())...)}
+	if by := s.Config.Trainer.Select; by != "last" {
+		all.By = by
+	}
 	if d.ChoosesMix(s.Config) {
 		all.Choose = s.chooseMix
 	}

@@ -8,30 +8,59 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/internal/rundir"
 )
 
-// Use says what the validation clients' texts were used for. They are read without noise.
+// Use says what the validation clients' texts were used for, which are read without noise: one of the constants, or several of
+// those on which the product depends, joined by "+".
 type Use string
 
 // The uses.
 const (
 	NotUsed    Use = "none"
 	Evaluation Use = "evaluation" // measurements that nothing of the product depends on
-	Selection  Use = "selection"  // the adapters, and so the product, depend on them (dpo.best=fid)
+	Selection  Use = "selection"  // which step's adapters a round keeps (dpo.best=fid)
+	Rounds     Use = "rounds"     // which round's adapters write the product (trainer.select=fid)
 	Mixing     Use = "mixing"     // whether the product has public texts, written ones or both (synthetic.mix=validated)
 )
 
+// Has reports whether a use is among those of u.
+func (u Use) Has(use Use) bool { return slices.Contains(strings.Split(string(u), "+"), string(use)) }
+
+// chooses says what of the product depends on the validation clients, by a phrase and its key for each use; nil if nothing.
+func (u Use) chooses() (out []string) {
+	for use, phrase := range map[Use]string{
+		Selection: "each round keeps the adapters whose samples lie nearest to their texts (dpo.best=fid)",
+		Rounds:    "the product is of the round whose samples lie nearest to their texts (trainer.select=fid)",
+		Mixing: "whether the product is public text, written text or both was chosen by what a small model learns about their " +
+			"texts (synthetic.mix=validated)",
+	} {
+		if u.Has(use) {
+			out = append(out, phrase)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // ValidationUse is the use of validation clients in a run with this configuration.
 func ValidationUse(c configs.Config, validationClients int) Use {
+	var uses []string
+	for use, used := range map[Use]bool{Selection: c.DPO.Best == "fid", Rounds: c.Trainer.Select == "fid",
+		Mixing: c.Synthetic.Mix == "validated"} {
+		if used {
+			uses = append(uses, string(use))
+		}
+	}
+	slices.Sort(uses)
 	switch {
-	case c.DPO.Best == "fid":
-		return Selection
-	case c.Synthetic.Mix == "validated":
-		return Mixing
+	case len(uses) > 0:
+		return Use(strings.Join(uses, "+"))
 	case validationClients > 0:
 		return Evaluation
 	}

@@ -88,15 +88,10 @@ func (f Facts) Statement() []string {
 
 // validation says how validation and test clients are treated.
 func (f Facts) validation() string {
-	switch {
-	case f.Validation == Selection:
-		return "Validation clients are not protected: each round keeps the adapters whose samples lie nearest to " +
-			"their texts, measured without noise (dpo.best=fid), so the product depends on them. Test clients are " +
-			"measured without noise in evaluations."
-	case f.Validation == Mixing:
-		return "Validation clients are not protected: whether the product is public text, written text or both was chosen by " +
-			"what a small model learns about their texts, read without noise (synthetic.mix=validated). Test clients are " +
-			"measured without noise in evaluations."
+	switch chosen := f.Validation.chooses(); {
+	case len(chosen) > 0:
+		return "Validation clients are not protected: their texts are read without noise, and the product depends on them: " +
+			strings.Join(chosen, "; ") + ". Test clients are measured without noise in evaluations."
 	case f.Validation == Evaluation && f.Evaluated:
 		return "Validation and test clients are not protected: their texts are read without noise for the " +
 			"distance of each round's samples and of public text, the best step of the small models and the table. The rounds and " +
@@ -186,13 +181,9 @@ func (f Facts) Warnings() []string {
 	if f.Reference {
 		warn(Reference)
 	}
-	if f.Validation == Selection {
-		warn("The product depends on the validation clients' texts, read without noise (dpo.best=fid): validation " +
-			"clients are not protected.")
-	}
-	if f.Validation == Mixing {
-		warn("Whether the product is public text, written text or both depends on the validation clients' texts, read without " +
-			"noise (synthetic.mix=validated): validation clients are not protected.")
+	if chosen := f.Validation.chooses(); len(chosen) > 0 {
+		warn("Validation clients are not protected: the product depends on their texts, read without noise: %s.",
+			strings.Join(chosen, "; "))
 	}
 	if len(f.Changes) > 0 {
 		warn("The run went on with other inputs than it began with: %s.", strings.Join(f.Changes, "; "))

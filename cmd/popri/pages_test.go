@@ -49,6 +49,8 @@ func TestPagesDoNotContradict(t *testing.T) {
 		"group, fixed":        {set: append(secret, "privacy.group=2", "fed.sampling=fixed", "fed.clients_per_round=10")},
 		"poisson":             {set: append(secret, "fed.sampling=poisson", "fed.clients_per_round=10")},
 		"selection":           {set: append(secret, "dpo.best=fid"), evaluate: true},
+		"round":               {set: append(secret, "trainer.select=fid"), evaluate: true},
+		"round and step":      {set: append(secret, "trainer.select=fid", "dpo.best=fid")},
 		"diagnostics":         {set: append(secret, "privacy.unsafe_diagnostics=true")},
 		"diagnostics, hidden": {set: append(secret, "privacy.unsafe_diagnostics=true"), after: func(dir string) error { return os.RemoveAll(filepath.Join(dir, "unsafe_diagnostics")) }},
 		"evolution":           {set: append(secret, "method=private_evolution", "dpo.best=fid"), evaluate: true},
@@ -128,11 +130,19 @@ func TestPagesDoNotContradict(t *testing.T) {
 			} else {
 				none("clients together")
 			}
-			if facts.Validation == guarantee.Selection {
-				every("dpo.best=fid")
+			chosen := false
+			for use, key := range map[guarantee.Use]string{guarantee.Selection: "(dpo.best=fid)", guarantee.Rounds: "(trainer.select=fid)"} {
+				if facts.Validation.Has(use) {
+					chosen = true
+					every(key)
+				} else {
+					none(key)
+				}
+			}
+			if chosen {
 				none("do not depend on them", "No validation or test client")
 			} else {
-				none("depends on them", "dpo.best=fid)")
+				none("depends on them")
 			}
 			if facts.UnsafeDiagnostics {
 				every("(privacy.unsafe_diagnostics). They are outside of ε")

@@ -8,13 +8,13 @@ import (
 	"popri/methods/sampling"
 )
 
-// afterFile has samples of the last round's adapters, which measure them for trainer.select=distance.
+// afterFile has samples of the last round's adapters, which measure them where trainer.select is not "last".
 const afterFile = "after.parquet"
 
-// End ends a round whose adapters are saved. For trainer.select=distance, it measures those of the last round: on the
-// samples that one more round would begin with, as many as in every other round, so that all distances have the same bias.
+// End ends a round whose adapters are saved. Where trainer.select chooses among the rounds, it measures those of the last one: on
+// the samples that one more round would begin with, as many as in every other round, so that all distances have the same bias.
 func (p *Policy) End(ctx context.Context, r *rounds.Round) error {
-	if p.Config.Trainer.Select != "distance" || r.Number != p.Config.Trainer.Rounds {
+	if p.Config.Trainer.Select == "last" || r.Number != p.Config.Trainer.Rounds {
 		return nil
 	}
 	return r.Stage("measure", func(s rounds.Stage) error {
@@ -27,12 +27,21 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round) error {
 		if err != nil {
 			return err
 		}
+		if p.Config.Trainer.Select == rounds.FID {
+			vectors, err := p.Encoder.Encode(Candidates{Rows: drawn}.Texts())
+			if err != nil {
+				return err
+			}
+			distance, err := p.Distance(vectors)
+			r.Figures.SetIf(rounds.FID+rounds.After, distance)
+			return err
+		}
 		single, err := p.single()
 		if err != nil {
 			return err
 		}
 		distance, err := single.distance(Candidates{Rows: drawn})
-		r.Figures.Set(rounds.DistanceAfter, distance)
+		r.Figures.Set(rounds.Distance+rounds.After, distance)
 		return err
 	})
 }

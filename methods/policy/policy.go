@@ -147,7 +147,7 @@ func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, e
 			return err
 		}
 		distance, err := p.Distance(c.Vectors)
-		r.Figures.SetIf("fid", distance)
+		r.Figures.SetIf(rounds.FID, distance)
 		return err
 	})
 	return c, err

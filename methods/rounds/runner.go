@@ -39,7 +39,7 @@ type Method interface {
 type Options struct {
 	Dir     string // the run's folder, which exists
 	Rounds  int
-	Nearest bool // the product is that of the state that [Nearest] chooses, not of the last one
+	By      string // the figure by which [Best] chooses the state that the product is of; "" takes the last one
 	Method  Method
 	Clients release.Collector
 	// Choose, if not nil, returns the rows that the method's product becomes.
@@ -223,16 +223,16 @@ func (t *Runner) ProductIn(ctx context.Context, dir string) error {
 // state is the number of the round after which the product's state stood. It follows from the figures of the rounds, so that
 // a resumed run chooses the same.
 func (t *Runner) state() (int, error) {
-	if !t.Nearest {
+	if t.By == "" {
 		return Latest(t.Dir)
 	}
 	rounds, err := ReadMetrics(t.Dir)
 	if err != nil {
 		return 0, err
 	}
-	chosen, ok := Nearest(rounds)
+	chosen, ok := Best(rounds, t.By)
 	if !ok {
-		return 0, fmt.Errorf("rounds: none of the %d rounds in %s has a distance to choose by", len(rounds), t.Dir)
+		return 0, fmt.Errorf("rounds: none of the %d rounds in %s has a %s to choose by", len(rounds), t.Dir, t.By)
 	}
 	if t.Events.Log != nil {
 		t.Events.Log("selected", 0, chosen)

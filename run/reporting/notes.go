@@ -9,14 +9,19 @@ import (
 )
 
 // nearest says which adapters wrote the product.
-func nearest(s rounds.Selection) string {
+func selected(s rounds.Selection) string {
 	adapters := fmt.Sprintf("the adapters after round %d", s.Round)
 	if s.Round == 0 {
 		adapters = "the adapters before the first update of the rounds"
 	}
-	return fmt.Sprintf("The model's part of the product was written with %s: of all rounds, their samples had the least released "+
-		"distance from the clients' mean embedding, %.4f (trainer.select=distance). The distance follows from the release and "+
-		"costs no privacy.", adapters, s.Distance)
+	what := "released distance from the clients' mean embedding, %.4f (trainer.select=distance). The distance follows from the " +
+		"release and costs no privacy."
+	if s.By == rounds.FID {
+		what = "Fréchet distance from the validation clients' texts, %.4f (trainer.select=fid). It is measured without noise: " +
+			"validation clients are not protected."
+	}
+	return fmt.Sprintf("The model's part of the product was written with %s: of all rounds, their samples had the least "+what,
+		adapters, s.Value)
 }
 
 // engineNotes say, for the report, which other programs wrote the samples and trained the adapters.

@@ -43,9 +43,9 @@ func Of(dir string) (report.Report, error) {
 	}
 	finished := rundir.Has(dir, rundir.Synthetic)
 	state := len(figures)
-	if chosen, ok := rounds.Nearest(figures); ok && finished && c.Trainer.Select == "distance" {
+	if chosen, ok := rounds.Best(figures, c.Trainer.Select); ok && finished {
 		state = chosen.Round
-		r.Notes = append(r.Notes, nearest(chosen))
+		r.Notes = append(r.Notes, selected(chosen))
 	}
 	r.Notes = append(r.Notes, engineNotes(*c)...)
 	for _, m := range figures {
