@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"slices"
 
 	"gopkg.in/yaml.v3"
 )
@@ -59,6 +60,15 @@ type Trainer struct {
 	// adapters are measured on the samples that one more round would begin with. Distances of a few hundred samples differ by
 	// chance. Default "last".
 	Select string `yaml:"select"`
+}
+
+// SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the product; "" for the last ones
+// and where the method trains none.
+func (c Config) SelectsBy() string {
+	if c.Trainer.Select == "last" || !slices.Contains(tuning, c.Method) {
+		return ""
+	}
+	return c.Trainer.Select
 }
 
 // Warmup says how the adapters are trained before the first round, on the public texts that are most relevant to the

@@ -47,10 +47,14 @@ func TestPresets(t *testing.T) {
 			}
 			continue
 		}
-		if name == "demo-rounds" { // as in the paper, clients are asked in each round
+		if name == "demo-rounds" || name == "paper" { // as in the paper, clients are asked in each round
 			if err != nil || c.Scoring.Release != "rounds" || c.Synthetic.PublicTexts != 0 || c.Generate.Quote != "public" ||
 				c.Warmup.Steps != 0 || c.Data.Private != Default().Data.Private {
 				t.Errorf("%s: %v", name, err)
+			}
+			if s := c.Scoring; (name == "paper") != (s.Normalize == "none" && s.Denoise == "none" && s.Objective == "similarity" &&
+				!s.LengthRegression && s.Duplicates == "index" && c.DPO.Best == "fid" && c.Trainer.Select == "fid") {
+				t.Errorf("%s is the paper's loop, or is not: %+v", name, s)
 			}
 			continue
 		}
@@ -385,7 +389,8 @@ func TestReferencePrivateIsWithdrawn(t *testing.T) {
 		{file: own, set: []string{"eval.reference_private=true"}, want: true},
 		{env: map[string]string{"POPRI_DATA_PRIVATE": "mine.parquet"}},
 		{env: map[string]string{"POPRI_EVAL_REFERENCE_PRIVATE": "true"}, set: []string{"data.private=other.parquet"}},
-		{preset: "paper-biorxiv", set: append([]string{"data.private=biorxiv.parquet"}, bring...), want: true},
+		{preset: "paper-biorxiv", set: append([]string{"data.private=biorxiv.parquet"}, bring...)},
+		{preset: "paper-biorxiv", set: append([]string{"data.private=biorxiv.parquet", "eval.reference_private=true"}, bring...), want: true},
 		{preset: "paper-biorxiv", file: own, set: append([]string{"eval.reference_private=false"}, bring...)},
 	} {
 		for k, v := range c.env {

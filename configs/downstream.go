@@ -62,7 +62,7 @@ type Eval struct {
 	// the text itself. This gives the table's ε = ∞ row and the share of the gap closed, which are exact functions of the
 	// text and outside of ε. Default true, because the embedded default is published source code. The declaration holds for
 	// the data.private of the same layer: a later layer (file, variable, --set) that names other private data withdraws
-	// it, unless that layer declares it again.
+	// it, unless that layer declares it again. For a finished run, popri eval --reference-private declares it.
 	ReferencePrivate bool `yaml:"reference_private"`
 }
 

@@ -169,7 +169,7 @@ func (c *Config) Set(name, text string) error {
 	out := l.assignments("", []string{name + "=" + text})
 	for now, v := range out {
 		k, _ := lookup(now)
-		if now == privateKey && c.Data.Private != "" && c.Data.Private != v.value {
+		if now == privateKey && c.Data.Private != v.value {
 			c.Eval.ReferencePrivate = false // it was declared for other data
 		}
 		field := reflect.ValueOf(c).Elem().FieldByIndex(k.index)

@@ -155,7 +155,7 @@ type loader struct {
 	depends    bool              // it did
 	problems   []Problem
 	provenance map[string]string
-	declared   string // data.private that eval.reference_private was declared for; "" is whatever is named later
+	declared   string // data.private that eval.reference_private was declared for
 }
 
 func newLoader(run Config) *loader {
@@ -199,7 +199,7 @@ const (
 func (l *loader) merge(values layer) {
 	_, declares := values[referenceKey]
 	private, named := values[privateKey]
-	if named && !declares && l.declared != "" && private.value != l.declared {
+	if named && !declares && private.value != l.declared {
 		values[referenceKey] = given{value: false}
 	}
 	nested := viper.New()

@@ -219,9 +219,9 @@ func (v *validator) preference(c Config) {
 
 // once checks the settings that depend on how often clients are asked.
 func (v *validator) once(c Config) {
-	if s := c.Trainer.Select; s != "last" && !slices.Contains(tuning, c.Method) && slices.Contains(methods, c.Method) {
-		v.add("trainer.select", "is %q, which needs a method that trains the generator (%s): %q has no adapters to "+
-			"choose from", s, strings.Join(tuning, ", "), c.Method)
+	if c.Trainer.Select == "distance" && !slices.Contains(tuning, c.Method) && slices.Contains(methods, c.Method) {
+		v.add("trainer.select", "is \"distance\", which needs a method that trains the generator (%s): %q has no adapters to "+
+			"choose from", strings.Join(tuning, ", "), c.Method)
 	}
 	if c.Scoring.Release == "once" {
 		if c.Scoring.Denoise == "pool" {

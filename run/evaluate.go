@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"popri/eval/domain"
+	"popri/internal/atomicfile"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods"
@@ -49,6 +50,13 @@ func (s *Session) Evaluate(ctx context.Context, o evaluator.Options, only ...str
 		s.tracking.Evaluated(e)
 	}
 	return e, err
+}
+
+// DeclareReference notes in the run's configuration that the train clients' texts are public or test data, so that evaluations
+// train a small model on them (eval.reference_private).
+func (s *Session) DeclareReference() error {
+	s.Config.Eval.ReferencePrivate = true
+	return atomicfile.WriteBytes(filepath.Join(s.Dir, rundir.Config), s.Config.YAML())
 }
 
 func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []string) (*evaluation.Outcome, error) {

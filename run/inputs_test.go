@@ -382,14 +382,16 @@ func TestNoReference(t *testing.T) {
 		t.Helper()
 		w.Config.Eval.ReferencePrivate = reference
 		o := Options{Config: w.Config, Dir: run, Resume: rundir.Exists(run)}
-		if o.Resume {
-			edit(t, filepath.Join(run, rundir.Config), "reference_private: ", "reference_private: true # ")
-		}
 		s, err := Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
+		if o.Resume {
+			if err := s.DeclareReference(); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := s.Train(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func (s *Session) newMethod() (rounds.Method, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Trainer.Select == rounds.FID && reference == nil {
+	if c.SelectsBy() == rounds.FID && reference == nil {
 		return nil, fault.Userf("trainer.select is \"fid\", and %s has no validation clients to choose by", s.Data.Private.Name)
 	}
 	if d.ChoosesMix(c) && reference == nil {

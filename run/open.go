@@ -160,9 +160,6 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config),
 		Method: s.method, Clients: federation, Spent: s.ledger.Spent,
 		Events: rounds.Tee(append(listeners, s.tracking.Events())...)}
-	if by := s.Config.Trainer.Select; by != "last" {
-		all.By = by
-	}
 	if d.ChoosesMix(s.Config) {
 		all.Choose = s.chooseMix
 	}

@@ -51,7 +51,7 @@ func (u Use) chooses() (out []string) {
 // ValidationUse is the use of validation clients in a run with this configuration.
 func ValidationUse(c configs.Config, validationClients int) Use {
 	var uses []string
-	for use, used := range map[Use]bool{Selection: c.DPO.Best == "fid", Rounds: c.Trainer.Select == "fid",
+	for use, used := range map[Use]bool{Selection: c.DPO.Best == "fid", Rounds: c.SelectsBy() == "fid",
 		Mixing: c.Synthetic.Mix == "validated"} {
 		if used {
 			uses = append(uses, string(use))

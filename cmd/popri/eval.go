@@ -17,6 +17,7 @@ import (
 func (a *app) eval() *cobra.Command {
 	var flags configFlags
 	var run, synthetic, private, model, out string
+	var reference bool
 	var track trackFlag
 	cmd := &cobra.Command{
 		Use:   "eval --run DIR | --synthetic FILE [--private FILE] [--model DIR]",
@@ -45,6 +46,9 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 			if err := track.check(); err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
+			if reference && run == "" {
+				return usage(errors.New("eval: --reference-private needs --run; with --synthetic, --set eval.reference_private=true says it"))
+			}
 			if len(track.names) > 0 && run == "" && out == "" {
 				return usage(errors.New("eval: --report-to with --synthetic needs --out, the folder of what is shown"))
 			}
@@ -54,7 +58,7 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 						return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own configuration", name))
 					}
 				}
-				if err := a.evalRun(cmd, run, track); err != nil {
+				if err := a.evalRun(cmd, run, reference, track); err != nil {
 					return fmt.Errorf("eval: %w", err)
 				}
 				return nil
@@ -91,17 +95,24 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 	cmd.Flags().StringVar(&model, "model", "",
 		"folder of the small model, or embedded (default: the configuration's downstream.model)")
 	cmd.Flags().StringVar(&out, "out", "", "with --synthetic: folder for eval.json and what --report-to writes")
+	cmd.Flags().BoolVar(&reference, "reference-private", false, "with --run: declare the train clients' texts to be public or test "+
+		"data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
 	track.add(cmd)
 	return cmd
 }
 
-func (a *app) evalRun(cmd *cobra.Command, dir string, track trackFlag) error {
+func (a *app) evalRun(cmd *cobra.Command, dir string, reference bool, track trackFlag) error {
 	s, err := run.Open(cmd.Context(), run.Options{Dir: dir, Resume: true, Device: a.device,
 		Listen: a.events, Trackers: track.names, Warn: a.warn})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if reference {
+		if err := s.DeclareReference(); err != nil {
+			return err
+		}
+	}
 	e, err := s.Evaluate(cmd.Context(), a.evaluating())
 	if err != nil {
 		return err

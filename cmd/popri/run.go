@@ -107,6 +107,10 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 					return fmt.Errorf("run: %w", err)
 				}
 			}
+			if c.Eval.ReferencePrivate && c.Data.Private != configs.Default().Data.Private {
+				a.warn("eval.reference_private is true: popri eval trains a small model on the train clients' texts themselves. " +
+					guarantee.Reference)
+			}
 			stop, err := a.watchRun(cmd, live, out)
 			if err != nil {
 				return err

@@ -43,7 +43,7 @@ func Of(dir string) (report.Report, error) {
 	}
 	finished := rundir.Has(dir, rundir.Synthetic)
 	state := len(figures)
-	if chosen, ok := rounds.Best(figures, c.Trainer.Select); ok && finished {
+	if chosen, ok := rounds.Best(figures, c.SelectsBy()); ok && finished {
 		state = chosen.Round
 		r.Notes = append(r.Notes, selected(chosen))
 	}
