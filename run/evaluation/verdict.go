@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"fmt"
+	"strings"
 
 	"popri/eval/downstream"
 )
@@ -10,22 +11,31 @@ import (
 // clients could have given another answer. It is "" where nothing was compared.
 func (e *Outcome) Verdict() string {
 	var best *downstream.Result
+	var same []string // rows whose small model is the product's: synthetic.mix=validated may choose one of these texts
 	for i := range e.Results {
 		r := &e.Results[i]
 		untrained := r.Key == downstream.Public && r.Texts == 0
 		if r.Deficit == nil || r.Key == downstream.Private || untrained {
 			continue
 		}
+		if ci := r.DeficitCI; *r.Deficit == 0 && ci != nil && *ci == (downstream.Interval{}) {
+			same = append(same, r.Name)
+			continue
+		}
 		if best == nil || *r.Deficit < *best.Deficit {
 			best = r
 		}
 	}
+	chosen := ""
+	if len(same) > 0 {
+		chosen = "The product was chosen on validation clients and is the same as the row " + strings.Join(same, " and ") + ". "
+	}
 	if best == nil {
-		return ""
+		return strings.TrimSpace(chosen)
 	}
 	difference := fmt.Sprintf("%+.2f points of accuracy", 100**best.Deficit)
 	if best.DeficitCI == nil {
-		return fmt.Sprintf("The product has %s against the next best text, %s; without a bootstrap, nothing "+
+		return chosen + fmt.Sprintf("The product has %s against the next best text, %s; without a bootstrap, nothing "+
 			"says whether that is chance.", difference, best.Name)
 	}
 	low, high := 100*best.DeficitCI[0], 100*best.DeficitCI[1]
@@ -37,6 +47,6 @@ func (e *Outcome) Verdict() string {
 		words = "The product and the next best text, " + best.Name + ", are not told apart"
 		chance = "so it could be the choice of test clients"
 	}
-	return fmt.Sprintf("%s: %s (95 %% interval over %d test clients %+.2f to %+.2f), %s. Another run's noise and samples are not "+
+	return chosen + fmt.Sprintf("%s: %s (95 %% interval over %d test clients %+.2f to %+.2f), %s. Another run's noise and samples are not "+
 		"in this interval; other seeds show them.", words, difference, e.Clients, low, high, chance)
 }

@@ -29,6 +29,9 @@ func TestVerdict(t *testing.T) {
 		{[]downstream.Result{row("a", -.01, -.02, -.004), row("b", .1, .09, .11)}, "The product loses against the best text, " +
 			"text a: -1.00 points of accuracy"},
 		{[]downstream.Result{row("a", .01)}, "without a bootstrap"},
+		{[]downstream.Result{row("a", 0, 0, 0), row("b", .011, .0052, .0171)}, "The product was chosen on validation clients and is the " +
+			"same as the row text a. The product wins against the next best text, text b: +1.10"},
+		{[]downstream.Result{row("a", 0, 0, 0)}, "is the same as the row text a."},
 	} {
 		e := Outcome{Results: c.rows, Clients: 40}
 		if got := e.Verdict(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
