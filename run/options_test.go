@@ -128,7 +128,7 @@ func TestPreferenceOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if warned := strings.Contains(strings.Join(page.Privacy.Warnings, " "), "validation clients are not protected"); warned != (name == "fid") {
+			if warned := strings.Contains(strings.Join(page.Privacy.Warnings, " "), "Validation clients are not protected"); warned != (name == "fid") {
 				t.Errorf("the report warns: %v", page.Privacy.Warnings)
 			}
 		})

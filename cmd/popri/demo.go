@@ -154,7 +154,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
 	cmd.Flags().StringVar(&encoder, "encoder", "", "encoder in which clients compare texts (default: the preset's): latent, "+
 		"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
-	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; demo-rounds is the paper's loop")
+	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; paper is the paper's loop")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
 	track.add(cmd)

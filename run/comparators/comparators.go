@@ -90,6 +90,20 @@ func (r *Run) Sources(ctx context.Context, keys []string) (list []downstream.Sou
 	return list, nil
 }
 
+// productName is what tables call a product. It says how much of it is public text, where the method writes text, too.
+func productName(d method.Description, epsilon float64, product []sampling.Row) string {
+	n := 0
+	for _, row := range product {
+		if row.Finish == sampling.Public {
+			n++
+		}
+	}
+	if d.Mixes && n > 0 {
+		return fmt.Sprintf("%s's product, %.0f %% public text (ε = %g)", d.Title, 100*float64(n)/float64(len(product)), epsilon)
+	}
+	return fmt.Sprintf("%s's text (ε = %g)", d.Title, epsilon)
+}
+
 func (r *Run) source(ctx context.Context, key string) (downstream.Source, error) {
 	d := methods.Of(r.Config)
 	public, own := parts(r.mixes)
@@ -111,7 +125,7 @@ func (r *Run) source(ctx context.Context, key string) (downstream.Source, error)
 		}
 		return written("untuned model's text, weighted", weighted), err
 	case d.Name:
-		return written(fmt.Sprintf("%s's text (ε = %g)", d.Title, r.Config.Privacy.Epsilon), r.product), nil
+		return written(productName(d, r.Config.Privacy.Epsilon, r.product), r.product), nil
 	case evaluation.KeyWritten:
 		return written("what the tuned model wrote", own), nil
 	case evaluation.KeySelected:

@@ -53,7 +53,7 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 	}
 	for i, o := range others {
 		if i == 0 {
-			r.Notes = append(r.Notes, d.Title+"'s text does not beat everything here:")
+			r.Notes = append(r.Notes, d.Title+"'s product does not beat everything here:")
 		}
 		r.Notes = append(r.Notes, "It is no better than "+o+fmt.Sprintf("; %s has %.2f %%.", d.Title, 100*product.Accuracy))
 	}
