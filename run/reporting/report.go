@@ -2,6 +2,7 @@
 package reporting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +12,6 @@ import (
 
 	"popri/accountant/guarantee"
 	"popri/configs"
-	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/rounds"
@@ -22,20 +22,14 @@ import (
 // Of collects the contents of the run in dir for its page. Missing parts are left out.
 func Of(dir string) (report.Report, error) {
 	var r report.Report
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, fault.Userf("%s holds no run: there is no %s", dir, rundir.Config)
-	}
+	c, err := configuration(dir)
 	if err != nil {
 		return r, err
 	}
 	d := methods.Of(*c)
 	r.Main, r.Series = d.Name, d.Series.WithPrivacy()
 	r.Title, r.Subtitle = titles(dir, c)
-	r.Command = "popri run --config " + filepath.Join(dir, rundir.Config)
-	if cmd := c.Provenance["command"]; cmd != "" {
-		r.Command = cmd
-	}
+	r.Command = cmp.Or(c.Provenance["command"], "popri run --config "+filepath.Join(dir, rundir.Config))
 	r.Finished = time.Now().UTC().Truncate(time.Second)
 	figures, err := rounds.ReadMetrics(dir)
 	if err != nil {

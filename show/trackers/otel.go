@@ -4,12 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,21 +91,14 @@ func newOTel(run Run, l limits) (*otel, error) {
 // traceOf reads the identifier of the run's trace, or makes one.
 func traceOf(dir string) (id [16]byte, err error) {
 	path := filepath.Join(dir, rundir.OTel)
-	b, err := os.ReadFile(path)
+	var state otelState
+	err = atomicfile.ReadJSON(path, &state)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, _ = rand.Read(id[:]) // never fails
-		b, err := json.MarshalIndent(otelState{fmt.Sprintf("%x", id)}, "", "  ")
-		if err != nil {
-			return id, err
-		}
-		return id, atomicfile.WriteBytes(path, append(b, '\n'))
+		return id, atomicfile.WriteJSON(path, otelState{fmt.Sprintf("%x", id)})
 	}
 	if err != nil {
 		return id, err
-	}
-	var state otelState
-	if err := json.Unmarshal(b, &state); err != nil {
-		return id, fmt.Errorf("%s: %w", path, err)
 	}
 	raw, err := hex.DecodeString(state.TraceID)
 	if err != nil || len(raw) != len(id) {
