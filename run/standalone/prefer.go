@@ -34,6 +34,7 @@ import (
 	"popri/model/tokenizer"
 	"popri/run/assembly"
 	"popri/run/tracking"
+	"popri/show/trackers"
 	"popri/trainer"
 )
 
@@ -137,10 +138,25 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	f.Pairs, f.Held = all[:len(train)], all[len(train):]
-	tracked := track(o, o.Config)
-	f.OnStep, f.OnEval = tracked.step(o.Step), tracked.eval(o.Eval)
+	tracked := tracking.OpenTraining(o.Trackers, o.Out, f.Checkpoint.Path, o.Config, o.Warn)
+	tracked.Begin("dpo", 0)
+	f.OnStep = func(m dpo.Metrics, done, total int) {
+		tracked.Log(trackers.DPOStep, 1, m)
+		if o.Step != nil {
+			o.Step(m, done, total)
+		}
+	}
+	f.OnEval = func(e dpo.Evaluation) {
+		tracked.Log(trackers.DPOEval, 1, e)
+		if o.Eval != nil {
+			o.Eval(e)
+		}
+	}
 	outcome, err := f.Run(ctx)
-	tracked.close(err)
+	if tracked.Fail(err) == nil {
+		tracked.EndWith(nil)
+	}
+	tracked.Close()
 	if err != nil {
 		return nil, l.failed(err, o.Out)
 	}

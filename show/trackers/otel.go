@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"popri/internal/atomicfile"
@@ -30,22 +29,14 @@ type otel struct {
 	run    Run
 	server *otlpServer
 	trace  [16]byte
-	limits limits
 
-	wake chan struct{} // of capacity 1
-	done chan struct{} // closed when the goroutine has ended
-	stop context.CancelFunc
-
-	mu       sync.Mutex
+	sending
 	process  span
 	rounds   map[int]*span // that have begun
 	stage    *span         // that is under way
 	queue    []message     // spans that have ended
 	ended    bool
-	answered bool  // the server took spans
-	untold   error // that Log has not returned
-	lost     int   // spans that found no room
-	refused  bool  // for good
+	answered bool // the server took spans
 }
 
 // span is a part of the run that has begun.
@@ -72,7 +63,7 @@ func newOTel(run Run, l limits) (*otel, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &otel{run: run, server: server, limits: l, rounds: map[int]*span{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	t := &otel{run: run, server: server, rounds: map[int]*span{}}
 	if t.trace, err = traceOf(run.Dir); err != nil {
 		return nil, err
 	}
@@ -82,9 +73,7 @@ func newOTel(run Run, l limits) (*otel, error) {
 		t.process.attributes["popri."+p.Name] = p.Value
 	}
 	t.process.attributes["popri.resumed"] = len(run.History) > 0
-	var ctx context.Context
-	ctx, t.stop = context.WithCancel(context.Background())
-	go t.send(ctx)
+	t.begin(l, t.send)
 	return t, nil
 }
 
@@ -164,9 +153,7 @@ func (t *otel) Log(points []Point) error {
 			t.finish(*r, p.Time, statusUnset, "")
 		}
 	}
-	err := t.untold
-	t.untold = nil
-	return err
+	return t.tell()
 }
 
 // finish queues a span. The caller holds the lock.
@@ -179,10 +166,7 @@ func (t *otel) finish(s span, at time.Time, code int64, text string) {
 		return
 	}
 	t.queue = append(t.queue, s.encode(t.trace, at, code, text))
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	t.poke()
 }
 
 // Close implements Tracker. It waits for the server a few seconds.
@@ -210,23 +194,15 @@ func (t *otel) Close(end End) error {
 	}
 	t.finish(t.process, now, code, text)
 	t.stage, t.rounds, t.ended = nil, map[int]*span{}, true
-	select {
-	case t.wake <- struct{}{}: // also where the last spans were refused
-	default:
-	}
 	wait := t.limits.lastChance
 	if t.answered {
 		wait = t.limits.drain
 	}
 	t.mu.Unlock()
-	timer := time.AfterFunc(wait, t.stop)
-	defer timer.Stop()
-	<-t.done
-	t.stop()
+	t.join(wait) // it is woken also where the last spans were refused
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.untold
-	t.untold = nil
+	err := t.tell()
 	if err == nil && (len(t.queue) > 0 || t.lost > 0) && !t.refused {
 		err = fmt.Errorf("%d spans were not sent", len(t.queue)+t.lost)
 	}
@@ -235,7 +211,6 @@ func (t *otel) Close(end End) error {
 
 // send sends what is in the queue until the end.
 func (t *otel) send(ctx context.Context) {
-	defer close(t.done)
 	pause := t.limits.pause
 	for {
 		t.mu.Lock()
