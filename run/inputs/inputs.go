@@ -2,6 +2,7 @@
 package inputs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -146,7 +147,7 @@ func (in Inputs) since(began Inputs) []string {
 		case !has:
 			changes = append(changes, fmt.Sprintf("%s was %s; the program does not know this key", key, old))
 		default:
-			changes = append(changes, fmt.Sprintf("%s is %s, was %s", key, orEmpty(value), orEmpty(old)))
+			changes = append(changes, fmt.Sprintf("%s is %s, was %s", key, cmp.Or(value, `""`), cmp.Or(old, `""`)))
 		}
 	}
 	for _, key := range union(began.Content, in.Content) {
@@ -170,13 +171,6 @@ func (in Inputs) since(began Inputs) []string {
 		}
 	}
 	return changes
-}
-
-func orEmpty(value string) string {
-	if value == "" {
-		return `""`
-	}
-	return value
 }
 
 func union(a, b map[string]string) []string {

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
-	"sort"
+	"slices"
 	"time"
 
 	"popri/accountant/guarantee"
@@ -90,10 +91,9 @@ func Of(dir string) (report.Report, error) {
 		d, _ := standard.Get(k.Name)
 		r.Settings = append(r.Settings, report.Setting{Key: k.Name, Value: shownValue(k.Name, v), Default: fmt.Sprint(d)})
 	}
-	for k, v := range c.Provenance {
-		r.Versions = append(r.Versions, report.Version{Name: k, Value: v})
+	for _, name := range slices.Sorted(maps.Keys(c.Provenance)) {
+		r.Versions = append(r.Versions, report.Version{Name: name, Value: c.Provenance[name]})
 	}
-	sort.Slice(r.Versions, func(a, b int) bool { return r.Versions[a].Name < r.Versions[b].Name })
 	return r, nil
 }
 

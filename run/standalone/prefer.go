@@ -29,7 +29,6 @@ import (
 	"popri/internal/version"
 	"popri/lora"
 	"popri/model/lm"
-	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
@@ -261,25 +260,16 @@ type loaded struct {
 }
 
 func load(c configs.Config) (l *loaded, err error) {
-	dir, err := assembly.ModelDir(c.Model.Path, shipped.Generator)
+	g, err := assembly.LoadGenerator(c)
 	if err != nil {
 		return nil, err
 	}
-	l = &loaded{}
+	l = &loaded{model: g.Model, tokenizer: g.Tokenizer}
 	defer func() {
 		if err != nil {
 			l.free()
 		}
 	}()
-	if l.tokenizer, err = tokenizer.Load(dir); err != nil {
-		return l, fault.Userf("%w", err)
-	}
-	if l.model, err = lm.Load(dir, assembly.ModelOptions(c.Model)); err != nil {
-		return l, fault.Userf("%w", err)
-	}
-	if err = l.model.CheckVocabulary(l.tokenizer.VocabSize()); err != nil {
-		return l, fault.Userf("%s: %w", dir, err)
-	}
 	a := lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA, Targets: c.LoRA.Targets}
 	if l.adapter, err = lora.New(l.model, a, rng.New(c.Seed, "lora")); err != nil {
 		return l, fault.Userf("%w", err)

@@ -48,8 +48,11 @@ func readTraining(dir, checkpoint string) (p Training, err error) {
 		}
 		return p, err
 	}
-	if !errors.Is(err, fs.ErrNotExist) || !rundir.Has(filepath.Split(checkpoint)) {
-		return p, ignoreMissing(err)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return p, err
+	}
+	if !rundir.Has(filepath.Split(checkpoint)) {
+		return p, nil
 	}
 	file, err := safetensors.Open(checkpoint)
 	if err != nil {
@@ -60,13 +63,6 @@ func readTraining(dir, checkpoint string) (p Training, err error) {
 		return p, fmt.Errorf("%s: progress: %w", checkpoint, err)
 	}
 	return p, nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // modified is when a file was written; the present if nobody knows.

@@ -28,7 +28,7 @@ var gridPlots string
 //go:embed grid.js
 var gridExplorer string
 
-var gridScript = newScript(saveScript + gridPlots + gridExplorer)
+var gridScript = newScript(SaveScript + gridPlots + gridExplorer)
 
 func init() { template.Must(pages.Parse(gridSource)) }
 
@@ -150,7 +150,7 @@ type gridCell struct{ Text, Small string }
 
 func newGridPage(g Grid) (*gridPage, error) {
 	g = g.visible()
-	p := &gridPage{Style: template.CSS(styleSheet + gridStyle), Script: gridScript, Grid: g, Status: "complete",
+	p := &gridPage{Style: template.CSS(StyleSheet + gridStyle), Script: gridScript, Grid: g, Status: "complete",
 		Data: gridData{g.Axes, g.Seeds, g.Figures, g.Cells, halfWidths(len(g.Seeds))}}
 	if !g.Finished.IsZero() {
 		p.Finished = g.Finished.Format("2 January 2006, 15:04 MST")
