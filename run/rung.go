@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,11 +40,7 @@ func (s *Session) Climb(ctx context.Context, last int) (r Rung, err error) {
 	if r, err = s.measure(ctx, last); err != nil {
 		return r, s.tracking.Fail(err)
 	}
-	b, err := json.MarshalIndent(append(known, r), "", "  ")
-	if err != nil {
-		return r, err
-	}
-	if err := atomicfile.WriteBytes(filepath.Join(s.Dir, rundir.Rungs), append(b, '\n')); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(s.Dir, rundir.Rungs), append(known, r)); err != nil {
 		return r, err
 	}
 	if err := s.clearRung(); err != nil {
@@ -116,16 +111,8 @@ func (s *Session) clearRung() error {
 
 // Rungs reads what was measured of the run in dir, nothing of one that is new.
 func Rungs(dir string) (list []Rung, err error) {
-	path := filepath.Join(dir, rundir.Rungs)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err := atomicfile.ReadJSON(filepath.Join(dir, rundir.Rungs), &list); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
-	}
-	if err := json.Unmarshal(b, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return list, nil
 }

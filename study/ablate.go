@@ -5,7 +5,6 @@ package study
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -65,7 +64,7 @@ type Options struct {
 	Trackers []string
 	Warn     func(text string)
 	// Progress makes the listener to the evaluation of a cell.
-	Progress func(c grid.Cell) evaluator.Progress
+	Progress func() evaluator.Progress
 	Command  string // what made the ablation, to be typed again; "" if it is not known
 	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
 	Halving *halving.Halving
@@ -136,11 +135,7 @@ func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options)
 	if err := a.compose(o.Dir); err != nil {
 		return nil, err
 	}
-	b, err := json.MarshalIndent(a, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	if err := atomicfile.WriteBytes(filepath.Join(o.Dir, File), append(b, '\n')); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(o.Dir, File), a); err != nil {
 		return nil, err
 	}
 	return a, a.writeReport(o, cells)

@@ -90,7 +90,7 @@ func complete(ctx context.Context, c grid.Cell, i, n int, o Options) (*evaluatio
 	}
 	eval := evaluator.Options{Cache: filepath.Join(o.Dir, evaluator.CacheFolder)}
 	if o.Progress != nil {
-		eval.Progress = o.Progress(c)
+		eval.Progress = o.Progress()
 	}
 	if e, err = s.Evaluate(ctx, eval, methods.Of(c.Config).Name); err != nil {
 		return nil, err

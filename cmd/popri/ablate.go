@@ -18,7 +18,6 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/run/evaluator"
 	"popri/run/reporting"
 	"popri/study"
 	"popri/study/cost"
@@ -254,10 +253,7 @@ func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Confi
 	if base, err = flags.load(); err != nil {
 		return base, v, err
 	}
-	if a.threads > 0 {
-		base.Model.Threads = a.threads
-	}
-	base.Model.Device = cmp.Or(a.device, base.Model.Device)
+	base.Model.Threads = cmp.Or(a.threads, base.Model.Threads)
 	if base, err = a.prepared(cmd, base); err != nil {
 		return base, v, fmt.Errorf("ablate: %w", err)
 	}
@@ -306,10 +302,8 @@ func (a *app) ablateOptions(dir string, track trackFlag) study.Options {
 			}
 			a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
 		},
-		Failed: func(err error) { a.say("failed: %v", err) },
-		Progress: func(c grid.Cell) evaluator.Progress {
-			return a.evalProgress()
-		}}
+		Failed:   func(err error) { a.say("failed: %v", err) },
+		Progress: a.evalProgress}
 }
 
 // ablationTable prints a row for each combination of values; the base configuration's is marked.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -61,50 +62,48 @@ func benchType(name string) (tensor.DType, error) {
 	return assembly.ComputeType(name), nil
 }
 
-func (a *app) benchGenerate() *cobra.Command {
-	var o benchmark.GenerateOptions
-	var dtype string
+// timed makes a verb that times one kind of work; dtype gets the type of --dtype.
+func (a *app) timed(use, short, example string, dtype *tensor.DType,
+	work func(context.Context) (*benchmark.Result, error)) *cobra.Command {
+	var name string
 	cmd := &cobra.Command{
-		Use:     "generate --model DIR",
-		Short:   "Draw J samples for each of K prompts",
-		Example: "  popri bench generate --model work --k 40 --j 10 --new 64 --dtype float32 --threads 2 --json",
+		Use:     use,
+		Short:   short,
+		Example: example,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.DType, err = benchType(dtype); err != nil {
+			if *dtype, err = benchType(name); err != nil {
 				return err
 			}
-			return a.emitBench(benchmark.Generate(cmd.Context(), o))
+			return a.emitBench(work(cmd.Context()))
 		},
 	}
+	cmd.Flags().StringVar(&name, "dtype", "auto", "auto, float32 or bfloat16")
+	return cmd
+}
+
+func (a *app) benchGenerate() *cobra.Command {
+	var o benchmark.GenerateOptions
+	cmd := a.timed("generate --model DIR", "Draw J samples for each of K prompts",
+		"  popri bench generate --model work --k 40 --j 10 --new 64 --dtype float32 --threads 2 --json",
+		&o.DType, func(ctx context.Context) (*benchmark.Result, error) { return benchmark.Generate(ctx, o) })
 	f := cmd.Flags()
 	f.StringVar(&o.Model, "model", "work", "folder with the model and prompts.json")
 	f.IntVar(&o.K, "k", 40, "prompts")
 	f.IntVar(&o.J, "j", 10, "samples of each")
 	f.IntVar(&o.New, "new", 64, "tokens of each sample")
-	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the samples")
 	return cmd
 }
 
 func (a *app) benchDPO() *cobra.Command {
 	var o benchmark.DPOOptions
-	var dtype string
-	cmd := &cobra.Command{
-		Use:     "dpo --model DIR",
-		Short:   "One epoch of preference training with LoRA on all projections",
-		Example: "  popri bench dpo --model work --k 40 --dtype float32 --threads 2 --json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.DType, err = benchType(dtype); err != nil {
-				return err
-			}
-			return a.emitBench(benchmark.DPO(cmd.Context(), o))
-		},
-	}
+	cmd := a.timed("dpo --model DIR", "One epoch of preference training with LoRA on all projections",
+		"  popri bench dpo --model work --k 40 --dtype float32 --threads 2 --json",
+		&o.DType, func(ctx context.Context) (*benchmark.Result, error) { return benchmark.DPO(ctx, o) })
 	f := cmd.Flags()
 	f.StringVar(&o.Model, "model", "work", "folder with the model and pairs.json")
 	f.IntVar(&o.K, "k", 40, "pairs")
-	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
 	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
 	f.IntVar(&o.Micro, "micro", 0, "pairs of one forward pass (0: the default)")
 	return cmd
@@ -112,50 +111,28 @@ func (a *app) benchDPO() *cobra.Command {
 
 func (a *app) benchFineTune() *cobra.Command {
 	var o benchmark.FineTuneOptions
-	var dtype string
-	cmd := &cobra.Command{
-		Use:     "finetune --model DIR",
-		Short:   "Updates of all weights of a small model, as an evaluation does them",
-		Example: "  popri bench finetune --model work --steps 3 --batch 160 --dtype float32 --threads 2 --json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.DType, err = benchType(dtype); err != nil {
-				return err
-			}
-			return a.emitBench(benchmark.FineTune(cmd.Context(), o))
-		},
-	}
+	cmd := a.timed("finetune --model DIR", "Updates of all weights of a small model, as an evaluation does them",
+		"  popri bench finetune --model work --steps 3 --batch 160 --dtype float32 --threads 2 --json",
+		&o.DType, func(ctx context.Context) (*benchmark.Result, error) { return benchmark.FineTune(ctx, o) })
 	f := cmd.Flags()
 	f.StringVar(&o.Model, "model", "work", "folder with the model and rows.json")
 	f.IntVar(&o.Steps, "steps", 3, "updates")
 	f.IntVar(&o.Batch, "batch", 160, "rows of an update")
 	f.IntVar(&o.Micro, "micro", 8, "rows of one forward pass (0: all)")
-	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
 	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
 	return cmd
 }
 
 func (a *app) benchEmbed() *cobra.Command {
 	var o benchmark.EmbedOptions
-	var dtype string
-	cmd := &cobra.Command{
-		Use:   "embed --model DIR --texts FILE.jsonl",
-		Short: "Embed texts with an encoder of sentence-transformers",
-		Example: "  popri bench embed --model all-MiniLM-L6-v2 --texts texts.jsonl --n 2000 --dtype float32 " +
+	cmd := a.timed("embed --model DIR --texts FILE.jsonl", "Embed texts with an encoder of sentence-transformers",
+		"  popri bench embed --model all-MiniLM-L6-v2 --texts texts.jsonl --n 2000 --dtype float32 "+
 			"--threads 2 --json",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) (err error) {
-			if o.DType, err = benchType(dtype); err != nil {
-				return err
-			}
-			return a.emitBench(benchmark.Embed(o))
-		},
-	}
+		&o.DType, func(context.Context) (*benchmark.Result, error) { return benchmark.Embed(o) })
 	f := cmd.Flags()
 	f.StringVar(&o.Model, "model", "", "folder of the encoder")
 	f.StringVar(&o.Texts, "texts", "", `JSON lines, {"text": "…"}`)
 	f.IntVar(&o.N, "n", 2000, "texts")
-	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
 	return cmd
 }
 

@@ -6,13 +6,33 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/configs"
 	"popri/study/quality"
 )
 
 // The measurements of this file read clients' texts without noise, of the embedded default alone.
 
-func (a *app) benchEncoder() *cobra.Command {
+// measured completes a verb that measures what a configuration does.
+func measured[T any](a *app, cmd *cobra.Command, measure func(configs.Config) (T, error),
+	print func(io.Writer, T)) *cobra.Command {
 	var flags configFlags
+	flags.add(cmd)
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(*cobra.Command, []string) error {
+		c, err := flags.load()
+		if err != nil {
+			return err
+		}
+		q, err := measure(c)
+		if err != nil {
+			return err
+		}
+		return a.emit(q, func(w io.Writer) { print(w, q) })
+	}
+	return cmd
+}
+
+func (a *app) benchEncoder() *cobra.Command {
 	var sigmas []float64
 	var queries []string
 	cmd := &cobra.Command{
@@ -25,43 +45,30 @@ Private Evolution does (Figure 6 of the POPri paper). It reads clients' texts wi
 default only.`,
 		Example: "  popri bench encoder --set scoring.encoder=hashing --set scoring.dim=256\n" +
 			"  popri bench encoder --noise-multiplier 1.047,5.518 --query cosine,votes --json",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			c, err := flags.load()
-			if err != nil {
-				return err
-			}
-			q, err := quality.MeasureEncoder(c, queries, sigmas)
-			if err != nil {
-				return err
-			}
-			return a.emit(q, func(w io.Writer) {
-				fmt.Fprintf(w, "encoder\t%s\nAUC\t%.3f\n\n"+
-					"query\tnoise multiplier\tsame pair: released, projected\tsame chosen\ttrue order\n",
-					q.Encoder, q.AUC)
-				for _, p := range q.Pairs {
-					fmt.Fprintf(w, "%s\t%g", p.Query, p.Sigma)
-					for _, shares := range [][2]float64{p.Pair, p.Chosen, p.Ordered} {
-						if p.Query == "cosine" {
-							fmt.Fprintf(w, "\t%.2f, %.2f", shares[0], shares[1])
-						} else { // no projection
-							fmt.Fprintf(w, "\t%.2f", shares[0])
-						}
-					}
-					fmt.Fprintln(w)
-				}
-			})
-		},
 	}
-	flags.add(cmd)
 	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{1.047, 5.518},
 		"σ in units of the clip norm; separate several by commas")
 	cmd.Flags().StringSliceVar(&queries, "query", []string{"cosine"}, "what is asked: cosine, votes; separate several by commas")
-	return cmd
+	measure := func(c configs.Config) (*quality.Encoder, error) { return quality.MeasureEncoder(c, queries, sigmas) }
+	return measured(a, cmd, measure, func(w io.Writer, q *quality.Encoder) {
+		fmt.Fprintf(w, "encoder\t%s\nAUC\t%.3f\n\n"+
+			"query\tnoise multiplier\tsame pair: released, projected\tsame chosen\ttrue order\n",
+			q.Encoder, q.AUC)
+		for _, p := range q.Pairs {
+			fmt.Fprintf(w, "%s\t%g", p.Query, p.Sigma)
+			for _, shares := range [][2]float64{p.Pair, p.Chosen, p.Ordered} {
+				if p.Query == "cosine" {
+					fmt.Fprintf(w, "\t%.2f, %.2f", shares[0], shares[1])
+				} else { // no projection
+					fmt.Fprintf(w, "\t%.2f", shares[0])
+				}
+			}
+			fmt.Fprintln(w)
+		}
+	})
 }
 
 func (a *app) benchRelevance() *cobra.Command {
-	var flags configFlags
 	var sigmas []float64
 	cmd := &cobra.Command{
 		Use:   "relevance",
@@ -72,33 +79,20 @@ with its document and folder. The mean of three draws of the noise. It reads cli
 embedded default only.`,
 		Example: "  popri bench relevance --set scoring.features=fourier\n" +
 			"  popri bench relevance --noise-multiplier 0,0.605,3.19 --json",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			c, err := flags.load()
-			if err != nil {
-				return err
-			}
-			q, err := quality.MeasureRelevance(c, sigmas)
-			if err != nil {
-				return err
-			}
-			return a.emit(q, func(w io.Writer) {
-				fmt.Fprintf(w, "encoder\t%s\nquery\t%s\npublic texts\t%d, %d of the clients' folders\n\n"+
-					"noise multiplier\tAUC, text alone\tAUC, with document and folder\n", q.Encoder, q.Query, q.Public, q.InDomain)
-				for _, x := range q.AUC {
-					fmt.Fprintf(w, "%g\t%.3f\t%.3f\n", x.Sigma, x.Text, x.Documents)
-				}
-			})
-		},
 	}
-	flags.add(cmd)
 	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{0, 0.605, 3.19},
 		"σ in units of the clip norm; separate several by commas")
-	return cmd
+	measure := func(c configs.Config) (*quality.Relevance, error) { return quality.MeasureRelevance(c, sigmas) }
+	return measured(a, cmd, measure, func(w io.Writer, q *quality.Relevance) {
+		fmt.Fprintf(w, "encoder\t%s\nquery\t%s\npublic texts\t%d, %d of the clients' folders\n\n"+
+			"noise multiplier\tAUC, text alone\tAUC, with document and folder\n", q.Encoder, q.Query, q.Public, q.InDomain)
+		for _, x := range q.AUC {
+			fmt.Fprintf(w, "%g\t%.3f\t%.3f\n", x.Sigma, x.Text, x.Documents)
+		}
+	})
 }
 
 func (a *app) benchPooling() *cobra.Command {
-	var flags configFlags
 	var o quality.PoolingOptions
 	cmd := &cobra.Command{
 		Use:   "pooling",
@@ -108,31 +102,19 @@ noised scores give the same pair as the scores without noise: with each release 
 all releases so far pooled (pool). The mean of three draws. It reads clients' texts without noise, so it accepts the embedded
 default only.`,
 		Example: "  popri bench pooling --preset demo-rounds --noise-multiplier 1.71,9.01 --rounds 8",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			c, err := flags.load()
-			if err != nil {
-				return err
-			}
-			q, err := quality.MeasurePooling(c, o)
-			if err != nil {
-				return err
-			}
-			return a.emit(q, func(w io.Writer) {
-				fmt.Fprintf(w, "encoder\t%s\n\nnoise multiplier\tround\tsame pair: projected\tpooled\n", q.Encoder)
-				for _, r := range q.Rounds {
-					for i := range r.Pooled {
-						fmt.Fprintf(w, "%g\t%d\t%.2f\t%.2f\n", r.Sigma, i+1, r.Projected[i], r.Pooled[i])
-					}
-				}
-			})
-		},
 	}
-	flags.add(cmd)
 	cmd.Flags().Float64SliceVar(&o.Sigmas, "noise-multiplier", []float64{1.71, 9.01},
 		"σ of each release in units of the clip norm; separate several by commas")
 	cmd.Flags().IntVar(&o.Rounds, "rounds", 8, "releases")
 	cmd.Flags().Float64Var(&o.InDomain, "in-domain", 0,
 		"share of the last round's samples that are public texts of the clients' folders; it grows from 0")
-	return cmd
+	measure := func(c configs.Config) (*quality.Pooling, error) { return quality.MeasurePooling(c, o) }
+	return measured(a, cmd, measure, func(w io.Writer, q *quality.Pooling) {
+		fmt.Fprintf(w, "encoder\t%s\n\nnoise multiplier\tround\tsame pair: projected\tpooled\n", q.Encoder)
+		for _, r := range q.Rounds {
+			for i := range r.Pooled {
+				fmt.Fprintf(w, "%g\t%d\t%.2f\t%.2f\n", r.Sigma, i+1, r.Projected[i], r.Pooled[i])
+			}
+		}
+	})
 }

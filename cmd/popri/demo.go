@@ -108,9 +108,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			if err != nil {
 				return usage(err)
 			}
-			if a.threads > 0 {
-				c.Model.Threads = a.threads
-			}
+			c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
 			resume := rundir.Exists(out)
 			if resume {
 				a.say("%s holds a run already; going on with it and its configuration", out)
@@ -131,7 +129,6 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			if len(with) > 0 {
 				command += " --with " + strings.Join(with, ",")
 			}
-			c.Model.Device = cmp.Or(a.device, c.Model.Device)
 			ready, err := a.prepared(cmd, *c)
 			if err != nil {
 				return fmt.Errorf("demo: %w", err)
@@ -215,9 +212,7 @@ func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
 				a.say("now with the method %s", c.Name)
 			}
 		},
-		Progress: func(c grid.Cell) evaluator.Progress {
-			return a.evalProgress()
-		}})
+		Progress: a.evalProgress})
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			a.say("interrupted; the same command with --out %s goes on", o.Dir)

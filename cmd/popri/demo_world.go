@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -107,7 +108,9 @@ func (a *app) prepareProgress() pretraining.Progress {
 	}
 }
 
-// prepared is the configuration with models that are trained on public text in the place of the word "trained".
+// prepared is the configuration with the device of the command line, and with models that are trained on public text in the
+// place of the word "trained".
 func (a *app) prepared(cmd *cobra.Command, c configs.Config) (configs.Config, error) {
+	c.Model.Device = cmp.Or(a.device, c.Model.Device)
 	return pretraining.Prepare(cmd.Context(), c, a.prepareProgress())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 				}
 				o.Config = c
 			}
-			if a.threads > 0 {
-				o.Config.Model.Threads = a.threads
-			}
+			o.Config.Model.Threads = cmp.Or(a.threads, o.Config.Model.Threads)
 			p := a.progress()
 			o.Prepared = func(r standalone.Prepared) {
 				begun := ""

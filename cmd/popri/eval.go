@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -72,7 +71,6 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 			if err != nil {
 				return err
 			}
-			c.Model.Device = cmp.Or(a.device, c.Model.Device)
 			if c.Model.Path == configs.Trained {
 				c.Model.Path = configs.Default().Model.Path // no generator is needed
 			}

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"runtime"
 	"slices"
@@ -87,12 +87,10 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return json.NewEncoder(a.out).Encode(p)
-			}
-			fmt.Fprintf(a.out, "%s: %d parameters, held-out loss %.4f, accuracy %.2f %%\n", out, p.Parameters,
-				p.HeldLoss, 100*p.HeldAccuracy)
-			return nil
+			return a.emit(p, func(w io.Writer) {
+				fmt.Fprintf(w, "%s: %d parameters, held-out loss %.4f, accuracy %.2f %%\n", out, p.Parameters,
+					p.HeldLoss, 100*p.HeldAccuracy)
+			})
 		},
 	}
 	f := cmd.Flags()

@@ -94,15 +94,12 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 			if err := track.check(); err != nil {
 				return fmt.Errorf("run: %w", err)
 			}
-			if a.threads > 0 {
-				c.Model.Threads = a.threads
-			}
+			c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
 			if accept && !resume {
 				return usage(errors.New("run: --accept-changes needs --resume"))
 			}
 			if !resume {
 				var err error
-				c.Model.Device = cmp.Or(a.device, c.Model.Device)
 				if c, err = a.prepared(cmd, c); err != nil {
 					return fmt.Errorf("run: %w", err)
 				}
@@ -116,11 +113,8 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 				return err
 			}
 			defer stop()
-			o := run.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept, Device: a.device}
-			o.Warn = a.warn
-			o.Listen = a.events
-			o.Trackers = track.names
-			s, err := run.Open(cmd.Context(), o)
+			s, err := run.Open(cmd.Context(), run.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept,
+				Device: a.device, Warn: a.warn, Listen: a.events, Trackers: track.names})
 			if err != nil {
 				return a.stopped(err, out)
 			}
@@ -163,7 +157,7 @@ func (a *app) events(columns []series.Series) rounds.Events {
 			var figures []string
 			for _, c := range columns {
 				if v := r.Get(c.Key); v != nil {
-					figures = append(figures, fmt.Sprintf("%s %s", lowered(c.Name), report.Figure(c, *v)))
+					figures = append(figures, fmt.Sprintf("%s %s", report.Lowered(c.Name), report.Figure(c, *v)))
 				}
 			}
 			a.say("round %d  done: %s", r.Number, strings.Join(figures, ", "))
@@ -261,14 +255,6 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Com
 		printComposed(a.out, beside.Composed)
 	}
 	return nil
-}
-
-// lowered writes the head of a column as inside a sentence: "FID" and "DPO loss" stay, "Pairs" becomes "pairs".
-func lowered(name string) string {
-	if len(name) > 1 && name[0] >= 'A' && name[0] <= 'Z' && name[1] >= 'a' && name[1] <= 'z' {
-		return strings.ToLower(name[:1]) + name[1:]
-	}
-	return name
 }
 
 // warn prints a warning before the run begins.

@@ -53,17 +53,12 @@ const maskShare = 0.3
 // variation plans one variation of texts[parent]. It quotes up to quotes other texts, drawn from all.
 func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Rand) Request {
 	r := Request{Kind: Kind(e.config.Variation), Parent: texts[parent].Text, Label: texts[parent].Label}
-	r.Quotes = others(texts, parent, e.quotes-1, random)
+	r.Quotes = drawWithout([]int{parent}, texts, r.Label, e.quotes-1, random)
 	if r.Kind == Fill {
 		r.MaskShare = maskShare
 		r.Beginning = Beginning(r.Parent, r.MaskShare, random)
 	}
 	return r
-}
-
-// others draws n texts at different places, or as many as there are, none of them at index except, and all of its label.
-func others(texts []datasets.Text, except, n int, random *rand.Rand) []string {
-	return drawWithout([]int{except}, texts, texts[except].Label, n, random)
 }
 
 // draw draws n texts at different places, or as many as there are. If the texts have labels, the label of one that is drawn
@@ -75,7 +70,8 @@ func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, lab
 	return drawWithout(nil, texts, label, n, random), label
 }
 
-// drawWithout draws from the texts of a label, "" for all of them, at places that are not taken.
+// drawWithout draws n texts, or as many as there are, from those of a label, "" for all of them, at different places that are not
+// taken.
 func drawWithout(taken []int, texts []datasets.Text, label string, n int, random *rand.Rand) []string {
 	var places []int
 	for i, t := range texts {

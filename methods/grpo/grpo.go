@@ -135,10 +135,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err := r.Stage("grpo", func(s rounds.Stage) error { return m.tune(ctx, r, s, list) }); err != nil {
 		return err
 	}
-	if err := m.Save(r); err != nil {
-		return err
-	}
-	if err := m.objective.optimizer.Save(filepath.Join(r.Dir, policy.OptimizerFile)); err != nil {
+	if err := m.Save(r, m.objective.optimizer); err != nil {
 		return err
 	}
 	return m.End(ctx, r)

@@ -21,6 +21,7 @@ import (
 	"popri/methods/sampling"
 	"popri/model/embedding"
 	"popri/scoring"
+	"popri/trainer"
 )
 
 // Files of a round.
@@ -201,9 +202,12 @@ func (p *Policy) Scores(r *rounds.Round, c Candidates, answer Answer) ([]float64
 	return scores, rows.Write(filepath.Join(r.Dir, ScoresFile), scored)
 }
 
-// Save writes the adapters of a round.
-func (p *Policy) Save(r *rounds.Round) error {
-	return p.Adapter.Save(filepath.Join(r.Dir, AdapterDir))
+// Save writes the adapters of a round, and the moments of their optimizer unless it is nil.
+func (p *Policy) Save(r *rounds.Round, optimizer *trainer.Optimizer) error {
+	if err := p.Adapter.Save(filepath.Join(r.Dir, AdapterDir)); err != nil || optimizer == nil {
+		return err
+	}
+	return optimizer.Save(filepath.Join(r.Dir, OptimizerFile))
 }
 
 // Prune implements rounds.Method: it removes the state of a training that is done.

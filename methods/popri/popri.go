@@ -4,7 +4,6 @@ package popri
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 
 	"popri/configs"
@@ -110,10 +109,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err := r.Stage("dpo", func(s rounds.Stage) error { return m.tune(ctx, r, s, pairs) }); err != nil {
 		return err
 	}
-	if err := m.Save(r); err != nil {
-		return err
-	}
-	if err := m.dpo.Optimizer.Save(filepath.Join(r.Dir, policy.OptimizerFile)); err != nil {
+	if err := m.Save(r, m.dpo.Optimizer); err != nil {
 		return err
 	}
 	return m.End(ctx, r)

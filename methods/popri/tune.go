@@ -11,7 +11,6 @@ import (
 	"popri/dpo"
 	"popri/dpo/preference"
 	"popri/dpo/trl"
-	"popri/eval/metrics"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -185,18 +184,14 @@ func (m *Method) judge(ctx context.Context, r *rounds.Round) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	texts := make([]string, len(drawn))
-	for i, row := range drawn {
-		texts[i] = row.Text
-	}
-	vectors, err := m.Encoder.Encode(texts)
+	vectors, err := m.Encoder.Encode(policy.Candidates{Rows: drawn}.Texts())
 	if err != nil {
 		return 0, err
 	}
 	tensor.Trim()
-	samples, err := metrics.NewGaussian(vectors.Data, vectors.Dim)
+	distance, err := m.Distance(vectors)
 	if err != nil {
 		return 0, err
 	}
-	return samples.Distance(m.Reference)
+	return *distance, nil
 }

@@ -169,11 +169,7 @@ func (t *Runner) round(ctx context.Context, number int) error {
 	if err := t.Method.Round(ctx, r); err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(r.Figures, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := atomicfile.WriteBytes(filepath.Join(r.Dir, rundir.Metrics), append(b, '\n')); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.Metrics), r.Figures); err != nil {
 		return err
 	}
 	if err := atomicfile.WriteBytes(filepath.Join(t.Dir, rundir.Latest),

@@ -77,7 +77,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Save(r); err != nil {
+	if err := m.Save(r, nil); err != nil {
 		return err
 	}
 	return m.End(ctx, r)

@@ -10,6 +10,7 @@ import (
 	"popri/internal/filehash"
 	"popri/internal/rows"
 	"popri/internal/rundir"
+	"popri/methods/policy"
 	"popri/methods/sampling"
 	"popri/model/embedding"
 	"popri/run/assembly"
@@ -40,11 +41,7 @@ func RoundVectors(dir string) (rounds func(round int) (audit.Round, error), clos
 		if err != nil {
 			return audit.Round{}, err
 		}
-		texts := make([]string, len(samples))
-		for i, s := range samples {
-			texts[i] = s.Text
-		}
-		vectors, err := encoder.Encode(texts)
+		vectors, err := encoder.Encode(policy.Candidates{Rows: samples}.Texts())
 		return audit.Round{Samples: vectors, Key: key + " " + embedding.Key(encoder)}, err
 	}
 	return rounds, func() { assembly.FreeEncoder(encoder) }, nil

@@ -4,9 +4,6 @@
 package evaluation
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
 	"path/filepath"
 
 	"popri/configs"
@@ -71,23 +68,14 @@ func (e *Outcome) Classifies() bool { return e.Task == configs.Classification }
 
 // Write writes eval.json into a folder.
 func (e *Outcome) Write(dir string) error {
-	b, err := json.MarshalIndent(e, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Eval), append(b, '\n'))
+	return atomicfile.WriteJSON(filepath.Join(dir, rundir.Eval), e)
 }
 
 // Read reads a run's eval.json.
 func Read(dir string) (*Outcome, error) {
-	path := filepath.Join(dir, rundir.Eval)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	var e Outcome
-	if err := json.Unmarshal(b, &e); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := atomicfile.ReadJSON(filepath.Join(dir, rundir.Eval), &e); err != nil {
+		return nil, err
 	}
 	if e.Protocol == "" { // of an earlier version
 		e.Protocol = "takes the same number of steps; the one with the least loss on the validation clients is used"

@@ -2,7 +2,7 @@
 package inputs
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -104,32 +104,14 @@ func (in Inputs) addModel(key, dir string) error {
 
 // Write writes inputs.json into a run's folder.
 func (in Inputs) Write(dir string) error {
-	b, err := json.MarshalIndent(in, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Inputs), append(b, '\n'))
-}
-
-// read reads a run's inputs.json.
-func read(dir string) (Inputs, error) {
-	path := filepath.Join(dir, rundir.Inputs)
-	var in Inputs
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return in, err
-	}
-	if err := json.Unmarshal(b, &in); err != nil {
-		return in, fmt.Errorf("%s: %w", path, err)
-	}
-	return in, nil
+	return atomicfile.WriteJSON(filepath.Join(dir, rundir.Inputs), in)
 }
 
 // Compare refuses to resume the run in dir, whose configuration is c, if its inputs were others than these, unless the
-// changes are accepted. They are
-// recorded then.
+// changes are accepted. They are recorded then.
 func (in Inputs) Compare(dir string, c configs.Config, accept bool) error {
-	began, err := read(dir)
+	var began Inputs
+	err := atomicfile.ReadJSON(filepath.Join(dir, rundir.Inputs), &began)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Userf("%s has no %s, so what the run began with is not known: restore the file, or begin anew in "+
 			"another folder", dir, rundir.Inputs)
@@ -165,7 +147,7 @@ func (in Inputs) since(began Inputs) []string {
 		case !has:
 			changes = append(changes, fmt.Sprintf("%s was %s; the program does not know this key", key, old))
 		default:
-			changes = append(changes, fmt.Sprintf("%s is %s, was %s", key, orEmpty(value), orEmpty(old)))
+			changes = append(changes, fmt.Sprintf("%s is %s, was %s", key, cmp.Or(value, `""`), cmp.Or(old, `""`)))
 		}
 	}
 	for _, key := range union(began.Content, in.Content) {
@@ -189,13 +171,6 @@ func (in Inputs) since(began Inputs) []string {
 		}
 	}
 	return changes
-}
-
-func orEmpty(value string) string {
-	if value == "" {
-		return `""`
-	}
-	return value
 }
 
 func union(a, b map[string]string) []string {

@@ -15,16 +15,22 @@ import (
 
 // About says what the run in dir is, for whoever watches it.
 func About(dir string) (watch.About, error) {
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
-	if errors.Is(err, fs.ErrNotExist) {
-		return watch.About{}, fault.Userf("%s holds no run: there is no %s", dir, rundir.Config)
-	}
+	c, err := configuration(dir)
 	if err != nil {
 		return watch.About{}, err
 	}
 	title, subtitle := titles(dir, c)
 	d := methods.Of(*c)
 	return watch.About{Title: title, Subtitle: subtitle, Rounds: d.RoundsOf(*c), Series: d.Series.WithPrivacy()}, nil
+}
+
+// configuration is that of the run in dir.
+func configuration(dir string) (*configs.Config, error) {
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Userf("%s holds no run: there is no %s", dir, rundir.Config)
+	}
+	return c, err
 }
 
 // titles are the words above a run's pages.

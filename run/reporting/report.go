@@ -2,16 +2,17 @@
 package reporting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
-	"sort"
+	"slices"
 	"time"
 
 	"popri/accountant/guarantee"
 	"popri/configs"
-	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/rounds"
@@ -22,20 +23,14 @@ import (
 // Of collects the contents of the run in dir for its page. Missing parts are left out.
 func Of(dir string) (report.Report, error) {
 	var r report.Report
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, fault.Userf("%s holds no run: there is no %s", dir, rundir.Config)
-	}
+	c, err := configuration(dir)
 	if err != nil {
 		return r, err
 	}
 	d := methods.Of(*c)
 	r.Main, r.Series = d.Name, d.Series.WithPrivacy()
 	r.Title, r.Subtitle = titles(dir, c)
-	r.Command = "popri run --config " + filepath.Join(dir, rundir.Config)
-	if cmd := c.Provenance["command"]; cmd != "" {
-		r.Command = cmd
-	}
+	r.Command = cmp.Or(c.Provenance["command"], "popri run --config "+filepath.Join(dir, rundir.Config))
 	r.Finished = time.Now().UTC().Truncate(time.Second)
 	figures, err := rounds.ReadMetrics(dir)
 	if err != nil {
@@ -96,10 +91,9 @@ func Of(dir string) (report.Report, error) {
 		d, _ := standard.Get(k.Name)
 		r.Settings = append(r.Settings, report.Setting{Key: k.Name, Value: shownValue(k.Name, v), Default: fmt.Sprint(d)})
 	}
-	for k, v := range c.Provenance {
-		r.Versions = append(r.Versions, report.Version{Name: k, Value: v})
+	for _, name := range slices.Sorted(maps.Keys(c.Provenance)) {
+		r.Versions = append(r.Versions, report.Version{Name: name, Value: c.Provenance[name]})
 	}
-	sort.Slice(r.Versions, func(a, b int) bool { return r.Versions[a].Name < r.Versions[b].Name })
 	return r, nil
 }
 

@@ -29,11 +29,11 @@ import (
 	"popri/internal/version"
 	"popri/lora"
 	"popri/model/lm"
-	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
 	"popri/run/tracking"
+	"popri/show/trackers"
 	"popri/trainer"
 )
 
@@ -137,10 +137,25 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	f.Pairs, f.Held = all[:len(train)], all[len(train):]
-	tracked := track(o, o.Config)
-	f.OnStep, f.OnEval = tracked.step(o.Step), tracked.eval(o.Eval)
+	tracked := tracking.OpenTraining(o.Trackers, o.Out, f.Checkpoint.Path, o.Config, o.Warn)
+	tracked.Begin("dpo", 0)
+	f.OnStep = func(m dpo.Metrics, done, total int) {
+		tracked.Log(trackers.DPOStep, 1, m)
+		if o.Step != nil {
+			o.Step(m, done, total)
+		}
+	}
+	f.OnEval = func(e dpo.Evaluation) {
+		tracked.Log(trackers.DPOEval, 1, e)
+		if o.Eval != nil {
+			o.Eval(e)
+		}
+	}
 	outcome, err := f.Run(ctx)
-	tracked.close(err)
+	if tracked.Fail(err) == nil {
+		tracked.EndWith(nil)
+	}
+	tracked.Close()
 	if err != nil {
 		return nil, l.failed(err, o.Out)
 	}
@@ -245,25 +260,16 @@ type loaded struct {
 }
 
 func load(c configs.Config) (l *loaded, err error) {
-	dir, err := assembly.ModelDir(c.Model.Path, shipped.Generator)
+	g, err := assembly.LoadGenerator(c)
 	if err != nil {
 		return nil, err
 	}
-	l = &loaded{}
+	l = &loaded{model: g.Model, tokenizer: g.Tokenizer}
 	defer func() {
 		if err != nil {
 			l.free()
 		}
 	}()
-	if l.tokenizer, err = tokenizer.Load(dir); err != nil {
-		return l, fault.Userf("%w", err)
-	}
-	if l.model, err = lm.Load(dir, assembly.ModelOptions(c.Model)); err != nil {
-		return l, fault.Userf("%w", err)
-	}
-	if err = l.model.CheckVocabulary(l.tokenizer.VocabSize()); err != nil {
-		return l, fault.Userf("%s: %w", dir, err)
-	}
 	a := lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA, Targets: c.LoRA.Targets}
 	if l.adapter, err = lora.New(l.model, a, rng.New(c.Seed, "lora")); err != nil {
 		return l, fault.Userf("%w", err)

@@ -9,8 +9,8 @@ import (
 	"popri/show/trackers"
 )
 
-// Describe is what a configuration says about the run in dir.
-func Describe(dir string, c configs.Config) trackers.Run {
+// describe is what a configuration says about the run in dir.
+func describe(dir string, c configs.Config) trackers.Run {
 	name := filepath.Base(dir)
 	if absolute, err := filepath.Abs(dir); err == nil {
 		name = filepath.Base(absolute)

@@ -39,7 +39,7 @@ func (t *Listener) history() (points []trackers.Point, err error) {
 	}
 	t.rounds = len(rounds)
 	for n := 1; n <= len(rounds)+1; n++ { // the last one is under way
-		written := Modified(rundir.Round(t.dir, n))
+		written := modified(rundir.Round(t.dir, n))
 		at := func(event string, step float64) time.Time {
 			if at, ok := times[key{event, n, step}]; ok {
 				return at
@@ -62,13 +62,13 @@ func (t *Listener) history() (points []trackers.Point, err error) {
 	if err != nil {
 		return points, err
 	}
-	return append(points, t.accuracies(e, Modified(filepath.Join(t.dir, rundir.Eval)))...), nil
+	return append(points, t.accuracies(e, modified(filepath.Join(t.dir, rundir.Eval)))...), nil
 }
 
 // training reads the updates and measurements of a round. They are those of the checkpoint while the training is under
 // way.
 func (t *Listener) training(round int, at func(event string, step float64) time.Time) ([]trackers.Point, error) {
 	dir := rundir.Round(t.dir, round)
-	p, err := ReadTraining(dir, filepath.Join(dir, policy.TrainingFile))
-	return p.Points(&t.reader, round, at), err
+	p, err := readTraining(dir, filepath.Join(dir, policy.TrainingFile))
+	return p.points(&t.reader, round, at), err
 }

@@ -27,7 +27,7 @@ func Check(names []string) error { return fault.User(trackers.Check(names, os.Ge
 type Listener struct {
 	set    *trackers.Set
 	reader trackers.Reader
-	dir    string
+	dir    string       // of the run, "" of anything else
 	rounds int          // complete ones
 	done   atomic.Int64 // of the stage under way
 	ended  error
@@ -37,6 +37,7 @@ type Listener struct {
 // track, and the listener is nil.
 func Open(names []string, dir string, c configs.Config, warn func(string)) *Listener {
 	return open(names, dir, c, warn, func(t *Listener, run *trackers.Run) error {
+		t.dir = dir
 		history, err := t.history()
 		run.History = history
 		run.Tags = append(run.Tags, trackers.Pair{Name: "method", Value: c.Method},
@@ -54,6 +55,18 @@ func OpenTexts(names []string, dir string, c configs.Config, warn func(string)) 
 	})
 }
 
+// OpenTraining begins to track a training on preference pairs in dir that no run does. One that goes on has its earlier figures in
+// its checkpoint.
+func OpenTraining(names []string, dir, checkpoint string, c configs.Config, warn func(string)) *Listener {
+	return open(names, dir, c, warn, func(t *Listener, run *trackers.Run) error {
+		run.Tags = append(run.Tags, trackers.Pair{Name: "epsilon", Value: "none: this training is not differentially private"})
+		p, err := readTraining(dir, checkpoint)
+		written := modified(checkpoint)
+		run.History = p.points(&t.reader, 1, func(string, float64) time.Time { return written })
+		return err
+	})
+}
+
 func open(names []string, dir string, c configs.Config, warn func(string), add func(*Listener, *trackers.Run) error) *Listener {
 	if len(names) == 0 {
 		return nil
@@ -61,7 +74,7 @@ func open(names []string, dir string, c configs.Config, warn func(string), add f
 	if warn == nil {
 		warn = func(string) {}
 	}
-	t, run := &Listener{dir: dir}, Describe(dir, c)
+	t, run := &Listener{}, describe(dir, c)
 	if err := add(t, &run); err != nil {
 		warn(fmt.Sprintf("trackers: %v; they lack earlier figures", err))
 	}
@@ -78,9 +91,7 @@ func (t *Listener) Events() rounds.Events {
 		StageBegin: func(s rounds.Stage) { t.Begin(s.Name, s.Round) },
 		StageEnd:   func(rounds.Stage) { t.End() },
 		Progress:   func(_ rounds.Stage, done, total int) { t.done.Store(int64(done)) },
-		Log: func(event string, round int, v any) {
-			t.set.Log(t.reader.Read(event, round, eventlog.Fields(round, v), time.Now()))
-		},
+		Log:        t.Log,
 		RoundEnd: func(r series.Round) {
 			t.rounds = r.Number
 			now := time.Now()
@@ -90,6 +101,13 @@ func (t *Listener) Events() rounds.Events {
 			}
 			t.set.Log(t.reader.Read(trackers.RoundEnd, r.Number, eventlog.Fields(r.Number, r), now))
 		},
+	}
+}
+
+// Log gives the figures of an event to the trackers.
+func (t *Listener) Log(event string, round int, v any) {
+	if t != nil {
+		t.set.Log(t.reader.Read(event, round, eventlog.Fields(round, v), time.Now()))
 	}
 }
 
@@ -110,7 +128,14 @@ func (t *Listener) End() {
 	if done := t.done.Load(); done > 0 {
 		attributes["popri.items"] = done
 	}
-	t.set.StageEnd(time.Now(), attributes)
+	t.EndWith(attributes)
+}
+
+// EndWith is End with attributes of the caller's alone.
+func (t *Listener) EndWith(attributes map[string]any) {
+	if t != nil {
+		t.set.StageEnd(time.Now(), attributes)
+	}
 }
 
 // Evaluated adds what small models reach on the test clients. The model that was trained on the clients' own text is left
@@ -150,15 +175,17 @@ func (t *Listener) Close() {
 	if t == nil {
 		return
 	}
-	end := trackers.End{Status: Status(t.ended)}
-	if facts, err := guarantee.Read(t.dir); err == nil {
-		end.Guarantee = facts.Headline()
+	end := trackers.End{Status: status(t.ended)}
+	if t.dir != "" {
+		if facts, err := guarantee.Read(t.dir); err == nil {
+			end.Guarantee = facts.Headline()
+		}
 	}
 	t.set.Close(end)
 }
 
-// Status is the status of a process that ended with err.
-func Status(err error) trackers.Status {
+// status is the status of a process that ended with err.
+func status(err error) trackers.Status {
 	switch {
 	case err == nil:
 		return trackers.Finished

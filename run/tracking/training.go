@@ -22,8 +22,8 @@ type Training struct {
 	Evals []map[string]any `json:"evals"`
 }
 
-// Points are the figures of a training in a round; at tells when a step was made.
-func (p Training) Points(r *trackers.Reader, round int, at func(event string, step float64) time.Time) (points []trackers.Point) {
+// points are the figures of a training in a round; at tells when a step was made.
+func (p Training) points(r *trackers.Reader, round int, at func(event string, step float64) time.Time) (points []trackers.Point) {
 	for _, s := range p.Steps {
 		event := trackers.DPOStep
 		if _, ok := s["rewards/margins"]; !ok {
@@ -39,17 +39,20 @@ func (p Training) Points(r *trackers.Reader, round int, at func(event string, st
 	return points
 }
 
-// ReadTraining reads the lines of a finished training in dir, or the checkpoint of one that is not. Without either there is
+// readTraining reads the lines of a finished training in dir, or the checkpoint of one that is not. Without either there is
 // nothing.
-func ReadTraining(dir, checkpoint string) (p Training, err error) {
+func readTraining(dir, checkpoint string) (p Training, err error) {
 	if p.Steps, err = rows.ReadLines[map[string]any](filepath.Join(dir, preference.StepsFile)); err == nil {
 		if p.Evals, err = rows.ReadLines[map[string]any](filepath.Join(dir, preference.EvalsFile)); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 		return p, err
 	}
-	if !errors.Is(err, fs.ErrNotExist) || !rundir.Has(filepath.Split(checkpoint)) {
-		return p, ignoreMissing(err)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return p, err
+	}
+	if !rundir.Has(filepath.Split(checkpoint)) {
+		return p, nil
 	}
 	file, err := safetensors.Open(checkpoint)
 	if err != nil {
@@ -62,15 +65,8 @@ func ReadTraining(dir, checkpoint string) (p Training, err error) {
 	return p, nil
 }
 
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// Modified is when a file was written; the present if nobody knows.
-func Modified(path string) time.Time {
+// modified is when a file was written; the present if nobody knows.
+func modified(path string) time.Time {
 	info, err := os.Stat(path)
 	if err != nil {
 		return time.Now()

@@ -53,7 +53,7 @@ type cell struct {
 }
 
 func newComparison(runs []Report) (*comparison, error) {
-	p := &comparison{Style: template.CSS(styleSheet), Script: pageScript, Title: fmt.Sprintf("%d runs", len(runs))}
+	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: fmt.Sprintf("%d runs", len(runs))}
 	if len(runs) == 1 {
 		p.Title = "1 run"
 	}

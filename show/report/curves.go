@@ -20,9 +20,8 @@ import (
 
 // Curve is a named line of a plot in a file of its own.
 type Curve struct {
-	Name   string
-	X, Y   []float64 // of the same length; points that are not finite are left out
-	Dashed bool
+	Name string
+	X, Y []float64 // of the same length; points that are not finite are left out
 }
 
 // Curves is a plot in a file of its own.
@@ -68,9 +67,6 @@ func (c Curves) Write(path string) error {
 			return fmt.Errorf("report: %s: %s: %w", path, l.Name, err)
 		}
 		line.Color, line.Width = palette[i%len(palette)], 1.6
-		if l.Dashed {
-			line.Dashes = []vg.Length{4, 3}
-		}
 		p.Add(line)
 		p.Legend.Add(l.Name, line)
 	}

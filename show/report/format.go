@@ -112,8 +112,8 @@ func count(n int) string {
 	return text
 }
 
-// duration writes seconds for people.
-func duration(seconds float64) string {
+// Duration writes seconds for people.
+func Duration(seconds float64) string {
 	switch {
 	case !finite(seconds) || seconds < 0:
 		return missing

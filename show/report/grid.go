@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -27,7 +28,7 @@ var gridPlots string
 //go:embed grid.js
 var gridExplorer string
 
-var gridScript = newScript(saveScript + gridPlots + gridExplorer)
+var gridScript = newScript(SaveScript + gridPlots + gridExplorer)
 
 func init() { template.Must(pages.Parse(gridSource)) }
 
@@ -149,7 +150,7 @@ type gridCell struct{ Text, Small string }
 
 func newGridPage(g Grid) (*gridPage, error) {
 	g = g.visible()
-	p := &gridPage{Style: template.CSS(styleSheet + gridStyle), Script: gridScript, Grid: g, Status: "complete",
+	p := &gridPage{Style: template.CSS(StyleSheet + gridStyle), Script: gridScript, Grid: g, Status: "complete",
 		Data: gridData{g.Axes, g.Seeds, g.Figures, g.Cells, halfWidths(len(g.Seeds))}}
 	if !g.Finished.IsZero() {
 		p.Finished = g.Finished.Format("2 January 2006, 15:04 MST")
@@ -283,10 +284,7 @@ func (p *gridPage) table() {
 	base := slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default })
 	best := g.best()
 	for i, c := range g.Cells {
-		row := gridRow{Default: c.Default, Runs: c.Runs, Against: missing, Best: i == best}
-		for axis, k := range c.At {
-			row.Values = append(row.Values, g.Axes[axis].Values[k])
-		}
+		row := gridRow{Values: g.valuesOf(c), Default: c.Default, Runs: c.Runs, Against: missing, Best: i == best}
 		for _, f := range g.Figures {
 			values := c.values(f.Key)
 			mean, sd, _, _ := spread(values)
@@ -367,7 +365,7 @@ func (p *gridPage) tiles(runs int) {
 		if f.Unit != "" {
 			unit = thinSpace + f.Unit
 		}
-		add("Best "+lowerFirst(f.Name), f.show(mean)+unit, p.words(g.Cells[i]))
+		add("Best "+Lowered(f.Name), f.show(mean)+unit, p.words(g.Cells[i]))
 	}
 	add("Settings", count(len(g.Cells)), "combinations of values")
 	note := "seed each"
@@ -377,18 +375,25 @@ func (p *gridPage) tiles(runs int) {
 	add("Runs", count(runs), fmt.Sprintf("%d %s", len(g.Seeds), note))
 }
 
-// words are the values of a combination.
-func (p *gridPage) words(c GridCell) (text string) {
+// valuesOf are the values of a combination, one of each axis.
+func (g Grid) valuesOf(c GridCell) (values []string) {
 	for axis, k := range c.At {
-		if axis > 0 {
-			text += ", "
-		}
-		text += shorten(p.Grid.Axes[axis].Key, 30) + " = " + shorten(p.Grid.Axes[axis].Values[k], 30)
+		values = append(values, g.Axes[axis].Values[k])
 	}
-	return text
+	return values
 }
 
-func lowerFirst(name string) string {
+// words are the keys and values of a combination.
+func (p *gridPage) words(c GridCell) string {
+	words := p.Grid.valuesOf(c)
+	for axis, value := range words {
+		words[axis] = shorten(p.Grid.Axes[axis].Key, 30) + " = " + shorten(value, 30)
+	}
+	return strings.Join(words, ", ")
+}
+
+// Lowered writes the head of a column as inside a sentence: "FID" and "DPO loss" stay, "Pairs" becomes "pairs".
+func Lowered(name string) string {
 	if len(name) > 1 && name[0] >= 'A' && name[0] <= 'Z' && name[1] >= 'a' && name[1] <= 'z' {
 		return string(name[0]+'a'-'A') + name[1:]
 	}

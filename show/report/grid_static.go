@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 )
@@ -17,24 +18,15 @@ func (p *gridPage) draw() (err error) {
 	// A line between values that are not numbers would mean nothing.
 	means := line{name: "mean over seeds", points: len(g.Axes) != 1 || g.Axes[0].Numbers == nil}
 	seeds := line{name: "one seed", index: 1, points: true}
-	label := ""
-	for i, a := range g.Axes {
-		if i > 0 {
-			label += ", "
-		}
-		label += a.Key
+	var keys []string
+	for _, a := range g.Axes {
+		keys = append(keys, a.Key)
 	}
-	opt := plotOptions{width: 460, height: 240, xLabel: label}
+	opt := plotOptions{width: 460, height: 240, xLabel: strings.Join(keys, ", ")}
 	for i, c := range g.Cells {
 		values := c.values(f.Key)
 		mean, sd, _, _ := spread(values)
-		text := ""
-		for axis, k := range c.At {
-			if axis > 0 {
-				text += ", "
-			}
-			text += g.Axes[axis].Values[k]
-		}
+		text := strings.Join(g.valuesOf(c), ", ")
 		opt.ticks = append(opt.ticks, plot.Tick{Value: float64(i), Label: clean(shorten(text, 16))})
 		means.x, means.y = append(means.x, float64(i)), append(means.y, f.Scale*mean)
 		if len(values) > 1 {

@@ -15,8 +15,10 @@ import (
 //go:embed page.html
 var pageSource string
 
+// StyleSheet is the style of the pages, for other pages with parts of them.
+//
 //go:embed style.css
-var styleSheet string
+var StyleSheet string
 
 var pages = template.Must(template.New("page").Parse(pageSource))
 
@@ -112,7 +114,7 @@ type settingRow struct {
 }
 
 func newPage(r Report) (*page, error) {
-	p := &page{Style: template.CSS(styleSheet), Script: pageScript, Report: r, Status: "complete"}
+	p := &page{Style: template.CSS(StyleSheet), Script: pageScript, Report: r, Status: "complete"}
 	if r.Interrupted != "" {
 		p.Status = "interrupted " + r.Interrupted
 	}
@@ -223,9 +225,9 @@ func (p *page) stages(stages []Stage) {
 	if total <= 0 {
 		return
 	}
-	p.Total, p.Memory = duration(total), gibibytes(most)
+	p.Total, p.Memory = Duration(total), gibibytes(most)
 	for _, s := range stages {
-		row := stageRow{Name: s.Name, Time: duration(s.Seconds), Share: percent(s.Seconds/total, 0), Width: "0%"}
+		row := stageRow{Name: s.Name, Time: Duration(s.Seconds), Share: percent(s.Seconds/total, 0), Width: "0%"}
 		row.Memory = gibibytes(s.PeakBytes)
 		if finite(s.Seconds) && s.Seconds > 0 {
 			row.Width = template.CSS(fmt.Sprintf("%.2f%%", 100*s.Seconds/longest))

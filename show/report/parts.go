@@ -9,17 +9,10 @@ import (
 	"popri/show/series"
 )
 
-//go:embed save.js
-var saveScript string
-
-// StyleSheet is the style of the pages, for other pages with parts of them.
-func StyleSheet() string { return styleSheet }
-
 // SaveScript puts buttons beside figures and tables that save them as SVG and PNG, CSV and LaTeX. It defines popriSave.
-func SaveScript() string { return saveScript }
-
-// Duration writes seconds for people.
-func Duration(seconds float64) string { return duration(seconds) }
+//
+//go:embed save.js
+var SaveScript string
 
 // PlotRounds draws a plot of a method's rounds as HTML, "" if none of its figures is known. budget is the run's ε, 0 if it
 // is not known.

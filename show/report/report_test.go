@@ -411,7 +411,7 @@ func TestNumbers(t *testing.T) {
 	for got, want := range map[string]string{
 		significant(1e-4, 2): "10⁻⁴", significant(3e-6, 2): "3\u202f·\u202f10⁻⁶", significant(7, 3): "7", significant(1096.63, 3): "1100", significant(123456, 2): "120\u202f000",
 		fixed(-0.00001, 3): "0.000", fixed(-1.5, 1): "−1.5", percent(0.2215, 1): "22.1\u202f%", count(1234567): "1\u202f234\u202f567", count(-12): "−12",
-		duration(4.25): "4.2\u202fs", duration(61): "61\u202fs", duration(599.7): "10\u202fmin 00\u202fs", duration(7384): "2\u202fh 03\u202fmin",
+		Duration(4.25): "4.2\u202fs", Duration(61): "61\u202fs", Duration(599.7): "10\u202fmin 00\u202fs", Duration(7384): "2\u202fh 03\u202fmin",
 		significant(math.Inf(1), 3): "∞", fixed(math.NaN(), 2): missing, superscript(-12): "⁻¹²",
 	} {
 		if got != want {

@@ -53,7 +53,7 @@ func (p *page) rounds(r Report) error {
 	head, rows := RoundTable(r.Series, rounds)
 	p.RoundHead = append(head, "Time")
 	for i, cells := range rows {
-		p.Rounds = append(p.Rounds, roundRow{append(cells, duration(r.Rounds[i].Seconds)), r.Rounds[i].Selected})
+		p.Rounds = append(p.Rounds, roundRow{append(cells, Duration(r.Rounds[i].Seconds)), r.Rounds[i].Selected})
 	}
 	return nil
 }

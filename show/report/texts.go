@@ -30,7 +30,7 @@ type script struct {
 	Hash string
 }
 
-var pageScript = newScript(saveScript + textsScript)
+var pageScript = newScript(SaveScript + textsScript)
 
 func newScript(code string) script {
 	hash := sha256.Sum256([]byte(code))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -15,31 +14,11 @@ import (
 // until the server has confirmed them. While the server is away, attempts follow each other at growing pauses; what it
 // lacks at the end, the next process that goes on with the run sends.
 type mlflow struct {
+	sending
 	session *mlflowSession
-	limits  limits
-
-	wake chan struct{} // of capacity 1: something has changed
-	done chan struct{} // closed when the goroutine has ended
-	stop context.CancelFunc
-
-	mu      sync.Mutex
 	queue   []Point
-	end     *End  // set by Close
-	failing bool  // the last attempt failed
-	untold  error // the first failure that Log has not returned
-	lost    int   // points that did not fit into the queue
-	refused bool  // for good: points are no longer kept
-}
-
-// limits are the times and sizes of the sending.
-type limits struct {
-	request    time.Duration // of one request
-	pause      time.Duration // after the first failure; doubled after each further one
-	longest    time.Duration // of the pauses
-	drain      time.Duration // how long Close waits for a server that answers
-	lastChance time.Duration // and for one that did not answer before
-	queue      int           // points that wait, besides the history
-	batch      int           // points of a request
+	end     *End // set by Close
+	failing bool // the last attempt failed
 }
 
 // The server takes at most 1000 figures in a request.
@@ -75,11 +54,9 @@ func newMLflow(run Run, l limits) (*mlflow, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	m := &mlflow{session: session, limits: l, wake: make(chan struct{}, 1), done: make(chan struct{}), stop: stop,
-		queue: slices.Clip(run.History)}
-	m.limits.queue += len(run.History)
-	go m.work(ctx)
+	m := &mlflow{session: session, queue: slices.Clip(run.History)}
+	l.queue += len(run.History)
+	m.begin(l, m.work)
 	return m, nil
 }
 
@@ -98,20 +75,6 @@ func (m *mlflow) Log(points []Point) error {
 	return err
 }
 
-// tell returns a failure once. The lock is held.
-func (m *mlflow) tell() error {
-	err := m.untold
-	m.untold = nil
-	return err
-}
-
-func (m *mlflow) poke() {
-	select {
-	case m.wake <- struct{}{}:
-	default: // it has been woken already
-	}
-}
-
 // Close implements Tracker. It waits for the queue, but not for long.
 func (m *mlflow) Close(end End) error {
 	m.mu.Lock()
@@ -121,11 +84,7 @@ func (m *mlflow) Close(end End) error {
 		patience = m.limits.lastChance
 	}
 	m.mu.Unlock()
-	m.poke()
-	late := time.AfterFunc(patience, m.stop)
-	<-m.done
-	late.Stop()
-	m.stop()
+	m.join(patience)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	err := m.tell()
@@ -137,7 +96,6 @@ func (m *mlflow) Close(end End) error {
 
 // work sends until the run has ended, or until the server refuses for good.
 func (m *mlflow) work(ctx context.Context) {
-	defer close(m.done)
 	begun, pause := false, m.limits.pause
 	for {
 		batch, end := m.next(ctx, begun)

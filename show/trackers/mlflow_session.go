@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -70,15 +68,8 @@ func newMLflowSession(run Run, timeout time.Duration) (*mlflowSession, error) {
 		return nil, err
 	}
 	s := &mlflowSession{run: run, path: filepath.Join(run.Dir, rundir.MLflow), server: newMLflowServer(u, run.Getenv, timeout)}
-	b, err := os.ReadFile(s.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	if err := atomicfile.ReadJSON(s.path, &s.state); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
-	default:
-		if err := json.Unmarshal(b, &s.state); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.path, err)
-		}
 	}
 	if name := s.server.name(); s.state.Server != name { // runs of another server are unknown here
 		s.state = mlflowState{Server: name}
@@ -86,13 +77,7 @@ func newMLflowSession(run Run, timeout time.Duration) (*mlflowSession, error) {
 	return s, nil
 }
 
-func (s *mlflowSession) save() error {
-	b, err := json.MarshalIndent(s.state, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(s.path, append(b, '\n'))
-}
+func (s *mlflowSession) save() error { return atomicfile.WriteJSON(s.path, s.state) }
 
 // runOnServer is what the server says about a run.
 type runOnServer struct {

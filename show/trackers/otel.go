@@ -4,16 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"popri/internal/atomicfile"
@@ -32,22 +29,14 @@ type otel struct {
 	run    Run
 	server *otlpServer
 	trace  [16]byte
-	limits limits
 
-	wake chan struct{} // of capacity 1
-	done chan struct{} // closed when the goroutine has ended
-	stop context.CancelFunc
-
-	mu       sync.Mutex
+	sending
 	process  span
 	rounds   map[int]*span // that have begun
 	stage    *span         // that is under way
 	queue    []message     // spans that have ended
 	ended    bool
-	answered bool  // the server took spans
-	untold   error // that Log has not returned
-	lost     int   // spans that found no room
-	refused  bool  // for good
+	answered bool // the server took spans
 }
 
 // span is a part of the run that has begun.
@@ -74,7 +63,7 @@ func newOTel(run Run, l limits) (*otel, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &otel{run: run, server: server, limits: l, rounds: map[int]*span{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	t := &otel{run: run, server: server, rounds: map[int]*span{}}
 	if t.trace, err = traceOf(run.Dir); err != nil {
 		return nil, err
 	}
@@ -84,30 +73,21 @@ func newOTel(run Run, l limits) (*otel, error) {
 		t.process.attributes["popri."+p.Name] = p.Value
 	}
 	t.process.attributes["popri.resumed"] = len(run.History) > 0
-	var ctx context.Context
-	ctx, t.stop = context.WithCancel(context.Background())
-	go t.send(ctx)
+	t.begin(l, t.send)
 	return t, nil
 }
 
 // traceOf reads the identifier of the run's trace, or makes one.
 func traceOf(dir string) (id [16]byte, err error) {
 	path := filepath.Join(dir, rundir.OTel)
-	b, err := os.ReadFile(path)
+	var state otelState
+	err = atomicfile.ReadJSON(path, &state)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, _ = rand.Read(id[:]) // never fails
-		b, err := json.MarshalIndent(otelState{fmt.Sprintf("%x", id)}, "", "  ")
-		if err != nil {
-			return id, err
-		}
-		return id, atomicfile.WriteBytes(path, append(b, '\n'))
+		return id, atomicfile.WriteJSON(path, otelState{fmt.Sprintf("%x", id)})
 	}
 	if err != nil {
 		return id, err
-	}
-	var state otelState
-	if err := json.Unmarshal(b, &state); err != nil {
-		return id, fmt.Errorf("%s: %w", path, err)
 	}
 	raw, err := hex.DecodeString(state.TraceID)
 	if err != nil || len(raw) != len(id) {
@@ -173,9 +153,7 @@ func (t *otel) Log(points []Point) error {
 			t.finish(*r, p.Time, statusUnset, "")
 		}
 	}
-	err := t.untold
-	t.untold = nil
-	return err
+	return t.tell()
 }
 
 // finish queues a span. The caller holds the lock.
@@ -188,10 +166,7 @@ func (t *otel) finish(s span, at time.Time, code int64, text string) {
 		return
 	}
 	t.queue = append(t.queue, s.encode(t.trace, at, code, text))
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	t.poke()
 }
 
 // Close implements Tracker. It waits for the server a few seconds.
@@ -219,23 +194,15 @@ func (t *otel) Close(end End) error {
 	}
 	t.finish(t.process, now, code, text)
 	t.stage, t.rounds, t.ended = nil, map[int]*span{}, true
-	select {
-	case t.wake <- struct{}{}: // also where the last spans were refused
-	default:
-	}
 	wait := t.limits.lastChance
 	if t.answered {
 		wait = t.limits.drain
 	}
 	t.mu.Unlock()
-	timer := time.AfterFunc(wait, t.stop)
-	defer timer.Stop()
-	<-t.done
-	t.stop()
+	t.join(wait) // it is woken also where the last spans were refused
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.untold
-	t.untold = nil
+	err := t.tell()
 	if err == nil && (len(t.queue) > 0 || t.lost > 0) && !t.refused {
 		err = fmt.Errorf("%d spans were not sent", len(t.queue)+t.lost)
 	}
@@ -244,7 +211,6 @@ func (t *otel) Close(end End) error {
 
 // send sends what is in the queue until the end.
 func (t *otel) send(ctx context.Context) {
-	defer close(t.done)
 	pause := t.limits.pause
 	for {
 		t.mu.Lock()

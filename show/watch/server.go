@@ -81,8 +81,8 @@ func (w *Watcher) Handler(addr string) http.Handler {
 		}
 	}
 	mux.HandleFunc("GET /{$}", static("text/html", pageHTML))
-	mux.HandleFunc("GET /style.css", static("text/css", []byte(report.StyleSheet()+pageCSS)))
-	mux.HandleFunc("GET /page.js", static("text/javascript", []byte(report.SaveScript()+pageJS)))
+	mux.HandleFunc("GET /style.css", static("text/css", []byte(report.StyleSheet+pageCSS)))
+	mux.HandleFunc("GET /page.js", static("text/javascript", []byte(report.SaveScript+pageJS)))
 	mux.HandleFunc("GET /favicon.ico", func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /events", w.stream)
 	mux.HandleFunc("GET /metrics", w.metrics)

@@ -60,7 +60,7 @@ type settings struct {
 
 // Save keeps the array and its engine in the folder of state.
 func (a Array) Save(engine string) error {
-	return writeJSON(filepath.Join(a.State, settingsFile), settings{engine, a})
+	return atomicfile.WriteJSON(filepath.Join(a.State, settingsFile), settings{engine, a})
 }
 
 // Saved reads what [Array.Save] kept; the engine is "" if it kept nothing.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"popri/internal/atomicfile"
 )
 
 // Failure is how the last attempt at a task ended, if it ended with an error.
@@ -36,7 +38,7 @@ func Fail(state string, task int, err error, final bool) error {
 		return err
 	}
 	host, _ := os.Hostname()
-	return writeJSON(path, Failure{err.Error(), final, host, time.Now().UTC().Truncate(time.Second)})
+	return atomicfile.WriteJSON(path, Failure{err.Error(), final, host, time.Now().UTC().Truncate(time.Second)})
 }
 
 // ReadFailure returns how a task failed, or nil.

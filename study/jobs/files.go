@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-
-	"popri/internal/atomicfile"
 )
 
 // readJSON reads a file of JSON; there tells whether it is there.
@@ -23,13 +21,4 @@ func readJSON(path string, into any) (there bool, err error) {
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
 	return true, nil
-}
-
-// writeJSON replaces a file of JSON.
-func writeJSON(path string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(path, append(b, '\n'))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"popri/internal/atomicfile"
 	"popri/internal/filelock"
 )
 
@@ -224,7 +225,7 @@ func (f *Follower) submit(ctx context.Context, tasks []int) error {
 			return err
 		}
 	}
-	if err := writeJSON(record, append(f.list, s)); err != nil {
+	if err := atomicfile.WriteJSON(record, append(f.list, s)); err != nil {
 		return err
 	}
 	refused := f.Engine.Submit(ctx, &s)
@@ -232,7 +233,7 @@ func (f *Follower) submit(ctx context.Context, tasks []int) error {
 		s.Tasks = nil
 	}
 	f.list = append(f.list, s)
-	if err := errors.Join(writeJSON(record, f.list), ctx.Err()); err != nil {
+	if err := errors.Join(atomicfile.WriteJSON(record, f.list), ctx.Err()); err != nil {
 		return errors.Join(refused, err)
 	}
 	for _, task := range s.Tasks {

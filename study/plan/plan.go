@@ -107,11 +107,7 @@ func Write(dir string, base configs.Config, varied grid.Varied, cells []grid.Cel
 		}
 		numbers = append(numbers, number)
 	}
-	b, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		return nil, nil, err
-	}
-	return p, numbers, atomicfile.WriteBytes(planPath(dir), append(b, '\n'))
+	return p, numbers, atomicfile.WriteJSON(planPath(dir), p)
 }
 
 // Read reads the plan of the ablation in dir. One that is not there is fs.ErrNotExist.
