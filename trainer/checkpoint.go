@@ -106,10 +106,11 @@ func (l *Loop) read(f *safetensors.File, best *State) error {
 		return err
 	}
 	if l.Keep != Last && l.Record.progress().Best >= 0 {
-		*best = now.Clone()
+		*best = now
 		if l.Keep == BestWeights {
-			*best = State{Params: best.Params}
+			*best = State{Params: now.Params}
 		}
+		*best = best.Clone()
 		if err := best.read(f, bestPrefix, true); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func (p *replay) backward(s *tensor.Scope, m *Model, root func(hidden tensor.Ten
 				s.RequireGrad(x, true)
 				wanted = append([]tensor.Tensor{x}, params...)
 			}
-			grads := s.BackwardSome(f(x), wanted)
+			grads := s.Backward(f(x), wanted)
 			if x.Defined() {
 				dx, grads = grads[0], grads[1:]
 			}

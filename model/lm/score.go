@@ -178,7 +178,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 		if sc.embedded.Defined() {
 			wanted = append(slices.Clone(params), sc.embedded)
 		}
-		grads = s.BackwardSome(root(sc.hidden), wanted)
+		grads = s.Backward(root(sc.hidden), wanted)
 		if sc.embedded.Defined() {
 			rows := s.Reshape(grads[len(params)], -1, int64(m.Config.Hidden))
 			s.IndexAdd_(own[0], 0, s.Reshape(sc.ids, -1), s.To(rows, tensor.Float32))

@@ -112,18 +112,6 @@ func (m *Model) Files() []string {
 	return paths
 }
 
-// CheckFinite returns an error for the first tensor, by name, with a value that is NaN or infinite. It reads all
-// weights once.
-func (m *Model) CheckFinite() error {
-	for _, name := range m.names {
-		t, _ := m.Tensor(name)
-		if err := t.CheckFinite(); err != nil {
-			return fmt.Errorf("%s: %w", m.where[name].Path(), err)
-		}
-	}
-	return nil
-}
-
 // Close unmaps all files.
 func (m *Model) Close() error {
 	var errs []error

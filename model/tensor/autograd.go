@@ -3,14 +3,8 @@ package tensor
 // #include "torch.h"
 import "C"
 
-import "fmt"
-
 // Detach returns t without its history.
-func (s *Scope) Detach(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_detach(&out, a.c)
-	return s.own("Detach", out, a)
-}
+func (s *Scope) Detach(a Tensor) Tensor { return s.unary("Detach", C.atg_detach, a) }
 
 // RequireGrad says whether t, a leaf, is a parameter that gets gradients.
 func (s *Scope) RequireGrad(t Tensor, on bool) {
@@ -19,21 +13,9 @@ func (s *Scope) RequireGrad(t Tensor, on bool) {
 	s.inPlace("RequireGrad", out, t)
 }
 
-// Backward returns the gradients of the scalar loss with respect to params, in their order, and frees the graph. Every
-// parameter must have taken part in the loss.
+// Backward returns the gradients of the scalar loss with respect to params, in their order, and frees the graph. The
+// gradient of a parameter that took no part in the loss is none.
 func (s *Scope) Backward(loss Tensor, params []Tensor) []Tensor {
-	grads := s.BackwardSome(loss, params)
-	for i, g := range grads {
-		if !g.Defined() {
-			panic(&Error{Op: "Backward", Shapes: []string{loss.describe(), params[i].describe()},
-				Text: fmt.Sprintf("parameter %d took no part in the loss", i)})
-		}
-	}
-	return grads
-}
-
-// BackwardSome is [Scope.Backward] for parameters of which some took no part: their gradients are none.
-func (s *Scope) BackwardSome(loss Tensor, params []Tensor) []Tensor {
 	if len(params) == 0 {
 		return nil
 	}

@@ -5,112 +5,50 @@ package tensor
 // static char none_name[] = "none";
 // static void gelu_tanh(tensor *out, tensor x) { atg_gelu(out, x, tanh_name, 4); }
 // static void gelu_erf(tensor *out, tensor x) { atg_gelu(out, x, none_name, 4); }
+// typedef void (*unary)(tensor *, tensor);
+// typedef void (*binary)(tensor *, tensor, tensor);
+// static void call_unary(unary f, tensor *out, tensor x) { f(out, x); }
+// static void call_binary(binary f, tensor *out, tensor x, tensor y) { f(out, x, y); }
 import "C"
 
-// Abs applies it element by element.
-func (s *Scope) Abs(a Tensor) Tensor {
+import "unsafe"
+
+// unary is one of the C functions that make a tensor of one other.
+func (s *Scope) unary(op string, f unsafe.Pointer, a Tensor) Tensor {
 	var out C.tensor
-	C.atg_abs(&out, a.c)
-	return s.own("Abs", out, a)
+	C.call_unary(C.unary(f), &out, a.c)
+	return s.own(op, out, a)
 }
 
-// Neg applies it element by element.
-func (s *Scope) Neg(a Tensor) Tensor {
+// binary is one of the C functions that make a tensor of two others.
+func (s *Scope) binary(op string, f unsafe.Pointer, a, b Tensor) Tensor {
 	var out C.tensor
-	C.atg_neg(&out, a.c)
-	return s.own("Neg", out, a)
+	C.call_binary(C.binary(f), &out, a.c, b.c)
+	return s.own(op, out, a, b)
 }
 
-// Exp applies it element by element.
-func (s *Scope) Exp(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_exp(&out, a.c)
-	return s.own("Exp", out, a)
-}
+// Element by element.
 
-// Log applies it element by element.
-func (s *Scope) Log(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_log(&out, a.c)
-	return s.own("Log", out, a)
-}
+func (s *Scope) Abs(a Tensor) Tensor    { return s.unary("Abs", C.atg_abs, a) }
+func (s *Scope) Neg(a Tensor) Tensor    { return s.unary("Neg", C.atg_neg, a) }
+func (s *Scope) Exp(a Tensor) Tensor    { return s.unary("Exp", C.atg_exp, a) }
+func (s *Scope) Log(a Tensor) Tensor    { return s.unary("Log", C.atg_log, a) }
+func (s *Scope) Cos(a Tensor) Tensor    { return s.unary("Cos", C.atg_cos, a) }
+func (s *Scope) Sin(a Tensor) Tensor    { return s.unary("Sin", C.atg_sin, a) }
+func (s *Scope) Rsqrt(a Tensor) Tensor  { return s.unary("Rsqrt", C.atg_rsqrt, a) }
+func (s *Scope) Square(a Tensor) Tensor { return s.unary("Square", C.atg_square, a) }
+func (s *Scope) Tanh(a Tensor) Tensor   { return s.unary("Tanh", C.atg_tanh, a) }
+func (s *Scope) Silu(a Tensor) Tensor   { return s.unary("Silu", C.atg_silu, a) }
 
-// Cos applies it element by element.
-func (s *Scope) Cos(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_cos(&out, a.c)
-	return s.own("Cos", out, a)
-}
+// Element by element, with broadcasting.
 
-// Sin applies it element by element.
-func (s *Scope) Sin(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_sin(&out, a.c)
-	return s.own("Sin", out, a)
-}
-
-// Rsqrt applies it element by element.
-func (s *Scope) Rsqrt(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_rsqrt(&out, a.c)
-	return s.own("Rsqrt", out, a)
-}
-
-// Square applies it element by element.
-func (s *Scope) Square(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_square(&out, a.c)
-	return s.own("Square", out, a)
-}
-
-// Tanh applies it element by element.
-func (s *Scope) Tanh(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_tanh(&out, a.c)
-	return s.own("Tanh", out, a)
-}
-
-// Silu applies it element by element.
-func (s *Scope) Silu(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_silu(&out, a.c)
-	return s.own("Silu", out, a)
-}
-
-// Add is element by element, with broadcasting.
-func (s *Scope) Add(a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_add(&out, a.c, b.c)
-	return s.own("Add", out, a, b)
-}
-
-// Sub is element by element, with broadcasting.
-func (s *Scope) Sub(a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_sub(&out, a.c, b.c)
-	return s.own("Sub", out, a, b)
-}
-
-// Mul is element by element, with broadcasting.
-func (s *Scope) Mul(a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_mul(&out, a.c, b.c)
-	return s.own("Mul", out, a, b)
-}
-
-// Div is element by element, with broadcasting.
-func (s *Scope) Div(a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_div(&out, a.c, b.c)
-	return s.own("Div", out, a, b)
-}
+func (s *Scope) Add(a, b Tensor) Tensor { return s.binary("Add", C.atg_add, a, b) }
+func (s *Scope) Sub(a, b Tensor) Tensor { return s.binary("Sub", C.atg_sub, a, b) }
+func (s *Scope) Mul(a, b Tensor) Tensor { return s.binary("Mul", C.atg_mul, a, b) }
+func (s *Scope) Div(a, b Tensor) Tensor { return s.binary("Div", C.atg_div, a, b) }
 
 // Sqrt is the square root of every element.
-func (s *Scope) Sqrt(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_sqrt(&out, a.c)
-	return s.own("Sqrt", out, a)
-}
+func (s *Scope) Sqrt(a Tensor) Tensor { return s.unary("Sqrt", C.atg_sqrt, a) }
 
 // AddScalar adds k to every element.
 func (s *Scope) AddScalar(a Tensor, k float64) Tensor {
@@ -131,11 +69,7 @@ func (s *Scope) MulScalar(a Tensor, k float64) Tensor {
 }
 
 // Relu is the positive part.
-func (s *Scope) Relu(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_relu(&out, a.c)
-	return s.own("Relu", out, a)
-}
+func (s *Scope) Relu(a Tensor) Tensor { return s.unary("Relu", C.atg_relu, a) }
 
 // GeluTanh is GELU with the tanh approximation (GPT-2's gelu_new).
 func (s *Scope) GeluTanh(a Tensor) Tensor {

@@ -4,18 +4,10 @@ package tensor
 import "C"
 
 // All reports, as a tensor of one element, whether every element is true.
-func (s *Scope) All(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_all(&out, a.c)
-	return s.own("All", out, a)
-}
+func (s *Scope) All(a Tensor) Tensor { return s.unary("All", C.atg_all, a) }
 
 // MatMul is the matrix product, batched over leading dimensions.
-func (s *Scope) MatMul(a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_matmul(&out, a.c, b.c)
-	return s.own("MatMul", out, a, b)
-}
+func (s *Scope) MatMul(a, b Tensor) Tensor { return s.binary("MatMul", C.atg_matmul, a, b) }
 
 // AddMM returns c + a·b.
 func (s *Scope) AddMM(c, a, b Tensor) Tensor {

@@ -277,23 +277,11 @@ func (s *Scope) scatter(a, index, src Tensor) {
 	s.inPlace("scatter", out, a, index, src)
 }
 
-func (s *Scope) greater(a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_gt_tensor(&out, a.c, b.c)
-	return s.own("greater", out, a, b)
-}
+func (s *Scope) greater(a, b Tensor) Tensor { return s.binary("greater", C.atg_gt_tensor, a, b) }
 
-func (s *Scope) equal(a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_eq_tensor(&out, a.c, b.c)
-	return s.own("equal", out, a, b)
-}
+func (s *Scope) equal(a, b Tensor) Tensor { return s.binary("equal", C.atg_eq_tensor, a, b) }
 
-func (s *Scope) isFinite(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_isfinite(&out, a.c)
-	return s.own("isFinite", out, a)
-}
+func (s *Scope) isFinite(a Tensor) Tensor { return s.unary("isFinite", C.atg_isfinite, a) }
 
 // cumSum adds along the rows of a [n, V].
 func (s *Scope) cumSum(a Tensor) Tensor {

@@ -7,11 +7,7 @@ import "C"
 import "unsafe"
 
 // Contiguous returns t in row-major memory, t itself if it is contiguous.
-func (s *Scope) Contiguous(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_contiguous(&out, a.c)
-	return s.own("Contiguous", out, a)
-}
+func (s *Scope) Contiguous(a Tensor) Tensor { return s.unary("Contiguous", C.atg_contiguous, a) }
 
 // Clone copies a into new memory, without its history.
 func (s *Scope) Clone(a Tensor) Tensor {
