@@ -16,9 +16,9 @@ import (
 )
 
 // ReadJSONL reads pairs in the form of TRL's preference data sets: JSON lines with the texts "prompt", "chosen" and
-// "rejected"; other fields are ignored. Texts become tokens as in TRL: the prompt with the tokenizer's prefix, and the
-// completions by themselves with an end of text. A prompt that leaves no room in the context loses its beginning. A
-// prompt may be empty, and so may one of the completions, which then is the end of text alone.
+// "rejected"; other fields are ignored. Texts become tokens as in TRL 1.16: prompt and completion together, with an
+// end of text. A completion begins where the tokens differ from those of the prompt alone. A prompt that leaves no room in the
+// context loses its beginning. A prompt may be empty, and so may one of the completions, which then is the end of text alone.
 //
 // Errors name file and line: a completion that alone fills the context, completions that are equal and so express no
 // preference, text that is not UTF-8, a duplicate field, and any line of another form.

@@ -1,6 +1,7 @@
 package dpo
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"popri/internal/golden"
 	"popri/model/tokenizer"
 )
 
@@ -24,8 +26,8 @@ func TestReadJSONL(t *testing.T) {
 	tok := lineTokenizer(t)
 	eos, _ := tok.EOS()
 	path := filepath.Join(t.TempDir(), "pairs.jsonl")
-	long := strings.Repeat("the cat ", 40)
-	content := fmt.Sprintf("\ufeff{\"prompt\": \"the\", \"chosen\": \" cat\", \"rejected\": \" hat\", \"score\": 1}\r\n\n{\"prompt\": \"\", \"chosen\": \"\", \"rejected\": \"é\"}\n{\"prompt\": %q, \"chosen\": \"a\", \"rejected\": \"b\"}", long)
+	long := strings.TrimSpace(strings.Repeat("the cat ", 40))
+	content := fmt.Sprintf("\ufeff{\"prompt\": \"the\", \"chosen\": \" cat\", \"rejected\": \" hat\", \"score\": 1}\r\n\n{\"prompt\": \"\", \"chosen\": \"\", \"rejected\": \"é\"}\n{\"prompt\": %q, \"chosen\": \" a\", \"rejected\": \" b\"}", long)
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -34,13 +36,13 @@ func TestReadJSONL(t *testing.T) {
 		t.Fatalf("%v: %d pairs", err, len(pairs))
 	}
 	end := func(text string) []int32 { return append(tok.Encode(text), eos) }
-	if p := pairs[0]; !slices.Equal(p.Prompt, append([]int32{eos}, tok.Encode("the")...)) || !slices.Equal(p.Chosen, end(" cat")) || !slices.Equal(p.Rejected, end(" hat")) || p.PromptText != "the" {
+	if p := pairs[0]; !slices.Equal(p.Prompt, tok.Encode("the")) || !slices.Equal(p.Chosen, end(" cat")) || !slices.Equal(p.Rejected, end(" hat")) || p.PromptText != "the" {
 		t.Errorf("%+v", p)
 	}
 	if p := pairs[1]; !slices.Equal(p.Prompt, []int32{eos}) || !slices.Equal(p.Chosen, []int32{eos}) || !slices.Equal(p.Rejected, end("é")) {
 		t.Errorf("%+v", p)
 	}
-	if p, ids := pairs[2], tok.Encode(long); !slices.Equal(p.Prompt, ids[len(ids)-28:]) {
+	if p, ids := pairs[2], tok.Encode(long); !slices.Equal(p.Prompt, ids[len(ids)-30+max(len(p.Chosen), len(p.Rejected)):]) {
 		t.Errorf("a long prompt keeps %q", tok.Decode(p.Prompt, false))
 	}
 
@@ -57,7 +59,7 @@ func TestReadJSONL(t *testing.T) {
 		{`{"prompt": "a", "chosen": "", "rejected": ""}`, "line 1: chosen and rejected are the same"},
 		{"\n" + `{"prompt": "a", "prompt": "b", "chosen": "b", "rejected": "c"}`, `line 2: want an object with prompt, chosen and rejected: "prompt" stands twice`},
 		{"{\"prompt\": \"a\", \"chosen\": \"b\xff\", \"rejected\": \"c\"}", "line 1: want an object with prompt, chosen and rejected: not UTF-8"},
-		{fmt.Sprintf(`{"prompt": "a", "chosen": [%q], "rejected": "c"}`, long), "… (324 bytes), want a text"},
+		{fmt.Sprintf(`{"prompt": "a", "chosen": [%q], "rejected": "c"}`, long), "… (323 bytes), want a text"},
 	} {
 		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
 			t.Fatal(err)
@@ -87,4 +89,40 @@ func FuzzPairs(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestGoldenTexts: prompts and completions are divided into tokens as by TRL 1.16.
+func TestGoldenTexts(t *testing.T) {
+	folder := golden.Folder(t, "dpo-texts")
+	content, err := os.ReadFile(filepath.Join(folder, "cases.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(content)) {
+		var c struct {
+			Tokenizer, Prompt, Chosen, Rejected string
+			PromptIDs                           []int32 `json:"prompt_ids"`
+			ChosenIDs                           []int32 `json:"chosen_ids"`
+			RejectedIDs                         []int32 `json:"rejected_ids"`
+		}
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		tok, err := tokenizer.Load(filepath.Join(folder, "..", c.Tokenizer, "tokenizer.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := newTexts(tok, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := x.pair([3]string{c.Prompt, c.Chosen, c.Rejected})
+		if err != nil || !slices.Equal(p.Prompt, c.PromptIDs) || !slices.Equal(p.Chosen, c.ChosenIDs) || !slices.Equal(p.Rejected, c.RejectedIDs) {
+			t.Errorf("%s: %q, %q, %q: %v %v %v, want %v %v %v (%v)", c.Tokenizer, c.Prompt, c.Chosen, c.Rejected, p.Prompt, p.Chosen,
+				p.Rejected, c.PromptIDs, c.ChosenIDs, c.RejectedIDs, err)
+		}
+		n++
+	}
+	golden.Checked(t, "dpo-texts", n)
 }
