@@ -11,6 +11,7 @@ import (
 	"popri/accountant/guarantee"
 	"popri/accountant/ledger"
 	"popri/datasets/clients"
+	"popri/fedsim/release"
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/rundir"
@@ -50,6 +51,54 @@ func edit(t *testing.T, path, old, new string) {
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(string(b), old, new, 1)), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestResumeChecksRounds: a run does not go on with files of finished rounds that are damaged or gone.
+func TestResumeChecksRounds(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	c.Trainer.Rounds = 2
+	done := filepath.Join(t.TempDir(), "run")
+	if err := train(t.Context(), Options{Config: c, Dir: done}); err != nil {
+		t.Fatal(err)
+	}
+	for _, round := range []int{1, 2} {
+		for _, name := range []string{release.File, "adapter/adapter_model.safetensors", rundir.Scores, rundir.Metrics} {
+			for _, gone := range []bool{false, true} {
+				run := filepath.Join(t.TempDir(), "run")
+				if err := os.CopyFS(run, os.DirFS(done)); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Remove(filepath.Join(run, rundir.Synthetic)); err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(rundir.Round(run, round), filepath.FromSlash(name))
+				b, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := "has changed since its round ended"
+				if b[len(b)/2] ^= 1; gone {
+					want, err = "is gone since its round ended", os.Remove(path)
+				} else {
+					err = os.WriteFile(path, b, 0o644)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := train(t.Context(), Options{Dir: run, Resume: true}); !fault.IsUser(err) || !strings.Contains(err.Error(), want) ||
+					!strings.Contains(err.Error(), path) {
+					t.Errorf("round %d, %s, gone %v: %v", round, name, gone, err)
+				}
+			}
+		}
+	}
+	if err := os.Remove(filepath.Join(rundir.Round(done, 1), rundir.Checksums)); err != nil { // of an earlier version
+		t.Fatal(err)
+	}
+	if err := train(t.Context(), Options{Dir: done, Resume: true}); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -102,6 +151,20 @@ func TestResumeComparesInputs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, []string{"other clients"}, true},
+		"test clients": {func(t *testing.T, w *testworld.World, _ string) {
+			p, err := clients.Read(w.Private)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, c := range p.Clients {
+				if c.Split == clients.Test {
+					p.Clients[i].Texts[0] += " again"
+				}
+			}
+			if err := clients.Write(w.Private, p); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"validation and test clients: the texts have changed"}, false},
 		"budget": {func(t *testing.T, _ *testworld.World, run string) {
 			edit(t, filepath.Join(run, rundir.Config), "epsilon: 20", "epsilon: 40")
 		}, []string{"epsilon is 40, was 20"}, true},

@@ -11,6 +11,7 @@ import (
 	"popri/datasets/clients"
 	"popri/fedsim"
 	"popri/internal/atomicfile"
+	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods"
@@ -109,8 +110,15 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		},
 		func() (err error) { s.method, err = s.newMethod(); return err },
 		func() (err error) {
-			began, err = inputs.Of(s.Config, s.Data.Public.Hash(), embedding.Key(s.encoder))
-			return err
+			if began, err = inputs.Of(s.Config, s.Data.Public.Hash(), embedding.Key(s.encoder)); err != nil {
+				return err
+			}
+			key, err := datakey.Load()
+			if err != nil {
+				return fault.User(err)
+			}
+			began.Content[inputs.HeldOut] = s.Data.Private.Tag(key, clients.Validation, clients.Test)
+			return nil
 		},
 		func() error {
 			if o.Resume {

@@ -8,7 +8,7 @@
 //	  events.jsonl         every event, one object a line
 //	  LATEST               names the newest complete round
 //	  rounds/0001/         prompts, samples, scores, pairs, selection (Parquet), release.bin,
-//	                       adapter/ (PEFT), optimizer.safetensors, steps.jsonl, metrics.json
+//	                       adapter/ (PEFT), optimizer.safetensors, steps.jsonl, metrics.json, SHA256SUMS
 //	  encoder.safetensors  embeds the clients' texts where they are (fed.clients above 0)
 //	  mixes.parquet        what the product was chosen from (synthetic.mix=validated)
 //	  synthetic.parquet    the product under the guarantee: weighted public text (finish=public) and the tuned model's text
@@ -56,6 +56,8 @@ const (
 // method.
 const (
 	Metrics = "metrics.json"
+	// Checksums has the hash of each file of a complete round. A resumed run compares them.
+	Checksums = "SHA256SUMS"
 	Samples = "samples.parquet" // what the clients were asked about
 	Prompts = "prompts.parquet" // what the samples follow
 	Scores  = "scores.parquet"  // the samples' scores

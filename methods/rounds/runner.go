@@ -139,8 +139,13 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 	if err != nil {
 		return err
 	}
-	if done > 0 { // a kill after the round's end may have left files
-		if err := t.Method.Prune(done); err != nil {
+	for round := 1; round <= done; round++ {
+		if err := unchanged(rundir.Round(t.Dir, round)); err != nil {
+			return err
+		}
+	}
+	if done > 0 && !rundir.Has(rundir.Round(t.Dir, done), rundir.Checksums) { // a kill came after the round's end
+		if err := t.ended(done); err != nil {
 			return err
 		}
 	}
@@ -179,7 +184,15 @@ func (t *Runner) round(ctx context.Context, number int) error {
 	if t.Events.RoundEnd != nil {
 		t.Events.RoundEnd(*r.Figures)
 	}
-	return t.Method.Prune(number)
+	return t.ended(number)
+}
+
+// ended removes what a complete round needs no more, and notes what stays.
+func (t *Runner) ended(round int) error {
+	if err := t.Method.Prune(round); err != nil {
+		return err
+	}
+	return seal(rundir.Round(t.Dir, round))
 }
 
 // Product writes the synthetic set of the newest complete round, or of the nearest state. An existing one stays as it is.

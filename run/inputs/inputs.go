@@ -47,6 +47,7 @@ const (
 	Public  = "data.public"
 	Encoder = "scoring.encoder"
 	Compute = "model.dtype"
+	HeldOut = "data.private, validation and test clients" // a tag under the user's key; see datakey
 )
 
 // Of collects the inputs of a run: public is the hash of its public text, encoder the key of its encoder.
@@ -158,6 +159,9 @@ func (in Inputs) since(began Inputs) []string {
 		case old == value:
 		case key == Compute:
 			changes = append(changes, fmt.Sprintf("%s: computes in %s, was %s", key, value, old))
+		case key == HeldOut && !had: // the run began with a version that did not note them
+		case key == HeldOut:
+			changes = append(changes, key+": the texts have changed")
 		case key == Public:
 			changes = append(changes, key+": the texts have changed")
 		case !isFile:
