@@ -58,12 +58,12 @@ const (
 	Metrics = "metrics.json"
 	// Checksums has the hash of each file of a complete round. A resumed run compares them.
 	Checksums = "SHA256SUMS"
-	Samples = "samples.parquet" // what the clients were asked about
-	Prompts = "prompts.parquet" // what the samples follow
-	Scores  = "scores.parquet"  // the samples' scores
-	Pairs   = "pairs.parquet"   // preference pairs of samples
-	Chosen  = "chosen.parquet"  // samples that the adapters were trained on
-	Written = "written.parquet" // all texts that the model wrote, where the product is not just these
+	Samples   = "samples.parquet" // what the clients were asked about
+	Prompts   = "prompts.parquet" // what the samples follow
+	Scores    = "scores.parquet"  // the samples' scores
+	Pairs     = "pairs.parquet"   // preference pairs of samples
+	Chosen    = "chosen.parquet"  // samples that the adapters were trained on
+	Written   = "written.parquet" // all texts that the model wrote, where the product is not just these
 	// Selection is what the clients' answer selected: of a population, or of the public texts.
 	Selection = "selection.parquet"
 	// Question is what clients that are elsewhere are asked.
