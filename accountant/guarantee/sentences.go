@@ -79,11 +79,21 @@ func (f Facts) Statement() []string {
 		}
 	}
 	out = append(out, f.validation())
-	say("%s of %d clients' vectors %s released%s.", count(own, "sum"), b.Clients, were(own), f.noise())
+	say("%s of %s %s released%s.", count(own, "sum"), f.whose(), were(own), f.noise())
 	if inherited > 0 {
 		say("%s of earlier runs on the same clients %s counted in ε.", count(inherited, "release"), were(inherited))
 	}
 	return append(out, f.sampling()...)
+}
+
+// whose says whose vectors a sum holds.
+func (f Facts) whose() string {
+	for _, e := range f.Record.Entries {
+		if e.Sampling != ledger.Full {
+			return fmt.Sprintf("the vectors of clients drawn from %d", f.Record.Budget.Clients)
+		}
+	}
+	return fmt.Sprintf("%d clients' vectors", f.Record.Budget.Clients)
 }
 
 // validation says how validation and test clients are treated.
@@ -201,8 +211,8 @@ func (f Facts) Warnings() []string {
 func (f Facts) Headline() string {
 	b := f.Record.Budget
 	own, _ := f.Releases()
-	figures := fmt.Sprintf("ε = %s at δ = %g after %s of %d clients' vectors", accountant.RoundUp(f.Spent, 4),
-		b.Delta, count(own, "sum"), b.Clients)
+	figures := fmt.Sprintf("ε = %s at δ = %g after %s of %s", accountant.RoundUp(f.Spent, 4),
+		b.Delta, count(own, "sum"), f.whose())
 	switch {
 	case f.UnsafeCeiling:
 		return "nobody is protected: the generator was trained on the clients' texts"

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"popri/accountant/guarantee"
+	"popri/accountant/ledger"
 	"popri/internal/testworld"
 )
 
@@ -129,6 +130,10 @@ func TestPagesDoNotContradict(t *testing.T) {
 				none("protects one client", "texts of one client", "for one client (")
 			} else {
 				none("clients together")
+			}
+			if c := facts.Record.Entries; len(c) > 0 && c[0].Sampling != ledger.Full {
+				every("clients drawn from")
+				none("30 clients' vectors")
 			}
 			chosen := false
 			for use, key := range map[guarantee.Use]string{guarantee.Selection: "(dpo.best=fid)", guarantee.Rounds: "(trainer.select=fid)"} {
