@@ -149,7 +149,7 @@ func (r *Row) figures(i int, to map[string]float64) {
 
 // trainingSeconds is the time of a run's stages, of all its processes, without the evaluation.
 func trainingSeconds(dir string) (sum float64, err error) {
-	stages, _, err := reporting.Stages(dir)
+	stages, _, err := reporting.Shared(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}

@@ -30,7 +30,7 @@ func CostOf(dir string) (Cost, error) {
 	d := methods.Of(*c)
 	cost := Cost{Name: filepath.Base(dir), Rounds: d.RoundsOf(*c)}
 	cost.Sent, cost.Received = d.Traffic(*c).Bytes()
-	stages, took, err := Stages(dir)
+	stages, took, err := timesOf(dir, "")
 	if err != nil {
 		return cost, err
 	}
@@ -46,7 +46,7 @@ func CostOf(dir string) (Cost, error) {
 		asked = max(asked, m.Values["clients"])
 	}
 	for _, s := range stages {
-		if s.Name == rounds.StageCollect && asked > 0 {
+		if s.Name == private && asked > 0 {
 			cost.Server -= s.Seconds
 			cost.Client = s.Seconds / asked
 		}

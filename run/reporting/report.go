@@ -77,7 +77,7 @@ func Of(dir string) (report.Report, error) {
 	if r.Texts, err = roundTexts(dir, c, d.RoundsOf(*c)); err != nil {
 		return r, err
 	}
-	stages, perRound, err := Stages(dir)
+	stages, perRound, err := Shared(dir)
 	for i := range r.Rounds {
 		r.Rounds[i].Seconds = perRound[r.Rounds[i].Figures.Number]
 	}

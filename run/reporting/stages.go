@@ -5,13 +5,23 @@ import (
 	"slices"
 
 	"popri/internal/rundir"
+	"popri/methods/rounds"
 	"popri/show/eventlog"
 	"popri/show/report"
 )
 
-// Stages adds up the time of each stage of a run, over rounds and resumptions, in the order of their first end, with the
-// most memory that it had. Rounds are the seconds of each round's stages.
-func Stages(dir string) (stages []report.Stage, rounds map[int]float64, err error) {
+// Shared adds up the times that a page for others may have: without the stage that reads the train clients' texts, whose
+// time depends on them. So does the memory of every stage, which no page has.
+func Shared(dir string) (stages []report.Stage, rounds map[int]float64, err error) {
+	return timesOf(dir, private)
+}
+
+// private is the stage that reads train clients' texts.
+const private = rounds.StageCollect
+
+// timesOf adds up the time of each stage of a run but one, over rounds and resumptions, in the order of their first end. Rounds
+// are the seconds of each round's stages.
+func timesOf(dir, without string) (stages []report.Stage, rounds map[int]float64, err error) {
 	rounds = map[int]float64{}
 	for e, err := range eventlog.Read(filepath.Join(dir, rundir.Events)) {
 		if err != nil {
@@ -19,7 +29,7 @@ func Stages(dir string) (stages []report.Stage, rounds map[int]float64, err erro
 		}
 		name := e.Text("stage")
 		took, ok := e.Fields["seconds"].(float64)
-		if e.Name != "stage_end" || !ok {
+		if e.Name != "stage_end" || !ok || name == without {
 			continue
 		}
 		i := slices.IndexFunc(stages, func(s report.Stage) bool { return s.Name == name })
@@ -27,7 +37,6 @@ func Stages(dir string) (stages []report.Stage, rounds map[int]float64, err erro
 			i, stages = len(stages), append(stages, report.Stage{Name: name})
 		}
 		stages[i].Seconds += took
-		stages[i].PeakBytes = max(stages[i].PeakBytes, int64(e.Number("peak_bytes")))
 		if round := int(e.Number("round")); round > 0 {
 			rounds[round] += took
 		}

@@ -128,11 +128,3 @@ func Duration(seconds float64) string {
 	}
 	return fmt.Sprintf("%d%sh %02d%smin", int(d.Hours()), thinSpace, int(d.Minutes())%60, thinSpace)
 }
-
-// gibibytes writes a size in GiB, and nothing if it is not known.
-func gibibytes(bytes int64) string {
-	if bytes <= 0 {
-		return ""
-	}
-	return fixed(float64(bytes)/(1<<30), 2)
-}

@@ -67,7 +67,6 @@ type page struct {
 	SampleRow [][]string
 	Texts     textsView
 	Stages    []stageRow
-	Memory    string // the most that a stage had; empty if no stage was measured
 	Total     string
 	Sections  []settingSection
 }
@@ -98,8 +97,8 @@ type roundRow struct {
 }
 
 type stageRow struct {
-	Name, Time, Share, Memory string
-	Width                     template.CSS
+	Name, Time, Share string
+	Width             template.CSS
 }
 
 type settingSection struct {
@@ -214,9 +213,8 @@ func (p *page) samples(s Samples) {
 }
 
 func (p *page) stages(stages []Stage) {
-	total, longest, most := 0.0, 0.0, int64(0)
+	total, longest := 0.0, 0.0
 	for _, s := range stages {
-		most = max(most, s.PeakBytes)
 		if finite(s.Seconds) {
 			total += s.Seconds
 			longest = max(longest, s.Seconds)
@@ -225,10 +223,9 @@ func (p *page) stages(stages []Stage) {
 	if total <= 0 {
 		return
 	}
-	p.Total, p.Memory = Duration(total), gibibytes(most)
+	p.Total = Duration(total)
 	for _, s := range stages {
 		row := stageRow{Name: s.Name, Time: Duration(s.Seconds), Share: percent(s.Seconds/total, 0), Width: "0%"}
-		row.Memory = gibibytes(s.PeakBytes)
 		if finite(s.Seconds) && s.Seconds > 0 {
 			row.Width = template.CSS(fmt.Sprintf("%.2f%%", 100*s.Seconds/longest))
 		}

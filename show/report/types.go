@@ -106,12 +106,10 @@ type SampleColumn struct {
 	Texts []string `json:"texts"`
 }
 
-// Stage is the time and the memory of a part of the run.
+// Stage is the time of a part of the run. It has no memory: that depends on the clients' texts.
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-	// PeakBytes is the largest resident size of the process during the stage; 0 if it was not measured.
-	PeakBytes int64 `json:"peak_bytes,omitempty"`
 }
 
 // Setting is one key of the configuration with its default; settings that differ from it are marked.
