@@ -22,12 +22,16 @@ type Composed struct {
 	Accountant string
 	Charges    int  // each counted once, even if a ledger and one that continues it are both given
 	Seeded     bool // a ledger's noise was seeded: nobody is protected, whatever Epsilon says
+	// IfShared says that the ledgers are of several data sets, and that the figure holds for a client who is in all of them.
+	// Data sets are told apart by their content: an edited copy, or another range of dates, can have the same clients.
+	IfShared bool
 	// Unknown says why there is no figure; "" where there is one.
 	Unknown string
 }
 
 // Compose groups ledgers by their private data and composes the charges of each group. A charge that several ledgers
-// hold, such as a continued ledger and its successor, counts once.
+// hold, such as a continued ledger and its successor, counts once. If there are several groups, the last result composes all
+// charges, for clients who are in all of the data sets.
 //
 // Ledgers that state [accountant.AddOrRemove] and ledgers that state [accountant.ZeroOut] are composed under the
 // latter, which has the same bounds. Compose gives no figure where relations or privacy units differ otherwise, or
@@ -53,7 +57,17 @@ func Compose(records []Record) ([]Composed, error) {
 			return nil, fmt.Errorf("ledger: %w", err)
 		}
 	}
-	return out, nil
+	if len(out) < 2 {
+		return out, nil
+	}
+	all := Composed{IfShared: true}
+	for i := range records {
+		all.Ledgers = append(all.Ledgers, i)
+	}
+	if err := all.compose(records); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return append(out, all), nil
 }
 
 func (c *Composed) compose(records []Record) error {
@@ -63,7 +77,7 @@ func (c *Composed) compose(records []Record) error {
 		c.Delta, c.Group = max(c.Delta, r.Budget.Delta), max(c.Group, r.Budget.Group, 1)
 		c.Seeded = c.Seeded || r.Budget.InsecureSeededNoise
 		switch {
-		case c.Data == "":
+		case c.Data == "" && !c.IfShared:
 			c.Unknown = "which private data it is on is not known"
 		case r.Budget.Unit != first.Unit:
 			c.Unknown = fmt.Sprintf("the privacy units differ: %q and %q", first.Unit, r.Budget.Unit)
@@ -122,6 +136,9 @@ func (c Composed) Words(what string) string {
 	if len(c.Ledgers) == 1 {
 		who = "1 " + strings.TrimSuffix(what, "s")
 	}
+	if c.IfShared {
+		who = "If a client is in all of these data sets, which nobody can see from the ledgers: " + who
+	}
 	if c.Unknown != "" {
 		return fmt.Sprintf("%s cannot be composed: %s", who, c.Unknown)
 	}
@@ -129,8 +146,12 @@ func (c Composed) Words(what string) string {
 	if c.Charges == 1 {
 		releases = "1 release"
 	}
-	text := fmt.Sprintf("%s on the same private data, together: ε = %s at δ = %g, the largest of theirs (%s; %s)",
-		who, accountant.RoundUp(c.Epsilon, 4), c.Delta, releases, c.Accountant)
+	data := " on the same private data"
+	if c.IfShared {
+		data = ""
+	}
+	text := fmt.Sprintf("%s%s, together: ε = %s at δ = %g, the largest of theirs (%s; %s)",
+		who, data, accountant.RoundUp(c.Epsilon, 4), c.Delta, releases, c.Accountant)
 	if c.Group > 1 {
 		text += fmt.Sprintf(", for up to %d clients together", c.Group)
 	}
@@ -151,12 +172,13 @@ type composedJSON struct {
 	Accountant string              `json:"accountant,omitempty"`
 	Charges    int                 `json:"charges"`
 	Seeded     bool                `json:"insecure_seeded_noise"`
+	IfShared   bool                `json:"if_clients_are_shared,omitempty"`
 	Unknown    string              `json:"unknown,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler: an infinite ε is "inf".
 func (c Composed) MarshalJSON() ([]byte, error) {
-	j := composedJSON{c.Data, c.Ledgers, nil, c.Delta, c.Group, c.Relation, c.Accountant, c.Charges, c.Seeded, c.Unknown}
+	j := composedJSON{c.Data, c.Ledgers, nil, c.Delta, c.Group, c.Relation, c.Accountant, c.Charges, c.Seeded, c.IfShared, c.Unknown}
 	if c.Unknown == "" {
 		j.Epsilon = new(jsonfloat.Float(c.Epsilon))
 	}
@@ -169,7 +191,7 @@ func (c *Composed) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*c = Composed{j.Data, j.Ledgers, 0, j.Delta, j.Group, j.Relation, j.Accountant, j.Charges, j.Seeded, j.Unknown}
+	*c = Composed{j.Data, j.Ledgers, 0, j.Delta, j.Group, j.Relation, j.Accountant, j.Charges, j.Seeded, j.IfShared, j.Unknown}
 	if j.Epsilon != nil {
 		c.Epsilon = float64(*j.Epsilon)
 	}

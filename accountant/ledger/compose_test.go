@@ -35,8 +35,12 @@ func TestComposeAddsUpRunsOnTheSameData(t *testing.T) {
 	smaller := b
 	smaller.Delta = 1e-6
 	got, err := Compose([]Record{recorded(b, 1, sigma), recorded(other, 2, sigma), recorded(smaller, 3, sigma), recorded(unknown, 4, sigma), recorded(b, 5, sigma)})
-	if err != nil || len(got) != 3 {
+	if err != nil || len(got) != 4 {
 		t.Fatalf("%+v (%v)", got, err)
+	}
+	five, _ := accountant.Exact{}.Epsilon([]accountant.Event{{Sigma: sigma, Count: 5}}, b.Delta)
+	if c := got[3]; !c.IfShared || c.Epsilon != five || len(c.Ledgers) != 5 || !strings.Contains(c.Words("runs"), "If a client is in all of these data sets") {
+		t.Errorf("a client of all runs: %+v, want epsilon %g", c, five)
 	}
 	want, _ := accountant.Exact{}.Epsilon([]accountant.Event{{Sigma: sigma, Count: 3}}, b.Delta)
 	if c := got[0]; c.Epsilon != want || c.Delta != b.Delta || c.Charges != 3 || !reflect.DeepEqual(c.Ledgers, []int{0, 2, 4}) || c.Unknown != "" {
