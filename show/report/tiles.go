@@ -47,7 +47,7 @@ func (p *page) tiles(r Report) {
 		add("Releases", count(r.Privacy.Rounds), note)
 	}
 	if p.Total != "" {
-		add("Time", p.Total, "all stages")
+		add("Time", p.Total, "without the clients' part")
 	}
 }
 
