@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"popri/accountant/guarantee"
 	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/internal/testworld"
@@ -64,6 +65,10 @@ func testHalving(t *testing.T, releases int) {
 		}
 		if rundir.Has(dir, rundir.Eval) || rundir.Has(dir, rundir.Synthetic) || rundir.Has(dir, rundir.Rung) || !rundir.Has(dir, rundir.Report) {
 			t.Errorf("%s was finished, or has no report", d.Name)
+		}
+		facts, err := guarantee.Read(dir)
+		if words := strings.Join(facts.Warnings(), " "); err != nil || !strings.Contains(words, "an adaptive ablation decided") {
+			t.Errorf("%s does not say that validation clients ended it: %s (%v)", d.Name, words, err)
 		}
 	}
 	// Seeded noise makes the same first release of all runs, which counts once.

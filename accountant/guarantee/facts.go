@@ -26,6 +26,7 @@ const (
 	Evaluation Use = "evaluation" // measurements that nothing of the product depends on
 	Selection  Use = "selection"  // which step's adapters a round keeps (dpo.best=fid)
 	Rounds     Use = "rounds"     // which round's adapters write the product (trainer.select=fid)
+	Halving    Use = "halving"    // whether the run went on (popri ablate --adaptive)
 	Mixing     Use = "mixing"     // whether the product has public texts, written ones or both (synthetic.mix=validated)
 )
 
@@ -37,6 +38,7 @@ func (u Use) chooses() (out []string) {
 	for use, phrase := range map[Use]string{
 		Selection: "each round keeps the adapters whose samples lie nearest to their texts (dpo.best=fid)",
 		Rounds:    "the product is of the round whose samples lie nearest to their texts (trainer.select=fid)",
+		Halving:   "an adaptive ablation decided whether this run went on by what a small model learns about their texts",
 		Mixing: "whether the product is public text, written text or both was chosen by what a small model learns about their " +
 			"texts (synthetic.mix=validated)",
 	} {
@@ -144,6 +146,13 @@ func Read(dir string) (Facts, error) {
 	}
 	if f.Evaluated && f.Validation == NotUsed {
 		f.Validation = Evaluation
+	}
+	if rundir.Has(dir, rundir.Rungs) {
+		if f.Validation.chooses() == nil {
+			f.Validation = Halving
+		} else {
+			f.Validation += "+" + Halving
+		}
 	}
 	return f, nil
 }
