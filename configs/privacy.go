@@ -21,7 +21,8 @@ type Scoring struct {
 	ClipNorm float64 `yaml:"clip_norm"`
 	// Release says how often clients are asked. "rounds" asks in each round for the scores of its samples, as in the paper.
 	// "compact" asks for the same scores in as few numbers as the embedding has dimensions: its noise is distributed as that
-	// of "rounds" after the projection, and clients send less, but an audit cannot measure the noise. "once" asks in round 1
+	// of "rounds" after the projection, and clients send less, but an audit cannot measure the noise. "votes" asks in each round
+	// for the samples nearest to the clients' texts, as Private Evolution does (the paper's Figure 6). "once" asks in round 1
 	// for the mean embedding, from which the scores of all samples follow: one release has far less noise than the T
 	// releases of the same budget, and rounds, prompts and samples cost no privacy. Each client's vector then has the length
 	// clip_norm. Default "once".

@@ -23,7 +23,7 @@ var (
 	pairings    = []string{"rank", "all", "random", "worst", "margin"}
 	bests       = []string{"last", "pairs", "fid"}
 	schedules   = []string{"constant", "constant_with_warmup", "linear", "cosine", "cosine_with_min_lr"}
-	releases    = []string{"rounds", "compact", "once"}
+	releases    = []string{"rounds", "compact", "votes", "once"}
 	weightings  = []string{"matched", "prior"}
 	quotes      = []string{"public", "relevant", "scored"}
 	weightTypes = []string{"float32", "compute"}
@@ -222,6 +222,15 @@ func (v *validator) once(c Config) {
 	if c.Trainer.Select == "distance" && !slices.Contains(tuning, c.Method) && slices.Contains(methods, c.Method) {
 		v.add("trainer.select", "is \"distance\", which needs a method that trains the generator (%s): %q has no adapters to "+
 			"choose from", strings.Join(tuning, ", "), c.Method)
+	}
+	if c.Scoring.Release == "votes" && slices.Contains(tuning, c.Method) {
+		const reason = "where scoring.release is \"votes\": votes are no cosines with the clients' mean"
+		if c.Scoring.Objective != "similarity" {
+			v.add("scoring.objective", "is %q, must be \"similarity\" %s", c.Scoring.Objective, reason)
+		}
+		if c.Scoring.Denoise != "none" {
+			v.add("scoring.denoise", "is %q, must be \"none\" %s", c.Scoring.Denoise, reason)
+		}
 	}
 	if c.Scoring.Release == "once" {
 		if c.Scoring.Denoise == "pool" {

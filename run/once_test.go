@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"popri/datasets"
+	"popri/dpo"
 	"popri/fedsim"
 	"popri/fedsim/audit"
 	"popri/fedsim/release"
@@ -198,6 +199,36 @@ func TestCompact(t *testing.T) {
 	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
 	if err != nil || answer.Query != scoring.CompactName(scoring.Standardized) || len(answer.Sum) > c.Scoring.Dim {
 		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
+	}
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+	if err != nil || !r.Sound() || r.Releases != 2 {
+		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
+	}
+}
+
+// TestVotes: clients vote for the samples nearest to their texts, and the run goes as any other.
+func TestVotes(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	c.Scoring.Release, c.Scoring.Objective, c.Scoring.Denoise = "votes", "similarity", "none"
+	c.Scoring.LengthRegression = false
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
+	if err != nil || answer.Query != "votes/l2/1/total" || len(answer.Sum) != c.Generate.Prompts*c.Generate.Samples {
+		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
+	}
+	pairs, err := dpo.ReadPairs(filepath.Join(rundir.Round(dir, 2), rundir.Pairs))
+	if err != nil || len(pairs) == 0 {
+		t.Fatalf("%d pairs (%v)", len(pairs), err)
+	}
+	for _, p := range pairs { // scores are the released counts, a client's mean
+		at := p.PromptIndex*c.Generate.Samples + p.ChosenIndex
+		if want := answer.Sum[at] / float64(answer.Clients); p.ChosenScore != want {
+			t.Errorf("sample %d has the score %g, released was %g", at, p.ChosenScore, want)
+		}
 	}
 	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 	if err != nil || !r.Sound() || r.Releases != 2 {

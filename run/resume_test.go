@@ -39,6 +39,11 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		})
 	}
 	t.Run("popri asked once", func(t *testing.T) { killed(t, testworld.AskOnce, 10) })
+	t.Run("popri by votes", func(t *testing.T) {
+		killed(t, func(c *configs.Config) {
+			c.Scoring.Release, c.Scoring.Objective, c.Scoring.Denoise = "votes", "similarity", "none"
+		}, 5)
+	})
 	t.Run("grpo asked once, nearest", func(t *testing.T) {
 		killed(t, func(c *configs.Config) {
 			testworld.AskOnce(c)

@@ -9,7 +9,8 @@ import (
 )
 
 // Feedback is how a run learns what clients think of its candidates. It owns the question and the reading of the answer.
-// There are two kinds: [EachRound] asks about every round's samples, [Single] asks once for what scores any text.
+// There are three kinds: [EachRound] asks for the cosines of every round's samples, [Votes] for those nearest to the clients'
+// texts, and [Single] asks once for what scores any text.
 type Feedback interface {
 	// Query is the name of the clients' query, and the norm bound of their vectors.
 	Query() (name string, bound float64)
@@ -39,8 +40,11 @@ type Answer interface {
 
 // newFeedback makes the kind that scoring.release names.
 func newFeedback(p *Policy) Feedback {
-	if p.Config.Scoring.Release == "once" {
+	switch p.Config.Scoring.Release {
+	case "once":
 		return &Single{policy: p}
+	case "votes":
+		return &Votes{&p.Env}
 	}
 	return &EachRound{Env: &p.Env}
 }
