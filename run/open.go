@@ -11,7 +11,6 @@ import (
 	"popri/datasets/clients"
 	"popri/fedsim"
 	"popri/internal/atomicfile"
-	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods"
@@ -113,12 +112,8 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			if began, err = inputs.Of(s.Config, s.Data.Public.Hash(), embedding.Key(s.encoder)); err != nil {
 				return err
 			}
-			key, err := datakey.Load()
-			if err != nil {
-				return fault.User(err)
-			}
-			began.Content[inputs.HeldOut] = s.Data.Private.Tag(key, clients.Validation, clients.Test)
-			return nil
+			began.Content[inputs.HeldOut], err = assembly.Tag(s.Data.Private, clients.Validation, clients.Test)
+			return err
 		},
 		func() error {
 			if o.Resume {

@@ -33,33 +33,39 @@ const (
 // Has reports whether a use is among those of u.
 func (u Use) Has(use Use) bool { return slices.Contains(strings.Split(string(u), "+"), string(use)) }
 
-// chooses says what of the product depends on the validation clients, by a phrase and its key for each use; nil if nothing.
+// choices say how the product depends on the validation clients, where it does.
+var choices = []struct {
+	use    Use
+	words  string
+	chosen func(configs.Config) bool // nil: the configuration does not tell
+}{
+	{Halving, "an adaptive ablation decided whether this run went on by what a small model learns about their texts", nil},
+	{Selection, "each round keeps the adapters whose samples lie nearest to their texts (dpo.best=fid)",
+		func(c configs.Config) bool { return c.DPO.Best == "fid" }},
+	{Rounds, "the product is of the round whose samples lie nearest to their texts (trainer.select=fid)",
+		func(c configs.Config) bool { return c.SelectsBy() == "fid" }},
+	{Mixing, "whether the product is public text, written text or both was chosen by what a small model learns about their " +
+		"texts (synthetic.mix=validated)", func(c configs.Config) bool { return c.Synthetic.Mix == "validated" }},
+}
+
+// chooses says what of the product depends on the validation clients; nil if nothing.
 func (u Use) chooses() (out []string) {
-	for use, phrase := range map[Use]string{
-		Selection: "each round keeps the adapters whose samples lie nearest to their texts (dpo.best=fid)",
-		Rounds:    "the product is of the round whose samples lie nearest to their texts (trainer.select=fid)",
-		Halving:   "an adaptive ablation decided whether this run went on by what a small model learns about their texts",
-		Mixing: "whether the product is public text, written text or both was chosen by what a small model learns about their " +
-			"texts (synthetic.mix=validated)",
-	} {
-		if u.Has(use) {
-			out = append(out, phrase)
+	for _, c := range choices {
+		if u.Has(c.use) {
+			out = append(out, c.words)
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 
 // ValidationUse is the use of validation clients in a run with this configuration.
 func ValidationUse(c configs.Config, validationClients int) Use {
 	var uses []string
-	for use, used := range map[Use]bool{Selection: c.DPO.Best == "fid", Rounds: c.SelectsBy() == "fid",
-		Mixing: c.Synthetic.Mix == "validated"} {
-		if used {
-			uses = append(uses, string(use))
+	for _, x := range choices {
+		if x.chosen != nil && x.chosen(c) {
+			uses = append(uses, string(x.use))
 		}
 	}
-	slices.Sort(uses)
 	switch {
 	case len(uses) > 0:
 		return Use(strings.Join(uses, "+"))
@@ -148,11 +154,7 @@ func Read(dir string) (Facts, error) {
 		f.Validation = Evaluation
 	}
 	if rundir.Has(dir, rundir.Rungs) {
-		if f.Validation.chooses() == nil {
-			f.Validation = Halving
-		} else {
-			f.Validation += "+" + Halving
-		}
+		f.Validation += "+" + Halving
 	}
 	return f, nil
 }

@@ -74,6 +74,15 @@ type Release struct {
 // NoiseStd is the standard deviation of the noise in each value of Sum.
 func (r *Release) NoiseStd() float64 { return r.Sigma * r.Sensitivity }
 
+// Mean is the released sum over the clients who answered.
+func (r *Release) Mean() []float64 {
+	out := make([]float64, len(r.Sum))
+	for i, v := range r.Sum {
+		out[i] = v / float64(r.Clients)
+	}
+	return out
+}
+
 // header is the first line of a release's file; the values of the sum follow as little-endian float64.
 type header struct {
 	Format      string          `json:"format"`

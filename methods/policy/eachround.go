@@ -120,10 +120,7 @@ type roundAnswer struct {
 // Scores implements [Answer].
 func (a *roundAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err error) {
 	s := a.Config.Scoring
-	mean := make([]float64, len(a.release.Sum))
-	for i, v := range a.release.Sum {
-		mean[i] = v / float64(a.release.Clients)
-	}
+	mean := a.release.Mean()
 	if noisy = mean; a.compact() {
 		if noisy, err = a.samples.Expand(mean); err != nil {
 			return nil, nil, err

@@ -61,9 +61,6 @@ type counted struct{ *release.Release }
 
 // Scores implements [Answer].
 func (a counted) Scores(*rounds.Round) (noisy, scores []float64, err error) {
-	scores = make([]float64, len(a.Sum))
-	for i, v := range a.Sum {
-		scores[i] = v / float64(a.Clients)
-	}
+	scores = a.Mean()
 	return scores, scores, nil
 }

@@ -77,8 +77,8 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 	return s, nil
 }
 
-// headWeight is the weight of the most relevant candidates before weights are matched: 3500 of the default's 9000, chosen on
-// the embedded default's validation clients.
+// headWeight is the weight of the most relevant candidates before weights are matched, 3500 of the default's 9000. Weight and
+// number were chosen by prototypes on the embedded default's test clients (docs/experiments.md).
 const headWeight = 3
 
 // weigh weights candidates, of which the most relevant are first.

@@ -22,14 +22,23 @@ import (
 	"popri/methods"
 )
 
-// Budget is what a run may spend, and whom it protects.
-func Budget(c configs.Config, p *clients.Population) (ledger.Budget, error) {
+// Tag identifies the clients of some splits under the user's key: it tells whether two runs have the same.
+func Tag(p *clients.Population, splits ...clients.Split) (string, error) {
 	key, err := datakey.Load()
 	if err != nil {
-		return ledger.Budget{}, fault.User(err)
+		return "", fault.User(err)
+	}
+	return p.Tag(key, splits...), nil
+}
+
+// Budget is what a run may spend, and whom it protects.
+func Budget(c configs.Config, p *clients.Population) (ledger.Budget, error) {
+	tag, err := Tag(p, clients.Train)
+	if err != nil {
+		return ledger.Budget{}, err
 	}
 	b := ledger.Budget{Epsilon: c.Privacy.Epsilon, Delta: c.Privacy.Delta, Mechanism: "gaussian", Unit: p.Unit,
-		Relation: accountant.ZeroOut, Data: p.Tag(key, clients.Train), Group: c.Privacy.Group,
+		Relation: accountant.ZeroOut, Data: tag, Group: c.Privacy.Group,
 		Clients: len(p.Split(clients.Train)), ForcedDelta: c.Privacy.ForceDelta,
 		InsecureSeededNoise: c.Privacy.InsecureSeededNoise}
 	if c.Fed.Elsewhere() { // nobody here sees the data
