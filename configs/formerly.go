@@ -72,7 +72,7 @@ var formerly = map[string]struct {
 	"private_evolution.metric":       {is: always("l2"), why: papers},
 	"private_evolution.votes":        {is: always(1), why: papers},
 	"private_evolution.per_text":     {is: always(false), why: "shorter vectors than the bound hide more texts behind the noise"},
-	"private_evolution.clip":         {is: always(1), why: "it is the norm of one text's vote"},
+	"private_evolution.clip":         {now: "scoring.clip_norm", when: by("private_evolution")},
 	"private_evolution.noise_factor": {is: always(1), why: "more noise than the budget needs helps nobody; privacy.noise_multiplier sets it"},
 	"private_evolution.mask_share":   {is: always(0.3), why: papers},
 	"private_evolution.accumulate":   {is: always("all"), why: papers},

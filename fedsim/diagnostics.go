@@ -2,8 +2,10 @@ package fedsim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -34,9 +36,25 @@ type Diagnosis struct {
 	Figures map[string]map[string]float64 `json:"figures,omitempty"`
 }
 
-// DiagnosisPath is the path of a round's file.
-func (u *UnsafeDiagnostics) DiagnosisPath(round int) string {
-	return filepath.Join(u.Dir, UnsafeFolder, fmt.Sprintf("round-%04d.json", round))
+// diagnosisPath is the path of a round's file for a run in dir.
+func diagnosisPath(dir string, round int) string {
+	return filepath.Join(dir, UnsafeFolder, fmt.Sprintf("round-%04d.json", round))
+}
+
+// ReadDiagnosis reads the figures without noise of a round of the run in dir; none if the run did not write any.
+func ReadDiagnosis(dir string, round int) (d Diagnosis, err error) {
+	path := diagnosisPath(dir, round)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		return d, fmt.Errorf("%s: %w", path, err)
+	}
+	return d, nil
 }
 
 func (f *Federation) diagnose(q query.Query, answer *release.Release) error {
@@ -51,7 +69,7 @@ func (f *Federation) diagnose(q query.Query, answer *release.Release) error {
 			return fmt.Errorf("compare the noised sum with the true one: %w", err)
 		}
 	}
-	path := u.DiagnosisPath(answer.Round)
+	path := diagnosisPath(u.Dir, answer.Round)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

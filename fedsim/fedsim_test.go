@@ -564,7 +564,7 @@ func TestUnsafeDiagnostics(t *testing.T) {
 	if _, err := r.process(1, nil); err != nil {
 		t.Fatal(err)
 	}
-	path := r.config.UnsafeDiagnostics.DiagnosisPath(1)
+	path := diagnosisPath(r.dir, 1)
 	if filepath.Base(filepath.Dir(path)) != UnsafeFolder {
 		t.Errorf("diagnostics go to %s", path)
 	}

@@ -180,8 +180,8 @@ func (f Facts) Warnings() []string {
 			"outside of ε, also where their folder is gone.")
 	}
 	if f.AllowOverlap {
-		warn("Public text was allowed to be text of clients (data.allow_overlap). What the prompts quote of it is " +
-			"outside of ε.")
+		warn("Public text was allowed to be text of clients (data.allow_overlap). What prompts quote of it, and what the product " +
+			"repeats of it as public rows or in written texts, is outside of ε.")
 	}
 	if f.Shards {
 		warn("The train clients were elsewhere (fed.clients above 0), so nobody compared their texts with the public text. If " +

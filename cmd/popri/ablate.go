@@ -39,7 +39,8 @@ type ablateFlags struct {
 
 	adaptive bool
 	halving  halving.Halving
-	costs    bool // print what the runs cost clients and server
+	costs    bool     // print what the runs cost clients and server
+	curves   []string // figures of each round to print
 }
 
 // order is the adaptive order, nil for the plain one.
@@ -166,7 +167,11 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 			return err
 		}
 	}
-	if err := a.showAblation(result, costs, page); err != nil {
+	curves, err := result.Curves(flags.curves)
+	if err != nil {
+		return err
+	}
+	if err := a.showAblation(result, costs, curves, page); err != nil {
 		return err
 	}
 	if n := len(result.Failed); n > 0 {
@@ -206,13 +211,14 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func (a *app) showAblation(result *study.Ablation, costs []reporting.Cost, page string) error {
+func (a *app) showAblation(result *study.Ablation, costs []reporting.Cost, curves []study.Curve, page string) error {
 	if a.json {
 		return a.emit(struct {
 			*study.Ablation
 			Costs  []reporting.Cost `json:"costs,omitempty"`
+			Curves []study.Curve    `json:"curves,omitempty"`
 			Report string           `json:"report"`
-		}{result, costs, page}, nil)
+		}{result, costs, curves, page}, nil)
 	}
 	if err := ablationTable(a.out, result); err != nil {
 		return err
@@ -224,6 +230,9 @@ func (a *app) showAblation(result *study.Ablation, costs []reporting.Cost, page 
 		if err := printCosts(a.out, costs); err != nil {
 			return err
 		}
+	}
+	if err := printCurves(a.out, curves); err != nil {
+		return err
 	}
 	fmt.Fprintln(a.out)
 	printComposed(a.out, result.Composed)

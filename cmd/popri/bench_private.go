@@ -34,34 +34,26 @@ func measured[T any](a *app, cmd *cobra.Command, measure func(configs.Config) (T
 
 func (a *app) benchEncoder() *cobra.Command {
 	var sigmas []float64
-	var queries []string
 	cmd := &cobra.Command{
 		Use:   "encoder",
 		Short: "Measure how well an encoder tells clients' texts from public ones, and how noise changes pairs",
 		Long: `Measures how well the configured encoder tells clients' texts from public ones, and for which share of the prompts the
 noised scores give the same pair as the scores without noise, or a pair that the scores without noise order in the same
-way: as released, and after the projection. --query votes asks for the samples that are nearest to the clients' texts, as
-Private Evolution does (Figure 6 of the POPri paper). It reads clients' texts without noise, so it accepts the embedded
-default only.`,
+way: as released, and after the projection. It reads clients' texts without noise, so it accepts the embedded default only.`,
 		Example: "  popri bench encoder --set scoring.encoder=hashing --set scoring.dim=256\n" +
-			"  popri bench encoder --noise-multiplier 1.047,5.518 --query cosine,votes --json",
+			"  popri bench encoder --noise-multiplier 1.047,5.518 --json",
 	}
 	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{1.047, 5.518},
 		"σ in units of the clip norm; separate several by commas")
-	cmd.Flags().StringSliceVar(&queries, "query", []string{"cosine"}, "what is asked: cosine, votes; separate several by commas")
-	measure := func(c configs.Config) (*quality.Encoder, error) { return quality.MeasureEncoder(c, queries, sigmas) }
+	measure := func(c configs.Config) (*quality.Encoder, error) { return quality.MeasureEncoder(c, sigmas) }
 	return measured(a, cmd, measure, func(w io.Writer, q *quality.Encoder) {
 		fmt.Fprintf(w, "encoder\t%s\nAUC\t%.3f\n\n"+
-			"query\tnoise multiplier\tsame pair: released, projected\tsame chosen\ttrue order\n",
+			"noise multiplier\tsame pair: released, projected\tsame chosen\ttrue order\n",
 			q.Encoder, q.AUC)
 		for _, p := range q.Pairs {
-			fmt.Fprintf(w, "%s\t%g", p.Query, p.Sigma)
+			fmt.Fprintf(w, "%g", p.Sigma)
 			for _, shares := range [][2]float64{p.Pair, p.Chosen, p.Ordered} {
-				if p.Query == "cosine" {
-					fmt.Fprintf(w, "\t%.2f, %.2f", shares[0], shares[1])
-				} else { // no projection
-					fmt.Fprintf(w, "\t%.2f", shares[0])
-				}
+				fmt.Fprintf(w, "\t%.2f, %.2f", shares[0], shares[1])
 			}
 			fmt.Fprintln(w)
 		}

@@ -46,7 +46,7 @@ floating-point operations. docs/reproduction.md has what was found.`,
 				return usage(fmt.Errorf("reproduce: %w", err))
 			}
 			if e.Command != "" {
-				return a.reproduceElsewhere(cmd, e)
+				return a.reproduceElsewhere(cmd, e, plan)
 			}
 			g, err := e.Grid(scale)
 			if err != nil {
@@ -56,7 +56,7 @@ floating-point operations. docs/reproduction.md has what was found.`,
 				flags.preset = g.Preset
 			}
 			flags.set = append(g.Set, flags.set...)
-			flags.over, flags.instead, flags.costs = g.Over, g.Instead, e.Costs
+			flags.over, flags.instead, flags.costs, flags.curves = g.Over, g.Instead, e.Costs, e.Curves
 			if !cmd.Flags().Changed("out") {
 				flags.out = filepath.Join("runs", "paper", cmp.Or(g.Runs, e.Name))
 				if scale != reproduction.Scales[0] {
@@ -110,9 +110,12 @@ func (a *app) listReproductions() error {
 }
 
 // reproduceElsewhere does the work of an experiment that another verb computes.
-func (a *app) reproduceElsewhere(cmd *cobra.Command, e reproduction.Experiment) error {
+func (a *app) reproduceElsewhere(cmd *cobra.Command, e reproduction.Experiment, plan bool) error {
 	a.say("%s: %s. %s", e.Of, e.Title, e.Paper)
 	a.say("%s", e.Command)
+	if plan { // there is no run
+		return nil
+	}
 	root := cmd.Root()
 	words := strings.Fields(e.Command)[1:]
 	for _, flag := range []string{"json", "quiet"} {
@@ -131,6 +134,23 @@ func printCosts(w io.Writer, costs []reporting.Cost) error {
 	for _, c := range costs {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.2g ms\t%s\n", c.Name, c.Rounds, humanize.IBytes(uint64(c.Received)),
 			humanize.IBytes(uint64(c.Sent)), 1000*c.Client, roughly(c.Server))
+	}
+	return t.Flush()
+}
+
+// printCurves prints figures by round, the means over the seeds.
+func printCurves(w io.Writer, curves []study.Curve) error {
+	if len(curves) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nby round:")
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for _, c := range curves {
+		fmt.Fprintf(t, "%s\t%s", strings.Join(c.Values, " "), c.Key)
+		for _, v := range c.Rounds {
+			fmt.Fprintf(t, "\t%.3f", v)
+		}
+		fmt.Fprintln(t)
 	}
 	return t.Flush()
 }

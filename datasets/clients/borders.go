@@ -3,6 +3,7 @@ package clients
 import (
 	"crypto/sha256"
 	"slices"
+	"strings"
 
 	"popri/datasets/minhash"
 )
@@ -27,7 +28,7 @@ type border interface {
 type exactBorder map[[16]byte]uint8
 
 func exactKey(text string) [16]byte {
-	sum := sha256.Sum256([]byte(normalized(text).text))
+	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(strings.ToLower(text)), " ")))
 	return [16]byte(sum[:16])
 }
 

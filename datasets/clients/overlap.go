@@ -3,6 +3,8 @@ package clients
 import (
 	"fmt"
 	"strings"
+
+	"popri/datasets/minhash"
 )
 
 // Overlap counts, for each split, the public texts that are also texts of its clients.
@@ -11,34 +13,58 @@ type Overlap struct {
 	Counts map[Split]int
 }
 
-// Overlap looks for public texts of at least leastWords words that are texts of clients, apart from white space and the
-// case of letters. The counts are private: they depend on single texts.
+// Overlap looks for public texts of at least leastWords words that are nearly texts of clients: package minhash says how
+// near. Case, punctuation and white space do not count. The counts are private: they depend on single texts.
 func (p *Population) Overlap(public []string, leastWords int) Overlap {
-	owner := map[string]Split{}
+	type owned struct {
+		text  string
+		split Split
+	}
+	var private []owned
 	for _, c := range p.Clients {
 		for _, t := range c.Texts {
-			if n := normalized(t); n.words >= leastWords && owner[n.text] != Train { // train counts first
-				owner[n.text] = c.Split
+			if len(minhash.Words(t)) >= leastWords {
+				private = append(private, owned{t, c.Split})
+			}
+		}
+	}
+	var long []string
+	for _, t := range public {
+		if len(minhash.Words(t)) >= leastWords {
+			long = append(long, t)
+		}
+	}
+	found := map[int]Split{} // by place in long
+	note := func(at int, split Split) {
+		if found[at] != Train { // train counts first
+			found[at] = split
+		}
+	}
+	index := minhash.NewIndex() // of the fewer texts: it takes 2 to 3 kB for each
+	if len(long) <= len(private) {
+		for _, t := range long {
+			index.Add(minhash.Sign(t), 0)
+		}
+		for _, t := range private {
+			for _, at := range index.Near(minhash.Sign(t.text)) {
+				note(int(at), t.split)
+			}
+		}
+	} else {
+		for _, t := range private {
+			index.Add(minhash.Sign(t.text), 0)
+		}
+		for i, t := range long {
+			for _, at := range index.Near(minhash.Sign(t)) {
+				note(i, private[at].split)
 			}
 		}
 	}
 	o := Overlap{len(public), map[Split]int{}}
-	for _, t := range public {
-		if split, ok := owner[normalized(t).text]; ok {
-			o.Counts[split]++
-		}
+	for _, split := range found {
+		o.Counts[split]++
 	}
 	return o
-}
-
-type normalizedText struct {
-	text  string
-	words int
-}
-
-func normalized(t string) normalizedText {
-	words := strings.Fields(strings.ToLower(t))
-	return normalizedText{strings.Join(words, " "), len(words)}
 }
 
 // Total is the number of public texts that are a client's.
@@ -57,5 +83,5 @@ func (o Overlap) String() string {
 			parts = append(parts, fmt.Sprintf("%d of %s clients", n, s))
 		}
 	}
-	return fmt.Sprintf("%d of its %d texts are texts of clients (%s)", o.Total(), o.Public, strings.Join(parts, ", "))
+	return fmt.Sprintf("%d of its %d texts are texts of clients, or nearly (%s)", o.Total(), o.Public, strings.Join(parts, ", "))
 }

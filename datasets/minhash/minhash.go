@@ -14,6 +14,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -120,18 +121,21 @@ func (x *Index) Add(s Signature, tag uint8) {
 	x.signatures, x.tags = append(x.signatures, s), append(x.tags, tag)
 }
 
+// Near returns the positions, in the order of [Index.Add], of all texts of a similarity of at least [Threshold].
+func (x *Index) Near(s Signature) []int32 {
+	var at []int32
+	for i := range bands {
+		at = append(at, x.bands[s.band(i)]...)
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	return slices.DeleteFunc(at, func(i int32) bool { return s.Similarity(&x.signatures[i]) < Threshold })
+}
+
 // Find returns the tag of the first added text of a similarity of at least [Threshold].
 func (x *Index) Find(s Signature) (tag uint8, ok bool) {
-	first := int32(-1)
-	for i := range bands {
-		for _, at := range x.bands[s.band(i)] {
-			if (first < 0 || at < first) && s.Similarity(&x.signatures[at]) >= Threshold {
-				first = at
-			}
-		}
+	if near := x.Near(s); len(near) > 0 {
+		return x.tags[near[0]], true
 	}
-	if first < 0 {
-		return 0, false
-	}
-	return x.tags[first], true
+	return 0, false
 }

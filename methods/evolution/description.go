@@ -64,11 +64,14 @@ var figures = series.Set{
 }
 
 // votes are the clients' query, as in both papers: each text votes for its nearest sample, and a client's votes are clipped
-// to the norm of one, which no client's votes are below, so that no noise is wasted. By cosine, samples whose variations
-// agree would win, because the mean of their embeddings is longer.
-var votes = scoring.VoteOptions{Metric: scoring.L2, Choices: 1, Bound: 1}
+// to scoring.clip_norm: to 1, no client's votes are below it, so that no noise is wasted; to the most texts of a client,
+// nothing is clipped, and the noise is PrE-Text's. By cosine, samples whose variations agree would win, because the mean of
+// their embeddings is longer.
+func votes(c configs.Config) scoring.VoteOptions {
+	return scoring.VoteOptions{Metric: scoring.L2, Choices: 1, Bound: c.Scoring.ClipNorm}
+}
 
-func asked(configs.Config) (name string, bound float64) { return votes.Name(), votes.Bound }
+func asked(c configs.Config) (name string, bound float64) { return votes(c).Name(), votes(c).Bound }
 
 func check(c configs.Config, _ bool) error {
 	if c.Generate.Examples < 1 {

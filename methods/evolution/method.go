@@ -173,7 +173,7 @@ func (m *Method) ask(r *rounds.Round, vectors embedding.Matrix) (*release.Releas
 	if err != nil {
 		return nil, err
 	}
-	asked, err := scoring.NewVotes(vectors, votes, key)
+	asked, err := scoring.NewVotes(vectors, votes(m.Config), key)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ var figures = series.Set{
 		{Title: "Distance of the means", Note: "released distance of the samples from the clients' mean embedding; lower is nearer",
 			Lines: []series.Line{{Key: rounds.Distance, Name: "distance"}}},
 		policy.FrechetPlot,
+		policy.MedoidPlot,
 		{Title: "Entropy", Note: "of the next token, in nats; a fall means less varied text",
 			Lines: []series.Line{{Key: "entropy", Name: "entropy"}}},
 	},

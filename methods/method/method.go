@@ -115,6 +115,24 @@ func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	return &d, err
 }
 
+// MedoidSpread is the median distance of samples to their medoid in the plane of the reference's first two principal
+// components, which falls where the samples become alike (POPri, Figure 4); nil without a reference.
+func (e Env) MedoidSpread(vectors embedding.Matrix) (*float64, error) {
+	if e.Reference == nil {
+		return nil, nil
+	}
+	plane, err := e.Reference.Plane()
+	if err != nil {
+		return nil, err
+	}
+	points, err := plane.Project(vectors.Data)
+	if err != nil {
+		return nil, err
+	}
+	spread, err := metrics.MedoidSpread(points)
+	return &spread, err
+}
+
 // Key identifies the samples in a file and the run's encoder, for a query.
 func (e Env) Key(file string) (string, error) {
 	hash, err := filehash.SHA256(file)

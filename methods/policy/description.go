@@ -32,6 +32,10 @@ var (
 	FrechetPlot = series.Plot{Title: "Distance to the clients' domain",
 		Note:  "Fréchet distance of the samples' embeddings; lower is nearer",
 		Lines: []series.Line{{Key: "fid", Name: "FID"}}}
+	MedoidPlot = series.Plot{Title: "Spread of the samples",
+		Note: "median distance of the samples' embeddings to their medoid, in the plane of the validation texts' first two principal " +
+			"components; a fall means that the samples become alike",
+		Lines: []series.Line{{Key: "medoid", Name: "distance"}}}
 )
 
 // How pages describe the texts of a tuned model and of the untuned model.

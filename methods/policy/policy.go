@@ -148,7 +148,12 @@ func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, e
 			return err
 		}
 		distance, err := p.Distance(c.Vectors)
+		if err != nil {
+			return err
+		}
 		r.Figures.SetIf(rounds.FID, distance)
+		spread, err := p.MedoidSpread(c.Vectors)
+		r.Figures.SetIf("medoid", spread)
 		return err
 	})
 	return c, err

@@ -51,6 +51,7 @@ var figures = series.Set{
 		{Title: "Score of the pairs", Note: "mean noised score of the chosen and the rejected samples",
 			Lines: []series.Line{{Key: "score/chosen", Name: "chosen"}, {Key: "score/rejected", Name: "rejected"}}},
 		policy.FrechetPlot,
+		policy.MedoidPlot,
 		{Title: "Distance of the pairs", Note: "Fréchet distance of the chosen and of the rejected samples' embeddings",
 			Lines: []series.Line{{Key: "fid/chosen", Name: "chosen"}, {Key: "fid/rejected", Name: "rejected"}}},
 		{Title: "Preference accuracy", Note: "share of pairs whose chosen side the tuned model prefers", Percent: true,

@@ -43,6 +43,7 @@ var figures = series.Set{
 		{Title: "Score of the samples", Note: "mean noised score of the samples that are trained on, and of all",
 			Lines: []series.Line{{Key: "score/chosen", Name: "trained on"}, {Key: "score/mean", Name: "all"}}},
 		policy.FrechetPlot,
+		policy.MedoidPlot,
 		{Title: "Loss", Note: "next-token loss in nats, mean over the round's updates",
 			Lines: []series.Line{{Key: "loss", Name: "loss"}}},
 	},

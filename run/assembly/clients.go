@@ -43,13 +43,20 @@ func ValidationReference(p *clients.Population, encoder embedding.Encoder) (*met
 func diagnostics(c configs.Config, dir string) *fedsim.UnsafeDiagnostics {
 	perPrompt := c.Generate.Samples
 	compare := func(q query.Query, truth, noised []float64) (map[string]map[string]float64, error) {
-		samples, ok := q.(scoring.Cosine)
-		if !ok {
+		ways := map[string]func([]float64) ([]float64, error){
+			"none": func(sum []float64) ([]float64, error) { return sum, nil }}
+		switch q := q.(type) {
+		case scoring.Cosine:
+			ways["project"] = q.Project
+		case scoring.NearestVotes:
+			if c.Method != "popri" { // the votes of Private Evolution make no pairs
+				return nil, nil
+			}
+		default:
 			return nil, nil
 		}
-		same := func(sum []float64) ([]float64, error) { return sum, nil }
 		out := map[string]map[string]float64{}
-		for name, denoise := range map[string]func([]float64) ([]float64, error){"none": same, "project": samples.Project} {
+		for name, denoise := range ways {
 			figures, err := scoring.Recovered(truth, noised, denoise, perPrompt, c.DPO.RejectedRank)
 			if err != nil {
 				return nil, err

@@ -10,7 +10,7 @@ import (
 // Work is the work of a run, from its configuration and the headers of its models.
 type Work struct {
 	Name        string  `json:"name"`
-	Samples     int     `json:"samples"`      // of all rounds
+	Samples     int     `json:"samples"`      // of all rounds; for private_evolution, variations and look-ahead
 	Pairs       int     `json:"pairs"`        // at most
 	Product     int     `json:"product"`      // texts that the model writes at the end
 	SmallModels int     `json:"small_models"` // that a study trains for it
@@ -43,9 +43,24 @@ func Estimate(cell grid.Cell) (Work, error) {
 	// gradient of the weights, and two more for the reference.
 	n := float64(generator.Parameters)
 	prompt := float64(max(1, c.Generate.Examples) * c.Data.MaxTokens)
-	written := float64(p.Samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(c.Generate.Samples)) +
+	ofPrompt := c.Generate.Samples // samples that share a prompt
+	switch e := c.PrivateEvolution; {
+	case c.Method == "public_selection":
+		p.Samples = 0
+	case c.Method == "private_evolution" && e.Variant == "aug_pe":
+		p.Samples, ofPrompt = c.Trainer.Rounds*e.Population*(e.LookAhead*(1+e.Variations)+e.Variations), 1
+	case c.Method == "private_evolution":
+		p.Samples, ofPrompt = (c.Trainer.Rounds*(e.LookAhead+1)-1)*e.Population, 1 // the first population is public text
+	}
+	written := float64(p.Samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(ofPrompt)) +
 		float64(p.Product)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, c.Synthetic.Samples)))
 	learnt := float64(p.Pairs*c.Optimizer.Epochs) * (prompt + 2*float64(c.Generate.MaxNewTokens))
+	switch c.Method {
+	case "private_evolution_sft":
+		learnt = c.PrivateEvolutionSFT.Share * float64(p.Samples*c.Optimizer.Epochs) * (prompt + float64(c.Generate.MaxNewTokens))
+	case "grpo":
+		learnt = float64(p.Samples*c.Optimizer.Epochs) * (prompt + float64(c.Generate.MaxNewTokens))
+	}
 	updates := float64(c.Downstream.Steps * c.Downstream.Batch)
 	if c.Downstream.Epochs > 0 {
 		updates = float64(c.Downstream.Epochs * (c.Synthetic.Texts + c.Synthetic.PublicTexts))

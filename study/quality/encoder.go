@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
-	"strings"
 
 	"popri/configs"
 	"popri/datasets"
@@ -29,37 +27,27 @@ type Encoder struct {
 }
 
 // PairRecovery says what noise of multiplier Sigma leaves of the pairs, as shares of prompts: as released, and after the
-// projection where the query has one.
+// projection.
 type PairRecovery struct {
-	Query   string     `json:"query"` // cosine, or votes for the nearest samples
 	Sigma   float64    `json:"noise_multiplier"`
 	Pair    [2]float64 `json:"same_pair"`   // released, projected
 	Chosen  [2]float64 `json:"same_chosen"` // released, projected
 	Ordered [2]float64 `json:"true_order"`  // released, projected: the chosen sample has the higher true score
 }
 
-// queryNames are what [MeasureEncoder] can ask.
-var queryNames = []string{"cosine", "votes"}
-
-// MeasureEncoder measures the configuration's encoder, with each of the queries. Public texts stand in for samples, K·J of
-// them, in five draws; the noise is seeded.
-func MeasureEncoder(c configs.Config, queries []string, sigmas []float64) (*Encoder, error) {
+// MeasureEncoder measures the configuration's encoder. Public texts stand in for samples, K·J of them, in five draws; the noise
+// is seeded.
+func MeasureEncoder(c configs.Config, sigmas []float64) (*Encoder, error) {
 	if c.Data.Private != "godoc" || c.Data.Public != "godoc" {
 		return nil, fault.Userf("an encoder is judged without noise, so on the embedded default only (data.private is "+
 			"%s)", c.Data.Private)
-	}
-	for _, name := range queries {
-		if !slices.Contains(queryNames, name) {
-			return nil, fault.Userf("--query is %q, want %s", name, strings.Join(queryNames, " or "))
-		}
 	}
 	data, encoder, err := dataAndEncoder(c)
 	if err != nil {
 		return nil, err
 	}
 	defer assembly.FreeEncoder(encoder)
-	embedded, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder,
-		slices.Contains(queries, "votes"))
+	embedded, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false)
 	if err != nil {
 		return nil, err
 	}
@@ -79,58 +67,41 @@ func MeasureEncoder(c configs.Config, queries []string, sigmas []float64) (*Enco
 		return nil, errors.New("quality: more samples than public texts to stand in for them")
 	}
 	const draws = 5
-	for _, name := range queries {
-		for _, sigma := range sigmas {
-			p := PairRecovery{Query: name, Sigma: sigma}
-			for draw := range draws {
-				random := rng.New(c.Seed, "encoder", string(rune('a'+draw)))
-				samples := embedding.NewMatrix(n, public.Dim)
-				for i, from := range random.Perm(public.Rows)[:n] {
-					copy(samples.Row(i), public.Row(from))
-				}
-				if err := p.add(c, samples, embedded, random, 1.0/draws); err != nil {
-					return nil, err
-				}
+	for _, sigma := range sigmas {
+		p := PairRecovery{Sigma: sigma}
+		for draw := range draws {
+			random := rng.New(c.Seed, "encoder", string(rune('a'+draw)))
+			samples := embedding.NewMatrix(n, public.Dim)
+			for i, from := range random.Perm(public.Rows)[:n] {
+				copy(samples.Row(i), public.Row(from))
 			}
-			q.Pairs = append(q.Pairs, p)
+			if err := p.add(c, samples, embedded.Means, random, 1.0/draws); err != nil {
+				return nil, err
+			}
 		}
+		q.Pairs = append(q.Pairs, p)
 	}
 	return q, nil
 }
 
 // add asks once about samples and adds what was recovered, by weight.
-func (p *PairRecovery) add(c configs.Config, samples embedding.Matrix, embedded query.Clients, random *rand.Rand,
+func (p *PairRecovery) add(c configs.Config, samples embedding.Matrix, means query.Means, random *rand.Rand,
 	weight float64) error {
-	same := func(scores []float64) ([]float64, error) { return scores, nil }
-	ways := []func([]float64) ([]float64, error){same}
-	var truth []float64
 	bound := c.Scoring.ClipNorm
-	if p.Query == "cosine" {
-		s, err := scoring.Prepare(samples, scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: bound})
-		if err != nil {
-			return err
-		}
-		if truth, err = s.Sum(embedded.Means); err != nil {
-			return err
-		}
-		ways = append(ways, s.Project)
-	} else {
-		// As Private Evolution asks: a text votes for its nearest sample.
-		bound = 1
-		v, err := scoring.NewVotes(samples, scoring.VoteOptions{Metric: scoring.L2, Choices: 1,
-			Bound: bound}, "")
-		if err != nil {
-			return err
-		}
-		if truth, err = v.Sum(embedded); err != nil {
-			return err
-		}
+	s, err := scoring.Prepare(samples, scoring.Options{Normalize: scoring.Normalize(c.Scoring.Normalize), Clip: bound})
+	if err != nil {
+		return err
+	}
+	truth, err := s.Sum(means)
+	if err != nil {
+		return err
 	}
 	noised := make([]float64, len(truth))
 	for i := range noised {
 		noised[i] = truth[i] + p.Sigma*bound*random.NormFloat64()
 	}
-	for way, denoise := range ways {
+	same := func(scores []float64) ([]float64, error) { return scores, nil }
+	for way, denoise := range []func([]float64) ([]float64, error){same, s.Project} {
 		got, err := scoring.Recovered(truth, noised, denoise, c.Generate.Samples, c.DPO.RejectedRank)
 		if err != nil {
 			return err

@@ -33,15 +33,22 @@ type Experiment struct {
 	PaperPreset string `yaml:"paper_preset"`
 	// Costs says that the experiment is about what the runs cost, which is printed after their results.
 	Costs bool
+	// Curves are figures of each round that are printed after the results, as [study.Ablation.Curves] takes them.
+	Curves []string
 	// Set has the settings of both scales; DemoSet and PaperSet have those of one scale.
 	Set      []string
 	DemoSet  []string `yaml:"demo_set"`
 	PaperSet []string `yaml:"paper_set"`
-	// Over has the axes that vary, in the form that popri ablate takes; DemoOver and PaperOver replace it at one scale.
-	Over      []string
-	DemoOver  []string `yaml:"demo_over"`
-	PaperOver []string `yaml:"paper_over"`
-	Instead   []string
+	// Over has the axes that vary, in the form that popri ablate takes, and Instead the rows beside the settings as they are.
+	// DemoOver, PaperOver, DemoInstead and PaperInstead are added at one scale.
+	Over         []string
+	DemoOver     []string `yaml:"demo_over"`
+	PaperOver    []string `yaml:"paper_over"`
+	Instead      []string
+	DemoInstead  []string `yaml:"demo_instead"`
+	PaperInstead []string `yaml:"paper_instead"`
+	// Again has settings with which the row of the settings as they are and all rows of Instead are done once more.
+	Again []string
 }
 
 // Base is what the experiments of a scale have in common.
@@ -100,15 +107,28 @@ func (e Experiment) Grid(scale string) (Grid, error) {
 	switch scale {
 	case "demo":
 		return Grid{Preset: l.Demo.Preset, Set: slices.Concat(l.Demo.Set, e.Set, e.DemoSet),
-			Over: slices.Concat(e.Over, e.DemoOver), Instead: e.Instead, Runs: e.Runs}, nil
+			Over: slices.Concat(e.Over, e.DemoOver), Instead: e.rows(e.DemoInstead), Runs: e.Runs}, nil
 	case "paper":
 		runs := e.Runs
 		if e.PaperPreset != "" {
 			runs = "" // another preset makes other runs
 		}
 		return Grid{Runs: runs, Preset: cmp.Or(e.PaperPreset, l.Paper.Preset), Set: slices.Concat(l.Paper.Set, e.Set, e.PaperSet),
-			Over: slices.Concat(e.Over, e.PaperOver), Instead: e.Instead,
+			Over: slices.Concat(e.Over, e.PaperOver), Instead: e.rows(e.PaperInstead),
 			Condition: "data.private, data.public, model.path, scoring.encoder and downstream.model"}, nil
 	}
 	return Grid{}, quote.Errorf("the scale is %q, want %s", scale, strings.Join(Scales, " or "))
+}
+
+// rows are what replaces settings at a scale.
+func (e Experiment) rows(more []string) []string {
+	once := slices.Concat(e.Instead, more)
+	out := slices.Clone(once)
+	for _, setting := range e.Again {
+		out = append(out, setting)
+		for _, row := range once {
+			out = append(out, setting+" "+row)
+		}
+	}
+	return out
 }
