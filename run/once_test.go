@@ -197,12 +197,13 @@ func TestCompact(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
-	if err != nil || answer.Query != scoring.CompactName(scoring.Standardized) || len(answer.Sum) > c.Scoring.Dim {
+	if err != nil || answer.Query != scoring.CheckedName(scoring.CompactName(scoring.Standardized), scoring.RoundChecks) ||
+		len(answer.Sum) > c.Scoring.Dim+scoring.RoundChecks {
 		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
 	}
 	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
-	if err != nil || !r.Sound() || r.Releases != 2 {
-		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
+	if err != nil || !r.Sound() || r.Releases != 2 || len(r.Noise) != 2 || len(r.NoiseUntested) > 0 {
+		t.Errorf("the audit: %d releases, %q, %q (%v)", r.Releases, r.Problems, r.NoiseUntested, err)
 	}
 }
 
@@ -217,7 +218,8 @@ func TestVotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
-	if err != nil || answer.Query != "votes/l2/1/total" || len(answer.Sum) != c.Generate.Prompts*c.Generate.Samples {
+	if err != nil || answer.Query != "votes/l2/1/total+256" ||
+		len(answer.Sum) != c.Generate.Prompts*c.Generate.Samples+scoring.RoundChecks {
 		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
 	}
 	pairs, err := dpo.ReadPairs(filepath.Join(rundir.Round(dir, 2), rundir.Pairs))
@@ -231,8 +233,8 @@ func TestVotes(t *testing.T) {
 		}
 	}
 	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
-	if err != nil || !r.Sound() || r.Releases != 2 {
-		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
+	if err != nil || !r.Sound() || r.Releases != 2 || len(r.Noise) != 2 || len(r.NoiseUntested) > 0 {
+		t.Errorf("the audit: %d releases, %q, %q (%v)", r.Releases, r.Problems, r.NoiseUntested, err)
 	}
 }
 

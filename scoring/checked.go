@@ -5,19 +5,87 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"popri/scoring/query"
 )
+
+// RoundChecks is the number of check values of a question that is asked in every round and whose sums fill the whole space.
+// With 256 of them, an audit finds noise of 0.7 of what was charged or less in one release, and 0.9 in eight.
+const RoundChecks = 256
+
+// WithChecks is a question whose answers end in n check values. They move no sum and cost no privacy.
+func WithChecks(q query.Mergeable, n int) query.Mergeable { return checking{q, n} }
+
+// CheckedName is the name of a question with n check values.
+func CheckedName(name string, n int) string { return withChecks(name, n) }
+
+// checking is a question with check values.
+type checking struct {
+	query.Mergeable
+	checks int
+}
+
+// Name implements query.Query.
+func (c checking) Name() string { return withChecks(c.Mergeable.Name(), c.checks) }
+
+// Len implements query.Query.
+func (c checking) Len() int { return c.Mergeable.Len() + c.checks }
+
+// Vector implements query.Query.
+func (c checking) Vector(clients query.Clients, i int) ([]float64, error) {
+	v, err := c.Mergeable.Vector(clients, i)
+	return append(v, make([]float64, c.checks)...), err
+}
+
+// Sum implements query.Query.
+func (c checking) Sum(clients query.Clients) ([]float64, error) {
+	v, err := c.Mergeable.Sum(clients)
+	return append(v, make([]float64, c.checks)...), err
+}
+
+// Partial implements query.Mergeable: the check values are the last block.
+func (c checking) Partial(clients query.Clients) (query.Partial, error) {
+	p, err := c.Mergeable.Partial(clients)
+	if err != nil {
+		return p, err
+	}
+	zeros, err := query.NewBlock(c.checks, c.Bound())
+	p.Blocks = append(p.Blocks, zeros)
+	return p, err
+}
+
+// Finish implements query.Mergeable.
+func (c checking) Finish(p query.Partial) ([]float64, error) {
+	last := len(p.Blocks) - 1
+	if last < 0 || len(p.Blocks[last].Values) != c.checks {
+		return nil, fmt.Errorf("scoring: %w: there are no %d check values", query.ErrOtherSum, c.checks)
+	}
+	v, err := c.Mergeable.Finish(query.Partial{Blocks: p.Blocks[:last]})
+	return append(v, p.Blocks[last].Float64s()...), err
+}
+
+// Unchecked returns the question without its check values, and the part of a sum that answers it.
+func Unchecked(q query.Query, sum []float64) (query.Query, []float64) {
+	if c, ok := q.(checking); ok {
+		return c.Mergeable, sum[:len(sum)-c.checks]
+	}
+	return q, sum
+}
 
 // Checked is the shape of a release that ends in check values: zeros of every client, so that they hold noise alone.
 type Checked struct{ values, checks int }
 
-// CheckedOf returns the shape of a release with the given number of values, if its name is that of a [Mean] or of a [Joint]. A number of
-// values that the name does not allow is an error.
+// CheckedOf returns the shape of a release with the given number of values, if its name is that of a [Mean], of a [Joint] or of a
+// question [WithChecks]. A number of values that the name does not allow is an error.
 func CheckedOf(name string, values int) (c Checked, ok bool, err error) {
 	features := 0
 	mean, ok := parseMean(name)
 	c = Checked{values, mean.Checks}
 	if joint, with := parseJoint(name); with {
 		c.checks, features, ok = joint.Checks, joint.Features.Len(), true
+	}
+	if kind, n := cutChecks(name); !ok && n > 0 && name == withChecks(kind, n) {
+		c.checks, ok = n, true
 	}
 	if ok && values-c.checks-features < 1 {
 		return Checked{}, true, fmt.Errorf("scoring: a release of %q with %d values, of which %d are checks and %d features", name,

@@ -68,6 +68,15 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 		o.Bound = bound
 		return askJoint(o, samples, key)
 	}
+	if kind, n := cutChecks(name); n > 0 && name == withChecks(kind, n) {
+		inner, err := Ask(kind, bound, samples, key)
+		if err != nil {
+			return nil, err
+		}
+		if m, ok := inner.(query.Mergeable); ok {
+			return WithChecks(m, n), nil
+		}
+	}
 	o, err := parseVotes(name)
 	if err != nil {
 		return nil, fmt.Errorf("scoring: no query is named %.80q", name)

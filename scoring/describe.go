@@ -25,7 +25,8 @@ type Question struct {
 // error.
 func Describe(asked query.Query) (Question, error) {
 	q := Question{Name: asked.Name(), Key: asked.Key(), Bound: asked.Bound()}
-	switch a := asked.(type) {
+	inner, _ := Unchecked(asked, make([]float64, asked.Len()))
+	switch a := inner.(type) {
 	case Cosine:
 		q.Samples = a.given
 	case Compact:
@@ -48,6 +49,15 @@ func (q Question) Query() (query.Mergeable, error) {
 	if o, ok := parseMean(q.Name); ok {
 		o.Bound, o.Centre = q.Bound, q.Centre
 		return NewMean(len(q.Centre), o, q.Key)
+	}
+	if kind, n := cutChecks(q.Name); n > 0 && q.Name == withChecks(kind, n) {
+		unchecked := q
+		unchecked.Name = kind
+		inner, err := unchecked.Query()
+		if err != nil {
+			return nil, err
+		}
+		return WithChecks(inner, n), nil
 	}
 	for _, n := range normalizations {
 		o := Options{Normalize: n, Clip: q.Bound}

@@ -30,6 +30,12 @@ func TestQueriesConform(t *testing.T) {
 			return scoring.NewVotes(m, o, "k")
 		}
 	}
+	asks["compact with check values"] = func(m embedding.Matrix) (query.Query, error) {
+		return scoring.Ask(scoring.CheckedName(scoring.CompactName(scoring.None), 9), 1, m, "k")
+	}
+	asks["votes with check values"] = func(m embedding.Matrix) (query.Query, error) {
+		return scoring.Ask("votes/l2/1/total+9", 1, m, "k")
+	}
 	centre := make([]float64, clientDim)
 	for j := range centre {
 		centre[j] = 0.1 * float64(j)

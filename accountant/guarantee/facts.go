@@ -97,6 +97,8 @@ type Facts struct {
 	UnsafeCeiling bool
 	// AllowOverlap says that the public text may hold clients' texts.
 	AllowOverlap bool
+	// Since is the date from which on texts count (data.since), "" for all.
+	Since string
 	// Shards says that the train clients were elsewhere, so that nobody compared public text with their texts.
 	Shards bool
 	// Changes are inputs that were changed while the run was interrupted.
@@ -119,6 +121,7 @@ func Read(dir string) (Facts, error) {
 		return Facts{}, err
 	default:
 		f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
+		f.Since = c.Data.Since
 		f.UnsafeCeiling, f.Shards = c.Privacy.UnsafeCeiling, c.Fed.Elsewhere()
 		f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
 		if f.Validation == "" {

@@ -74,6 +74,10 @@ func (f Facts) Statement() []string {
 			"neighbour, plus δ = %g.",
 			accountant.RoundUp(math.Exp(f.Spent), 4), b.Delta)
 		say("The guarantee is for the %d train clients only.", b.Clients)
+		if f.Since != "" {
+			say("These are the clients with a text of %s or later (data.since). Their number is public: it is stated without noise, "+
+				"outside of ε.", f.Since)
+		}
 		if limit := 1 / float64(b.Clients); b.Delta < limit {
 			say("δ is %s times smaller than 1/clients.", accountant.RoundDown(limit/b.Delta, 2))
 		}

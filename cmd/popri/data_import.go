@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,7 @@ type dataImported struct {
 func (a *app) dataImport() *cobra.Command {
 	var published []string
 	var out, public, shares string
+	var where []string
 	o := clients.ImportOptions{}
 	cmd := &cobra.Command{
 		Use:   "import [SPLIT=]FILE… --out FILE",
@@ -51,6 +53,7 @@ it; no cell is quoted.`,
 			"  popri data import data/*.parquet --client-per-text --text review --label stars --span-words 50 --out clients.parquet\n" +
 			"  popri data import debates.csv --client speech --non-letters 0.3 --drop Applause. --span-words 50 --out d.parquet\n" +
 			"  popri data import speeches.csv --client speaker --test-from 2020 --min-texts 2 --deduplicate near --public public.jsonl --out c.parquet\n" +
+			"  popri data import debates.csv --where country=uk,canada --where kind=speech --clients 5000 --validation-clients 200 --test-clients 300 --out d.parquet\n" +
 			"  popri data import news.tsv --partition dirichlet --alpha 0.1 --clients 500 --label topic --out clients.parquet\n" +
 			"  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
 		Args: cobra.ArbitraryArgs,
@@ -63,6 +66,9 @@ it; no cell is quoted.`,
 				return usage(errors.New("data import: --out names no file"))
 			}
 			if o.Shares, err = parseShares(shares); err != nil {
+				return usage(fmt.Errorf("data import: %w", err))
+			}
+			if o.Columns.Others, o.Where, err = parseWhere(where); err != nil {
 				return usage(fmt.Errorf("data import: %w", err))
 			}
 			if err := importResources(&o, files, public); err != nil {
@@ -86,6 +92,7 @@ it; no cell is quoted.`,
 	f.StringVar(&o.Columns.Date, "date", "", "column of dates (default date)")
 	f.StringVar(&o.Columns.Label, "label", "", "column of labels (default label)")
 	f.StringVar(&o.Columns.Split, "split", "", "column of splits (default split)")
+	f.StringArrayVar(&where, "where", nil, "COLUMN=VALUE or COLUMN=V1,V2: keep the rows whose column has one of the values; may be repeated")
 	f.BoolVar(&o.ClientPerText, "client-per-text", false, "make a client of each text")
 	f.BoolVar(&o.SkipBlank, "skip-blank", false, "count blank and missing texts and leave them out; they are errors otherwise")
 	f.StringVar(&shares, "split-shares", "", "draw splits by client with these shares for train,validation,test")
@@ -104,6 +111,8 @@ it; no cell is quoted.`,
 	f.IntVar(&o.MinTexts, "min-texts", 0, "leave out clients with fewer texts")
 	f.IntVar(&o.MaxTexts, "max-texts", 0, "keep at most N texts of a client, the first ones")
 	f.IntVar(&o.Clients, "clients", 0, "keep N train clients, drawn by --seed; a smaller N keeps a subset of a larger one")
+	f.IntVar(&o.ValidationClients, "validation-clients", 0, "keep N validation clients, drawn in the same way")
+	f.IntVar(&o.TestClients, "test-clients", 0, "keep N test clients, drawn in the same way")
 	f.StringVar(&o.Partition.Kind, "partition", "", "make --clients clients of texts without any: iid, or dirichlet (label skew)")
 	f.Float64Var(&o.Partition.Alpha, "alpha", 0, "concentration of the Dirichlet partition; smaller is more skewed")
 	f.StringVar(&o.Deduplicate, "deduplicate", clients.NoDeduplication,
@@ -159,6 +168,18 @@ func parseShares(s string) (shares [3]float64, err error) {
 		return shares, errors.New("--split-shares are all 0")
 	}
 	return shares, nil
+}
+
+// parseWhere reads "column=value,value": the columns, and the values of each.
+func parseWhere(where []string) (columns []string, values [][]string, err error) {
+	for _, w := range where {
+		column, list, ok := strings.Cut(w, "=")
+		if !ok || column == "" || slices.Contains(columns, column) {
+			return nil, nil, fmt.Errorf("--where is %q, want COLUMN=VALUE, each column once", w)
+		}
+		columns, values = append(columns, column), append(values, strings.Split(list, ","))
+	}
+	return columns, values, nil
 }
 
 // importResources loads what options name: the tokenizer and the public text.

@@ -13,6 +13,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
+	"popri/model/tokenizer"
 )
 
 // dataInformation is the output of `data info`: the counts, who the clients are, and who sees their texts.
@@ -21,6 +22,9 @@ type dataInformation struct {
 	Source string            `json:"source"`
 	Public []publicPart      `json:"public,omitempty"`
 	Seen   map[string]string `json:"seen_by"`
+	// Sizes are by split, in words, or in tokens of Tokenizer.
+	Sizes     map[clients.Split]clients.Sizes `json:"sizes,omitempty"`
+	Tokenizer string                          `json:"tokenizer,omitempty"`
 }
 
 type publicPart struct {
@@ -39,23 +43,36 @@ var seenBy = map[clients.Split]string{
 }
 
 func (a *app) dataInfo() *cobra.Command {
-	return &cobra.Command{
+	var tokens string
+	var quoteLabels bool
+	cmd := &cobra.Command{
 		Use:   "info FILE | godoc",
 		Short: "Who the clients are, what the privacy unit is, and what is public to whom",
 		Long: `Counts clients, texts and words of a client file, or of the embedded default ("godoc": the comments of the Go
-toolchain's own source), and says what the privacy unit is and who sees which part. If texts have labels, it lists them with
-their texts and clients in each split, the most frequent first. Labels that look like texts are not quoted, because columns
-may be swapped.`,
-		Example: "  popri data info godoc\n  popri data info clients.parquet --json",
-		Args:    cobra.ExactArgs(1),
+toolchain's own source), how much text a client has, what the privacy unit is and who sees which part. --tokenizer counts in
+tokens instead of words. If texts have labels, it counts their texts and clients in each split, the most frequent label first.
+--labels quotes the labels, which are clients' data; those that look like texts are not quoted even so, because columns may be
+swapped. All counts are without noise: they are for the owner of the file.`,
+		Example: "  popri data info godoc\n  popri data info clients.parquet --labels\n" +
+			"  popri data info clients.parquet --tokenizer distilgpt2 --json",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			info := dataInformation{Source: args[0], Seen: map[string]string{}}
+			info := dataInformation{Source: args[0], Seen: map[string]string{}, Tokenizer: tokens}
+			count := func(text string) int { return len(strings.Fields(text)) }
+			if tokens != "" {
+				tok, err := tokenizer.Load(tokens)
+				if err != nil {
+					return usage(fmt.Errorf("data info: --tokenizer: %w", err))
+				}
+				count = func(text string) int { return len(tok.Encode(text)) }
+			}
+			population := new(clients.Population)
 			if args[0] == embedded {
 				corpus, err := godoc.Load("")
 				if err != nil {
 					return usage(err)
 				}
-				info.Information, info.Source = corpus.Private.Info(), corpus.Root
+				population, info.Source = corpus.Private, corpus.Root
 				part := func(name string, texts []datasets.Text, use string) {
 					info.Public = append(info.Public, publicPart{name, len(texts), datasets.Words(texts), use})
 				}
@@ -65,17 +82,22 @@ may be swapped.`,
 					"everybody: a public sample of the clients' domain, for comparison; a part of generator")
 			} else {
 				var err error
-				if info.Information, err = clients.Info(args[0]); err != nil {
+				if population, err = clients.Read(args[0]); err != nil {
 					return usage(fmt.Errorf("data info: %w", err))
 				}
 			}
-			info.hideTexts()
+			info.Information, info.Sizes = population.Info(), map[clients.Split]clients.Sizes{}
+			info.hideLabels(quoteLabels)
 			for split := range info.Splits {
 				info.Seen[string(split)] = seenBy[split]
+				info.Sizes[split] = clients.SizesOf(population.Split(split), count)
 			}
 			return a.emit(info, info.print)
 		},
 	}
+	cmd.Flags().StringVar(&tokens, "tokenizer", "", "folder or file with a tokenizer.json whose tokens are counted instead of words")
+	cmd.Flags().BoolVar(&quoteLabels, "labels", false, "quote the labels, which are clients' data")
+	return cmd
 }
 
 func (info dataInformation) print(w io.Writer) {
@@ -91,7 +113,48 @@ func (info dataInformation) print(w io.Writer) {
 	for _, p := range info.Public {
 		fmt.Fprintf(w, "%s\t\t%d\t%d\t%s\n", p.Part, p.Texts, p.Words, p.Use)
 	}
+	info.printSizes(w)
 	info.printLabels(w)
+}
+
+// printSizes prints how much text clients have, if that was counted.
+func (info dataInformation) printSizes(w io.Writer) {
+	if len(info.Sizes) == 0 {
+		return
+	}
+	unit, bins := "words", 0
+	if info.Tokenizer != "" {
+		unit = "tokens"
+	}
+	fmt.Fprint(w, "\na client has")
+	for _, split := range clients.Splits {
+		fmt.Fprintf(w, "\t%s", split)
+		bins = max(bins, len(info.Sizes[split].Histogram))
+	}
+	fmt.Fprint(w, "\ntexts, mean ± SD")
+	for _, split := range clients.Splits {
+		fmt.Fprintf(w, "\t%.1f ± %.1f", info.Sizes[split].Texts, info.Sizes[split].TextsSD)
+	}
+	fmt.Fprintln(w)
+	seen := 0
+	for k := range bins {
+		var counts []int
+		for _, split := range clients.Splits {
+			n := 0
+			if h := info.Sizes[split].Histogram; k < len(h) {
+				n = h[k]
+			}
+			counts, seen = append(counts, n), seen+n
+		}
+		if seen == 0 {
+			continue // below the smallest client
+		}
+		fmt.Fprintf(w, "%d to %d %s", 1<<k/2, max(0, 1<<k-1), unit)
+		for _, n := range counts {
+			fmt.Fprintf(w, "\t%d clients", n)
+		}
+		fmt.Fprintln(w)
+	}
 }
 
 // shownLabels is the number of labels that `data info` lists.
@@ -123,13 +186,17 @@ func (info dataInformation) printLabels(w io.Writer) {
 	}
 }
 
-// hideTexts replaces labels that may be somebody's text: long ones, and all if most texts have one of their own.
-func (info *dataInformation) hideTexts() {
+// hideLabels replaces labels by their rank, unless they are to be quoted, and then those that may be somebody's text: long ones,
+// and all if most texts have one of their own.
+func (info *dataInformation) hideLabels(quoted bool) {
 	const bytes, words, few = 40, 4, 100
 	most := len(info.Labels) > few && 2*len(info.Labels) > info.Texts
 	for i := range info.Labels {
-		l := &info.Labels[i].Label
-		if most && *l != "" || len(*l) > bytes || len(strings.Fields(*l)) > words || strings.ContainsFunc(*l, unicode.IsControl) {
+		switch l := &info.Labels[i].Label; {
+		case *l == "":
+		case !quoted:
+			*l = fmt.Sprintf("label %d", i+1)
+		case most, len(*l) > bytes, len(strings.Fields(*l)) > words, strings.ContainsFunc(*l, unicode.IsControl):
 			*l = fmt.Sprintf("(a label of %d bytes)", len(*l))
 		}
 	}

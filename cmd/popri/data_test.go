@@ -130,25 +130,32 @@ func TestDataInfoListsLabels(t *testing.T) {
 		rows = append(rows, labelledRow{fmt.Sprint("client ", i/2), split, fmt.Sprint("topic ", i%3), "a text"})
 	}
 	file := labelledFile(t, append(rows, labelledRow{"client 90", "validation", "", "a text"}))
-	code, out, errs := popri(t, "data", "info", file)
+	code, out, errs := popri(t, "data", "info", file, "--labels")
 	for _, want := range []string{"label    texts of clients  train     validation  test", "topic 0  20 of 20          14 of 14  0 of 0      6 of 6",
 		"(none)   1 of 1            0 of 0    1 of 1      0 of 0"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, no line %q:\n%s%s", code, want, out, errs)
 		}
 	}
-	_, out, _ = popri(t, "data", "info", file, "--json")
+	_, out, _ = popri(t, "data", "info", file, "--labels", "--json")
 	labels := decode(t, out)["labels"].([]any)
 	if first := labels[0].(map[string]any); len(labels) != 4 || first["label"] != "topic 0" || first["rows"] != 20.0 ||
 		first["splits"].(map[string]any)["test"].(map[string]any)["clients"] != 6.0 {
 		t.Errorf("%s", out)
 	}
 
+	// Without being asked to, it quotes none.
+	for _, args := range [][]string{{"data", "info", file}, {"data", "info", file, "--json"}} {
+		if code, out, _ := popri(t, args...); code != 0 || strings.Contains(out, "topic") || !strings.Contains(out, "label 3") {
+			t.Errorf("%v: exit code %d:\n%s", args, code, out)
+		}
+	}
+
 	for i := range rows { // 30 labels
 		rows[i].Label = fmt.Sprintf("topic %02d", i/2)
 	}
 	rows[1].Label = ""
-	if _, out, _ = popri(t, "data", "info", labelledFile(t, rows)); strings.Count(out, "\ntopic ") != shownLabels-1 ||
+	if _, out, _ = popri(t, "data", "info", labelledFile(t, rows), "--labels"); strings.Count(out, "\ntopic ") != shownLabels-1 ||
 		!strings.Contains(out, "(none)") || !strings.Contains(out, "… 11 more") {
 		t.Errorf("30 labels:\n%s", out)
 	}
@@ -165,12 +172,12 @@ func TestDataVerbsQuoteNoLongLabel(t *testing.T) {
 		"bytes": {{"a", "train", "secret/" + strings.Repeat("x", 40), "x"}}, "lines": {{"a", "train", "secret\nline", "x"}}, "many": many,
 	} {
 		file := labelledFile(t, rows)
-		for _, args := range [][]string{{"data", "info", file}, {"data", "info", file, "--json"}, {"data", "check", file, "--all"}} {
+		for _, args := range [][]string{{"data", "info", file, "--labels"}, {"data", "info", file, "--json"}, {"data", "check", file, "--all"}} {
 			if code, out, errs := popri(t, args...); code == exitFailed || strings.Contains(out+errs, "secret") {
 				t.Errorf("%s: %v: exit code %d:\n%.400s%s", name, args[:2], code, out, errs)
 			}
 		}
-		if _, out, _ := popri(t, "data", "info", file); !strings.Contains(out, "(a label of ") {
+		if _, out, _ := popri(t, "data", "info", file, "--labels"); !strings.Contains(out, "(a label of ") {
 			t.Errorf("%s:\n%.400s", name, out)
 		}
 	}

@@ -127,7 +127,7 @@ func TestMethodsTogether(t *testing.T) {
 		}
 	}
 	if code, out, errs := popri(t, "account", "audit", runs[1], "--confidence", "0.9999999", "--trials", "400"); code != 0 ||
-		!strings.Contains(out, "fill the whole space") || !strings.Contains(out, "canary game") {
+		!strings.Contains(out, "degrees of freedom") || !strings.Contains(out, "canary game") {
 		t.Errorf("the audit: exit code %d, %s, %s", code, out, errs)
 	}
 }

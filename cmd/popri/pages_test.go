@@ -160,7 +160,7 @@ func TestPagesDoNotContradict(t *testing.T) {
 				none(guarantee.Reference, "Gap closed")
 			}
 			if slices.Contains(c.set, "method=private_evolution") {
-				if !strings.Contains(all["report"], "Private Evolution run") || !strings.Contains(all["audit"], "votes/l2/1/total") {
+				if !strings.Contains(all["report"], "Private Evolution run") || !strings.Contains(all["audit"], "256 degrees of freedom") {
 					t.Errorf("the method's words are missing: %s %s", all["report"], all["audit"])
 				}
 				none("DPO", "POPri's", "POPri run", "adapters", "prompts ×", "preference", "clients' scores")

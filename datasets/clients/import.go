@@ -30,6 +30,9 @@ type ImportOptions struct {
 	Format  string          `json:"format,omitempty"` // see [records.Options]
 	Columns records.Columns `json:"columns"`
 
+	// Where keeps the rows whose column of Columns.Others has one of the values, one list for each column.
+	Where [][]string `json:"where,omitempty"`
+
 	// ClientPerText makes a client of each text, for files that name no clients. Lists of texts for validation and test, as
 	// LargeFedBench's evaluation has them, need no such word.
 	ClientPerText bool `json:"client_per_text,omitempty"`
@@ -73,6 +76,9 @@ func (o *ImportOptions) Validate() error {
 	}
 	if o.PublicFile != "" && o.Deduplicate == NoDeduplication {
 		return fault.Userf("public text goes with deduplication exact or near")
+	}
+	if len(o.Where) != len(o.Columns.Others) {
+		return fault.Userf("%d lists of values choose rows by %d columns", len(o.Where), len(o.Columns.Others))
 	}
 	if o.dated() && sum != 0 {
 		return fault.Userf("the split is by date or by shares, not both")
@@ -197,9 +203,12 @@ func (i *importer) shape(shaped map[Split]*spool) error {
 
 // write writes what is left of all splits in the order of IDs, and the manifest.
 func (i *importer) write(out string, kept map[Split]*spool) error {
-	chosen, err := i.choose(kept[Train])
-	if err != nil {
-		return err
+	chosen := map[Split]func(id string) bool{}
+	for s, n := range map[Split]int{Train: i.o.Clients, Validation: i.o.ValidationClients, Test: i.o.TestClients} {
+		var err error
+		if chosen[s], err = i.choose(kept[s], s, n); err != nil {
+			return err
+		}
 	}
 	total := int64(0)
 	for _, s := range Splits {
@@ -213,7 +222,7 @@ func (i *importer) write(out string, kept map[Split]*spool) error {
 		i.m.Options.Shares = defaultShares
 	}
 	metadata := parquetio.Metadata{nameKey: i.m.Name, unitKey: i.m.Unit}
-	err = atomicfile.Write(out, func(w io.Writer) error {
+	err := atomicfile.Write(out, func(w io.Writer) error {
 		rows := parquetio.NewWriter[row](w, metadata)
 		held, done := 0, int64(0)
 		err := merge(kept, func(s Split, c *imported) error {
@@ -223,7 +232,7 @@ func (i *importer) write(out string, kept map[Split]*spool) error {
 					return err
 				}
 			}
-			if s == Train && !chosen(c.id) {
+			if !chosen[s](c.id) {
 				i.m.leaveOut(overClients, len(c.texts), 1)
 				return nil
 			}

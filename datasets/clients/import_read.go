@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -92,6 +93,15 @@ func (in *intake) take(r records.Record) error {
 	bad := func(format string, args ...any) error {
 		in.problems.add(in.file.Path, r.Place, format, args...)
 		return nil
+	}
+	if len(in.o.Where) != len(r.Others) {
+		return bad("it has no columns to choose rows by")
+	}
+	for k, values := range in.o.Where {
+		if !slices.Contains(values, r.Others[k].Value) || r.Others[k].Null {
+			in.m.leaveOut(otherRow, 1, 0)
+			return nil
+		}
 	}
 	switch blank := strings.TrimSpace(r.Text.Value) == ""; {
 	case blank && in.o.SkipBlank:

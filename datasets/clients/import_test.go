@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -277,4 +279,54 @@ func leftOut(m *Manifest) (n int) {
 		n += d.Texts
 	}
 	return n
+}
+
+// Rows are chosen by columns in every format that has some, and each split has exactly as many clients as were asked for.
+func TestWhereAndExactCounts(t *testing.T) {
+	var csv, jsonl strings.Builder
+	csv.WriteString("client_id,text,country,year\n")
+	for i := range 60 {
+		country := []string{"uk", "us", "canada"}[i%3]
+		fmt.Fprintf(&csv, "c%02d,text %d,%s,%d\n", i, i, country, 2000+i/2%2)
+		fmt.Fprintf(&jsonl, `{"client_id": "c%02d", "text": "text %d", "country": "%s", "year": %d}`+"\n", i, i, country, 2000+i/2%2)
+	}
+	o := ImportOptions{Where: [][]string{{"uk", "canada"}, {"2001"}}, Shares: [3]float64{0.4, 0.3, 0.3},
+		Shape: Shape{Clients: 4, ValidationClients: 2, TestClients: 3}}
+	o.Columns.Others = []string{"country", "year"}
+	var first *Population
+	for name, content := range map[string]string{"a.csv": csv.String(), "a.jsonl": jsonl.String()} {
+		p, m, err := importText(t, name, content, o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, c := range p.Clients {
+			if n, _ := strconv.Atoi(c.ID[1:]); n%3 == 1 || n/2%2 == 0 {
+				t.Errorf("%s: client %s was not chosen", name, c.ID)
+			}
+		}
+		if m.Splits[Train].Clients != 4 || m.Splits[Validation].Clients != 2 || m.Splits[Test].Clients != 3 {
+			t.Errorf("%s: %+v", name, m.Splits)
+		}
+		if first == nil {
+			first = p
+		} else if !reflect.DeepEqual(first.Clients, p.Clients) {
+			t.Errorf("%s has other clients", name)
+		}
+	}
+	for want, bad := range map[string]func(*ImportOptions){
+		`no column "planet"`:               func(o *ImportOptions) { o.Columns.Others = []string{"country", "planet"} },
+		"100 test clients are asked":       func(o *ImportOptions) { o.TestClients = 100 },
+		"validation clients is -1":         func(o *ImportOptions) { o.ValidationClients = -1 },
+		"nothing is left":                  func(o *ImportOptions) { o.Where, o.Shape = [][]string{{"france"}, {"2001"}}, Shape{} },
+		"2 lists of values choose rows by": func(o *ImportOptions) { o.Columns.Others = nil },
+	} {
+		wrong := o
+		bad(&wrong)
+		if _, _, err := importText(t, "a.csv", csv.String(), wrong); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if _, _, err := importText(t, "a.json", `{"a": ["x"]}`, o); err == nil || !strings.Contains(err.Error(), "no columns to choose rows by") {
+		t.Errorf("an object of clients: %v", err)
+	}
 }

@@ -60,6 +60,7 @@ const (
 	onlyDuplicates = "client of duplicates only"
 	fewTexts       = "client with too few texts"
 	manyTexts      = "above the most texts of a client"
+	otherRow       = "of a row with other values"
 	overClients    = "client outside of the subset"
 )
 

@@ -202,15 +202,6 @@ type Information struct {
 	Labels []LabelCounts    `json:"labels,omitempty"` // see [CountLabels]
 }
 
-// Info reads a client file and counts its contents.
-func Info(path string) (Information, error) {
-	p, err := Read(path)
-	if err != nil {
-		return Information{}, err
-	}
-	return p.Info(), nil
-}
-
 // Info counts the contents of the population.
 func (p *Population) Info() Information {
 	info := Information{Counts: Count(p.Clients), Splits: map[Split]Counts{}, Name: p.Name, Unit: p.Unit,

@@ -35,8 +35,11 @@ type Shape struct {
 	MaxTexts int `json:"max_texts,omitempty"` // keeps a client's first texts; 0: all
 
 	// Clients is the number of train clients to keep, those with the smallest hashes of seed and ID: fewer are a subset of more.
-	// Validation and test stay whole, so that figures can be compared. With a partition it is the number of clients made.
-	Clients int `json:"clients,omitempty"`
+	// Validation and test stay whole, so that figures can be compared, unless ValidationClients and TestClients say how many of
+	// them are kept in the same way. With a partition it is the number of clients made.
+	Clients           int `json:"clients,omitempty"`
+	ValidationClients int `json:"validation_clients,omitempty"`
+	TestClients       int `json:"test_clients,omitempty"`
 }
 
 var datePattern = regexp.MustCompile(`^\d{4}(-\d{2}(-\d{2})?)?$`)
@@ -52,7 +55,8 @@ func (s *Shape) validate() error {
 		name  string
 		value int
 	}{{"words of a span", s.SpanWords}, {"tokens of a span", s.SpanTokens}, {"words", s.MinWords}, {"least texts", s.MinTexts},
-		{"most texts", s.MaxTexts}, {"clients", s.Clients}} {
+		{"most texts", s.MaxTexts}, {"clients", s.Clients}, {"validation clients", s.ValidationClients},
+		{"test clients", s.TestClients}} {
 		if n.value < 0 {
 			return fault.Userf("the number of %s is %d, want 0 or more", n.name, n.value)
 		}
@@ -209,17 +213,16 @@ func (i *importer) limit(c *imported) bool {
 	return len(c.texts) > 0
 }
 
-// choose returns which train clients are kept.
-func (i *importer) choose(train *spool) (func(id string) bool, error) {
-	n := i.o.Clients
-	if n == 0 || i.o.Partition.Kind != "" {
+// choose returns which clients of a split are kept: n of them, or all where n is 0.
+func (i *importer) choose(all *spool, split Split, n int) (func(id string) bool, error) {
+	if n == 0 || split == Train && i.o.Partition.Kind != "" {
 		return func(string) bool { return true }, nil
 	}
-	if train.clients < int64(n) {
-		return nil, fault.Userf("%d train clients are asked for, there are %d", n, train.clients)
+	if all.clients < int64(n) {
+		return nil, fault.Userf("%d %s clients are asked for, there are %d", n, split, all.clients)
 	}
 	s := subset{n: n, seed: i.o.Seed}
-	err := train.each(func(c *imported) error {
+	err := all.each(func(c *imported) error {
 		s.add(c.id)
 		return nil
 	})

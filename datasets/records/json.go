@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"popri/internal/jsonobject"
+	"popri/internal/quote"
 )
 
 func readLines(in *input, columns Columns, do func(Record) error) error {
@@ -49,6 +50,13 @@ func object(content []byte, columns Columns, place Place, do func(Record) error)
 				return badPlace(place, "%s is %w", []string{"client", "split", "date", "label"}[role], err)
 			}
 		}
+	}
+	for _, name := range columns.Others {
+		cell, err := scalar(fields[name])
+		if err != nil {
+			return badPlace(place, "column %s is %w", quote.Text(name), err)
+		}
+		r.Others = append(r.Others, cell)
 	}
 	raw := fields[names[text]]
 	var texts []*string

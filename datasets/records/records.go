@@ -31,8 +31,9 @@ var missing = Cell{Null: true}
 // Record is one text with what the file says of it.
 type Record struct {
 	Place                            Place
-	Client, Split, Date, Label, Text Cell // nothing is checked but that the types fit
-	HasClient, HasSplit              bool // the file, or the object of JSON, has such a column
+	Client, Split, Date, Label, Text Cell   // nothing is checked but that the types fit
+	HasClient, HasSplit              bool   // the file, or the object of JSON, has such a column
+	Others                           []Cell // of [Columns].Others
 }
 
 // Place says where in a file a record is.
@@ -58,6 +59,8 @@ type Columns struct {
 	Date   string `json:"date,omitempty"`
 	Label  string `json:"label,omitempty"`
 	Split  string `json:"split,omitempty"`
+	// Others are read too; they must be there.
+	Others []string `json:"others,omitempty"`
 }
 
 // Options say how to read a file.
@@ -193,6 +196,11 @@ func (c Columns) find(has func(string) bool) (names [roles]string, err error) {
 				return names, bad("it has no column %s for the %s", quote.Text(names[i]), role.flag)
 			}
 			names[i] = ""
+		}
+	}
+	for _, name := range c.Others {
+		if !has(name) {
+			return names, bad("it has no column %s", quote.Text(name))
 		}
 	}
 	return names, nil

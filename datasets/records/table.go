@@ -55,6 +55,9 @@ func readTable(in *input, tabs bool, columns Columns, do func(Record) error) err
 				*cell = Cell{Value: fields[at[role]]}
 			}
 		}
+		for _, name := range columns.Others {
+			record.Others = append(record.Others, Cell{Value: fields[slices.Index(header, name)]})
+		}
 		if err := do(record); err != nil {
 			return err
 		}

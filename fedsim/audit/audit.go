@@ -290,5 +290,8 @@ func (r *Report) Verdict() string {
 	if !r.Facts.Protects() {
 		return "The files fit together, but this run protects nobody."
 	}
+	if len(r.NoiseUntested) > 0 {
+		return "What was tested fits. Not all noise was measured; why not stands above."
+	}
 	return "Everything fits."
 }

@@ -10,6 +10,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/internal/rundir"
+	"popri/scoring"
 )
 
 // configuration compares the run's configuration with its ledger and with the headers of its releases.
@@ -45,7 +46,12 @@ func (r *Report) configuration() {
 		return
 	}
 	e := r.options.Expect(*c)
-	r.compareHeaders(path, headerValue{"query", e.Query, func(f foundRelease) any { return f.release.Query }})
+	r.compareHeaders(path, headerValue{"query", e.Query, func(f foundRelease) any {
+		if scoring.CheckedName(f.release.Query, scoring.RoundChecks) == e.Query { // of a version whose rounds had no check values
+			return e.Query
+		}
+		return f.release.Query
+	}})
 	r.compareHeaders(path, headerValue{"norm bound", e.Bound, func(f foundRelease) any { return f.release.Bound }})
 	if first := func(f foundRelease) bool { return f.release.Round == 1 }; e.Once && slices.ContainsFunc(r.found, first) {
 		r.unreleased = nil

@@ -22,6 +22,7 @@ import (
 	"popri/internal/rundir"
 	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/query"
 )
 
 // rounds gives the samples of a run of made, as its encoder sees them.
@@ -353,35 +354,45 @@ func TestAnchoredHead(t *testing.T) {
 	}
 }
 
-// TestCheckValues: a release of means holds values that are noise alone. They tell half the noise and no noise from what
-// was charged, without samples or an encoder.
+// TestCheckValues: a release of means, of votes or of compact scores holds values that are noise alone. They tell half the
+// noise and no noise from what was charged, without samples or an encoder.
 func TestCheckValues(t *testing.T) {
-	q, err := scoring.NewMean(16, scoring.MeanOptions{Full: true, Bound: 1, Checks: 1024}, "k")
+	mean, err := scoring.NewMean(16, scoring.MeanOptions{Full: true, Bound: 1, Checks: 1024}, "k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	random := rng.New(3, "checks")
-	for _, c := range []struct {
-		factor       float64
-		little, much bool
-	}{{1, false, false}, {0.5, true, false}, {0, true, false}, {0.84, true, false}, {2, false, true}} {
-		answer := &release.Release{Round: 1, Query: q.Name(), Bound: 1, Sigma: 0.6, Sensitivity: 1, Key: "k"}
-		for range q.Len() {
-			answer.Sum = append(answer.Sum, c.factor*0.6*random.NormFloat64())
-		}
-		for j := range 16 {
-			answer.Sum[j] += 100 // the clients' part, which does not count
-		}
-		asked, ok, err := scoring.CheckedOf(answer.Query, len(answer.Sum))
-		if err != nil || !ok {
-			t.Fatal(ok, err)
-		}
-		n, why, err := outside(answer, asked)
-		if err != nil || why != "" || n.Freedom != 1024 {
-			t.Fatalf("%+v, %q (%v)", n, why, err)
-		}
-		if n.judge(2); n.tooLittle() != c.little || n.tooMuch() != c.much {
-			t.Errorf("%g of the noise: %+v", c.factor, n)
+	votes, err := scoring.NewVotes(vectors(t), scoring.VoteOptions{Metric: scoring.L2, Choices: 1, Bound: 1}, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compact, err := scoring.NewCompact(vectors(t), scoring.Options{Normalize: scoring.Standardized, Clip: 1}, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []query.Query{mean, scoring.WithChecks(votes, 1024), scoring.WithChecks(compact, 1024)} {
+		random := rng.New(3, "checks")
+		for _, c := range []struct {
+			factor       float64
+			little, much bool
+		}{{1, false, false}, {0.5, true, false}, {0, true, false}, {0.84, true, false}, {2, false, true}} {
+			answer := &release.Release{Round: 1, Query: q.Name(), Bound: 1, Sigma: 0.6, Sensitivity: 1, Key: "k"}
+			for range q.Len() {
+				answer.Sum = append(answer.Sum, c.factor*0.6*random.NormFloat64())
+			}
+			for j := range q.Len() - 1024 {
+				answer.Sum[j] += 100 // the clients' part, which does not count
+			}
+			asked, ok, err := scoring.CheckedOf(answer.Query, len(answer.Sum))
+			if err != nil || !ok {
+				t.Fatal(ok, err)
+			}
+			n, why, err := outside(answer, asked)
+			if err != nil || why != "" || n.Freedom != 1024 {
+				t.Fatalf("%s: %+v, %q (%v)", q.Name(), n, why, err)
+			}
+			if n.judge(2); n.tooLittle() != c.little || n.tooMuch() != c.much {
+				t.Errorf("%s, %g of the noise: %+v", q.Name(), c.factor, n)
+			}
 		}
 	}
 }

@@ -132,18 +132,33 @@ func Seal(path string, to PublicKey, q Question, place Place, members Members, s
 	if err != nil {
 		return fmt.Errorf("shard: encrypt a partial sum: %w", err)
 	}
-	line, err := json.Marshal(Part{Format: partFormat, Question: q.ID, Round: q.Round, Query: q.Name, Key: q.Key, Encoder: q.Encoder,
+	line, err := header(Part{Format: partFormat, Question: q.ID, Round: q.Round, Query: q.Name, Key: q.Key, Encoder: q.Encoder,
 		Bound: q.Bound, Shard: place.Shard, Of: place.Of, Assignment: place.Assignment, Clients: members.Count, Shape: sum.Shape(),
 		Recipient: fingerprint(to.key), Encapsulated: encapsulated})
 	if err != nil {
 		return fmt.Errorf("shard: the header of a partial sum: %w", err)
 	}
-	line = append(line, '\n')
 	sealed, err := sender.Seal(line, sum.AppendTo(members.fingerprint[:]))
 	if err != nil {
 		return fmt.Errorf("shard: encrypt a partial sum: %w", err)
 	}
 	return atomicfile.WriteBytes(path, append(line, sealed...))
+}
+
+// header is a part's first line. Spaces fill it up to the length with the largest numbers, so that the length of a file tells
+// nothing of its shard.
+func header(p Part) ([]byte, error) {
+	line, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	p.Shard, p.Of, p.Assignment, p.Clients = MaxShards, MaxShards, ByFile, maxClients
+	longest, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	line = append(line, bytes.Repeat([]byte{' '}, max(0, len(longest)-len(line)))...)
+	return append(line, '\n'), nil
 }
 
 // ErrPart marks a file that is no partial sum, or not the one that is wanted.

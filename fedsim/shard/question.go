@@ -23,6 +23,8 @@ type Question struct {
 	Encoder string // the encoder's key
 	// Since leaves out older texts, as data.since does; "" leaves out none.
 	Since string
+	// Nonce is drawn once for each round of a run, so that no partial sum of another run with the same question answers it.
+	Nonce string
 	// ID is the hex SHA-256 of the question's file.
 	ID string
 }
@@ -37,6 +39,7 @@ type asked struct {
 	Clients int     `json:"clients"`
 	Encoder string  `json:"encoder"`
 	Since   string  `json:"since"`
+	Nonce   string  `json:"nonce,omitempty"` // older questions have none
 }
 
 const (
@@ -53,7 +56,7 @@ const maxClients = 1 << 40
 
 // Write writes the question's file. The same question gives the same bytes.
 func (q Question) Write(path string) error {
-	head, err := json.Marshal(asked{questionFormat, q.Round, q.Name, q.Key, q.Bound, q.Clients, q.Encoder, q.Since})
+	head, err := json.Marshal(asked{questionFormat, q.Round, q.Name, q.Key, q.Bound, q.Clients, q.Encoder, q.Since, q.Nonce})
 	if err != nil {
 		return fmt.Errorf("shard: the question of round %d: %w", q.Round, err)
 	}
@@ -102,7 +105,7 @@ func readQuestion(path string) (Question, error) {
 		return q, fmt.Errorf("%s does not have the metadata of %q", path, questionFormat)
 	}
 	q = Question{scoring.Question{Name: head.Query, Key: head.Key, Bound: head.Bound}, head.Round, head.Clients, head.Encoder,
-		head.Since, id}
+		head.Since, head.Nonce, id}
 	if q.Round < 1 || q.Clients < 1 || q.Clients > maxClients || q.Key == "" || q.Encoder == "" {
 		return q, fmt.Errorf("%s: it asks %d clients in round %d about %q with encoder %q", path, q.Clients, q.Round, q.Key, q.Encoder)
 	}

@@ -314,6 +314,33 @@ func TestSealed(t *testing.T) {
 	if bytes.Equal(sealed[0], sealed[1]) || len(sealed[0]) != len(sealed[2]) {
 		t.Error("the ciphertext repeats, or its length depends on the sum")
 	}
+	long := -1
+	paths := append(shards(t, q, m, public, people(40), 12), shards(t, q, m, public, people(40), 1)...) // of 2 to 7, and of 40 clients
+	for i, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if long < 0 {
+			long = len(content)
+		}
+		if len(content) != long {
+			t.Errorf("file %d has %d bytes, the first %d", i+1, len(content), long)
+		}
+	}
+}
+
+// A partial sum of one run does not answer the same question of another.
+func TestNonce(t *testing.T) {
+	private, public := keys(t)
+	one, m := question(t, func(q *Question) { q.Nonce = "one" })
+	parts := shards(t, one, m, public, people(40), 2)
+	if _, err := Merge(private, one, parts); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := question(t, func(q *Question) { q.Nonce = "other" })
+	_, err := Merge(private, other, parts)
+	refusal(t, "another run's partial sum", err, parts[0], "another question")
 }
 
 func TestKeys(t *testing.T) {

@@ -71,7 +71,9 @@ func votes(c configs.Config) scoring.VoteOptions {
 	return scoring.VoteOptions{Metric: scoring.L2, Choices: 1, Bound: c.Scoring.ClipNorm}
 }
 
-func asked(c configs.Config) (name string, bound float64) { return votes(c).Name(), votes(c).Bound }
+func asked(c configs.Config) (name string, bound float64) {
+	return scoring.CheckedName(votes(c).Name(), scoring.RoundChecks), votes(c).Bound
+}
 
 func check(c configs.Config, _ bool) error {
 	if c.Generate.Examples < 1 {
@@ -96,7 +98,7 @@ func traffic(c configs.Config) method.Traffic {
 	if e.Variant == AugPE {
 		samples *= 1 + e.Variations
 	}
-	return method.Traffic{Sent: c.Trainer.Rounds * samples, Received: c.Trainer.Rounds * samples * c.Scoring.Dim}
+	return method.Traffic{Sent: c.Trainer.Rounds * (samples + scoring.RoundChecks), Received: c.Trainer.Rounds * samples * c.Scoring.Dim}
 }
 
 func notes(c configs.Config) []string {

@@ -177,7 +177,7 @@ func (m *Method) ask(r *rounds.Round, vectors embedding.Matrix) (*release.Releas
 	if err != nil {
 		return nil, err
 	}
-	return r.Collect(asked)
+	return r.Collect(scoring.WithChecks(asked, scoring.RoundChecks))
 }
 
 // choose selects by the released votes and stores the selection. All of it is post-processing.
@@ -186,7 +186,11 @@ func (m *Method) choose(r *rounds.Round, s rounds.Stage, p Population, answer *r
 	if err != nil {
 		return err
 	}
-	selection, err := e.Select(p, answer.Sum)
+	if want := len(p.Samples) + scoring.RoundChecks; len(answer.Sum) != want {
+		return fmt.Errorf("evolution: round %d: a release of %d values, want %d", r.Number, len(answer.Sum), want)
+	}
+	counts := answer.Sum[:len(p.Samples)]
+	selection, err := e.Select(p, counts)
 	if err != nil {
 		return err
 	}
@@ -194,11 +198,11 @@ func (m *Method) choose(r *rounds.Round, s rounds.Stage, p Population, answer *r
 	if err != nil {
 		return err
 	}
-	for i, v := range answer.Sum {
+	for i, v := range counts {
 		stored[i].Votes = v
 	}
 	m.last = &Round{p, selection}
-	m.note(r, *m.last, answer.Sum)
+	m.note(r, *m.last, counts)
 	return rows.Write(filepath.Join(r.Dir, SelectionFile), stored)
 }
 

@@ -30,7 +30,7 @@ func (f *EachRound) options() scoring.Options {
 func (f *EachRound) Query() (name string, bound float64) {
 	o := f.options()
 	if f.compact() {
-		return scoring.CompactName(o.Normalize), o.Clip
+		return scoring.CheckedName(scoring.CompactName(o.Normalize), scoring.RoundChecks), o.Clip
 	}
 	return scoring.CosineName(o.Normalize), o.Clip
 }
@@ -54,6 +54,7 @@ func (f *EachRound) Traffic() method.Traffic {
 	rounds, samples, dim := f.Config.Trainer.Rounds, f.Config.Generate.Prompts*f.Config.Generate.Samples, f.Config.Scoring.Dim
 	if f.compact() {
 		samples = min(samples, dim)
+		return method.Traffic{Sent: rounds * (samples + scoring.RoundChecks), Received: rounds * samples * dim}
 	}
 	return method.Traffic{Sent: rounds * samples, Received: rounds * samples * dim}
 }
@@ -104,7 +105,7 @@ func (f *EachRound) Reread(c Candidates, answer *release.Release) (Answer, error
 func (f *EachRound) question(c Candidates, key string) (query.Query, *scoring.Samples, error) {
 	if f.compact() {
 		q, err := scoring.NewCompact(c.Vectors, f.options(), key)
-		return q, q.Samples(), err
+		return scoring.WithChecks(q, scoring.RoundChecks), q.Samples(), err
 	}
 	q, err := scoring.NewCosine(c.Vectors, f.options(), key)
 	return q, q.Samples, err
@@ -122,6 +123,7 @@ func (a *roundAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err erro
 	s := a.Config.Scoring
 	mean := a.release.Mean()
 	if noisy = mean; a.compact() {
+		mean = mean[:len(mean)-scoring.RoundChecks]
 		if noisy, err = a.samples.Expand(mean); err != nil {
 			return nil, nil, err
 		}

@@ -20,7 +20,9 @@ func (f *Votes) options() scoring.VoteOptions {
 }
 
 // Query implements [Feedback].
-func (f *Votes) Query() (name string, bound float64) { return f.options().Name(), f.options().Bound }
+func (f *Votes) Query() (name string, bound float64) {
+	return scoring.CheckedName(f.options().Name(), scoring.RoundChecks), f.options().Bound
+}
 
 // Releases implements [Feedback].
 func (f *Votes) Releases() int { return f.Config.Trainer.Rounds }
@@ -32,7 +34,11 @@ func (f *Votes) NeedsTexts() bool { return true }
 func (f *Votes) Denoise() string { return f.Config.Scoring.Denoise }
 
 // Traffic implements [Feedback].
-func (f *Votes) Traffic() method.Traffic { return (&EachRound{Env: f.Env}).Traffic() }
+func (f *Votes) Traffic() method.Traffic {
+	t := (&EachRound{Env: f.Env}).Traffic()
+	t.Sent += f.Config.Trainer.Rounds * scoring.RoundChecks
+	return t
+}
 
 // Notes implements [Feedback].
 func (f *Votes) Notes() []string {
@@ -52,7 +58,7 @@ func (f *Votes) Ask(r *rounds.Round, c Candidates) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := r.Collect(q)
+	answer, err := r.Collect(scoring.WithChecks(q, scoring.RoundChecks))
 	return counted{answer}, err
 }
 
@@ -62,5 +68,6 @@ type counted struct{ *release.Release }
 // Scores implements [Answer].
 func (a counted) Scores(*rounds.Round) (noisy, scores []float64, err error) {
 	scores = a.Mean()
+	scores = scores[:len(scores)-scoring.RoundChecks]
 	return scores, scores, nil
 }

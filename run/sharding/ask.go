@@ -3,6 +3,7 @@
 package sharding
 
 import (
+	"crypto/rand"
 	"fmt"
 	"path/filepath"
 
@@ -47,6 +48,11 @@ func ask(r release.Request, dir string, c configs.Config, clients int, encoder e
 		Encoder: c.Scoring.Encoder}
 	q := shard.Question{Question: described, Round: r.Round, Clients: clients, Encoder: embedding.Key(encoder),
 		Since: c.Data.Since}
+	if asked, _, err := shard.ReadQuestion(waiting.Question); err == nil {
+		q.Nonce = asked.Nonce // the run was started again: whoever has the question goes on with it
+	} else {
+		q.Nonce = rand.Text()
+	}
 	switch encoder.(type) {
 	case *embedding.Latent, *embedding.Hashing:
 		waiting.Encoder = filepath.Join(dir, rundir.Encoder)
