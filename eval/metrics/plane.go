@@ -13,6 +13,8 @@ import (
 type Plane struct {
 	mean []float64
 	axes *mat.Dense // a component a column
+	// SD is the cloud's standard deviation along each component.
+	SD [2]float64
 }
 
 // Plane returns the plane of the cloud's first two principal components.
@@ -24,11 +26,12 @@ func (g *Gaussian) Plane() (*Plane, error) {
 	var v mat.Dense
 	svd.VTo(&v)
 	dim, found := v.Dims()
-	axes := mat.NewDense(dim, 2, nil)
+	p := &Plane{mean: g.mean, axes: mat.NewDense(dim, 2, nil)}
 	for j := range min(2, found) {
-		axes.SetCol(j, mat.Col(nil, j, &v))
+		p.axes.SetCol(j, mat.Col(nil, j, &v))
+		p.SD[j] = svd.Values(nil)[j] // the factor's rows are scaled by 1/√(n−1)
 	}
-	return &Plane{mean: g.mean, axes: axes}, nil
+	return p, nil
 }
 
 // Project returns the coordinates of points in the plane; its origin is the mean of the plane's cloud.

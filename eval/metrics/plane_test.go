@@ -23,6 +23,9 @@ func TestPlane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if math.Abs(p.SD[0]-3) > 0.15 || math.Abs(p.SD[1]-1) > 0.05 {
+		t.Errorf("the standard deviations are %v", p.SD)
+	}
 	flat, err := p.Project([]float32{7, 17, 7, 7, 7, 7, 7, 7, 17, 7})
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ package method
 
 import (
 	"fmt"
+	"math"
 
 	"popri/configs"
 	"popri/datasets"
@@ -115,9 +116,21 @@ func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	return &d, err
 }
 
-// MedoidSpread is the median distance of samples to their medoid in the plane of the reference's first two principal
-// components, which falls where the samples become alike (POPri, Figure 4); nil without a reference.
-func (e Env) MedoidSpread(vectors embedding.Matrix) (*float64, error) {
+// View is where samples lie in the plane of the reference's first two principal components, whose origin is the reference's
+// mean (POPri, Figures 2 and 4).
+type View struct {
+	Points [][2]float64 `json:"points"`
+	// Reference is the standard deviation of the reference along each axis.
+	Reference [2]float64 `json:"reference_sd"`
+	// Medoid is the median distance of all samples to their medoid, which falls where the samples become alike.
+	Medoid float64 `json:"-"`
+}
+
+// viewed is the number of points of a [View].
+const viewed = 200
+
+// View looks at samples, of which it shows some at even distances; nil without a reference.
+func (e Env) View(vectors embedding.Matrix) (*View, error) {
 	if e.Reference == nil {
 		return nil, nil
 	}
@@ -129,8 +142,15 @@ func (e Env) MedoidSpread(vectors embedding.Matrix) (*float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	spread, err := metrics.MedoidSpread(points)
-	return &spread, err
+	v := &View{Reference: plane.SD}
+	if v.Medoid, err = metrics.MedoidSpread(points); err != nil {
+		return nil, err
+	}
+	for i := range min(viewed, len(points)) {
+		p := points[i*len(points)/min(viewed, len(points))]
+		v.Points = append(v.Points, [2]float64{math.Round(p[0]*1e4) / 1e4, math.Round(p[1]*1e4) / 1e4})
+	}
+	return v, nil
 }
 
 // Key identifies the samples in a file and the run's encoder, for a query.

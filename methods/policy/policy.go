@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"popri/internal/atomicfile"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -152,9 +153,12 @@ func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, e
 			return err
 		}
 		r.Figures.SetIf(rounds.FID, distance)
-		spread, err := p.MedoidSpread(c.Vectors)
-		r.Figures.SetIf("medoid", spread)
-		return err
+		view, err := p.View(c.Vectors)
+		if err != nil || view == nil {
+			return err
+		}
+		r.Figures.Set("medoid", view.Medoid)
+		return atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.View), view)
 	})
 	return c, err
 }

@@ -42,6 +42,9 @@ func Of(dir string) (report.Report, error) {
 		state = chosen.Round
 		r.Notes = append(r.Notes, selected(chosen))
 	}
+	if r.Views, err = views(dir, len(figures), state); err != nil {
+		return r, err
+	}
 	r.Notes = append(r.Notes, engineNotes(*c)...)
 	for _, m := range figures {
 		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished})

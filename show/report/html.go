@@ -62,6 +62,7 @@ type page struct {
 	Labelled  bool // small models give texts labels: macro F1 instead of perplexity
 	HasTrack  bool
 	Curves    []figure
+	Views     []figure
 	RoundHead []string
 	Rounds    []roundRow
 	SampleRow [][]string
@@ -128,6 +129,9 @@ func newPage(r Report) (*page, error) {
 	p.Facts = r.Privacy.facts()
 	p.results(r.Results, r.Main)
 	if err := p.rounds(r); err != nil {
+		return nil, err
+	}
+	if err := p.views(r.Views); err != nil {
 		return nil, err
 	}
 	p.samples(r.Samples)

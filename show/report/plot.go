@@ -89,6 +89,7 @@ type plotOptions struct {
 	whiskers      []whisker
 	fromZero      bool
 	percent       bool
+	bounds        *[4]float64 // left, right, low and high of the axes; nil: what the lines need
 }
 
 // drawPlot draws the series that have a finite value; ok is false if none has.
@@ -200,6 +201,9 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 		left, right = left-0.5, right+0.5
 	}
 	p.X.Min, p.X.Max = left, right
+	if opt.bounds != nil {
+		enclose(p, *opt.bounds)
+	}
 
 	canvas := vgsvg.New(opt.width, opt.height)
 	p.Draw(draw.Crop(draw.New(canvas), 1, -8, 1, -4))

@@ -25,6 +25,7 @@ type Report struct {
 	Main     string     `json:"main,omitempty"`
 	Series   series.Set `json:"series"` // which figures of the rounds are shown, and how
 	Rounds   []Round    `json:"rounds,omitempty"`
+	Views    []View     `json:"views,omitempty"`
 	Samples  Samples    `json:"samples"`
 	Texts    Texts      `json:"texts,omitzero"`
 	Stages   []Stage    `json:"stages,omitempty"`
@@ -85,6 +86,13 @@ const (
 	KeyPublic  = "public"
 	KeyPrivate = "private"
 )
+
+// View shows where the samples of a round lie, in a plane whose origin is the mean of the validation texts.
+type View struct {
+	Round     int
+	Points    [][2]float64
+	Reference [2]float64 // the validation texts' standard deviation along each axis
+}
 
 // Round is the record of a round.
 type Round struct {

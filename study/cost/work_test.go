@@ -1,0 +1,48 @@
+package cost
+
+import (
+	"testing"
+
+	"popri/configs"
+	"popri/study/grid"
+)
+
+// The work of each method is that of what it writes: Private Evolution's look-ahead and variations, no samples where public
+// text alone is selected.
+func TestEstimate(t *testing.T) {
+	base := configuration(t, 4)
+	base.Generate.Prompts, base.Generate.Samples = 10, 5
+	e := &base.PrivateEvolution
+	e.Population, e.LookAhead, e.Variations = 100, 3, 6
+	works := map[string]Work{}
+	for name, change := range map[string]func(*configs.Config){
+		"popri":                 func(*configs.Config) {},
+		"private_evolution":     func(*configs.Config) {},
+		"private_evolution_sft": func(*configs.Config) {},
+		"public_selection":      func(*configs.Config) {},
+		"aug_pe": func(c *configs.Config) {
+			c.Method, c.PrivateEvolution.Variant, c.PrivateEvolution.LookAhead = "private_evolution", "aug_pe", 0
+		},
+	} {
+		c := base
+		c.Method = name
+		change(&c)
+		w, err := Estimate(grid.Cell{Name: name, Config: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		works[name] = w
+	}
+	for name, want := range map[string]int{"popri": 200, "private_evolution": 4*3*100 + 3*100, "private_evolution_sft": 200,
+		"public_selection": 0, "aug_pe": 4 * 6 * 100} {
+		if got := works[name].Samples; got != want {
+			t.Errorf("%s writes %d samples, want %d", name, got, want)
+		}
+	}
+	if works["popri"].Pairs != 40 || works["private_evolution"].Pairs != 0 {
+		t.Errorf("%+v", works)
+	}
+	if !(works["popri"].Flops > works["public_selection"].Flops && works["private_evolution"].Flops > works["popri"].Flops) {
+		t.Errorf("%+v", works)
+	}
+}
