@@ -17,6 +17,7 @@ type progress struct {
 	name  string
 	begun time.Time
 	last  time.Time
+	pace  pace
 	bar   *pb.ProgressBar
 	tty   bool
 }
@@ -33,36 +34,38 @@ func (a *app) progress() *progress {
 }
 
 func (p *progress) begin(name string) {
-	p.name, p.begun, p.last = name, time.Now(), time.Now()
+	p.name, p.begun, p.last, p.pace = name, time.Now(), time.Now(), pace{}
 }
 
 func (p *progress) update(done, total int) {
 	if p.a.quiet || done == 0 {
 		return
 	}
+	words := ""
+	if rate, left, ok := p.pace.measure(time.Now(), done, total); ok {
+		words = paceWords(rate) + "  " + left.Round(time.Second).String() + " left"
+	}
 	if !p.tty {
 		if time.Since(p.last) >= logEvery {
 			p.last = time.Now()
-			spent := time.Since(p.begun)
-			left := time.Duration(float64(spent) / float64(max(1, done)) * float64(total-done))
-			p.a.say("%-28s %d/%d  %s  %s left", p.name, done, total, rate(done, spent), left.Round(time.Second))
+			p.a.say("%-28s %d/%d  %s", p.name, done, total, words)
 		}
 		return
 	}
 	if p.bar == nil {
 		p.bar = pb.New(total).SetWriter(p.a.err).SetTemplateString(
-			`{{string . "name"}} {{bar . }} {{counters . }} {{speed . "%s/s"}} {{rtime . "%s left"}}`)
+			`{{string . "name"}} {{bar . }} {{counters . }} {{string . "pace"}}`)
 		p.bar.Set("name", fmt.Sprintf("%-24s", p.name)).Set(pb.CleanOnFinish, true).Start()
 	}
-	p.bar.SetTotal(int64(total)).SetCurrent(int64(done))
+	p.bar.Set("pace", words).SetTotal(int64(total)).SetCurrent(int64(done))
 }
 
-// rate says how fast a stage goes: what is done in a second or, where that is less than one, the time for each.
-func rate(done int, spent time.Duration) string {
-	if perSecond := float64(done) / spent.Seconds(); perSecond >= 1 {
-		return fmt.Sprintf("%.1f/s", perSecond)
+// paceWords says how fast a stage goes: what is done in a second or, where that is less than one, the time for each.
+func paceWords(rate float64) string {
+	if rate >= 1 {
+		return fmt.Sprintf("%.1f/s", rate)
 	}
-	return (spent / time.Duration(max(1, done))).Round(100*time.Millisecond).String() + " each"
+	return time.Duration(float64(time.Second)/rate).Round(100*time.Millisecond).String() + " each"
 }
 
 func (p *progress) end() {

@@ -143,14 +143,3 @@ func TestWatchMistakes(t *testing.T) {
 		t.Errorf("a bad address: %d, %s", code, errs)
 	}
 }
-
-func TestRate(t *testing.T) {
-	for want, c := range map[string]struct {
-		done  int
-		spent time.Duration
-	}{"20.0/s": {40, 2 * time.Second}, "1.0/s": {1, time.Second}, "1m7.5s each": {2, 135 * time.Second}} {
-		if got := rate(c.done, c.spent); got != want {
-			t.Errorf("%d in %s is %s, want %s", c.done, c.spent, got, want)
-		}
-	}
-}

@@ -15,7 +15,7 @@
   if (token) sessionStorage.setItem('token', token);
   if (location.hash) history.replaceState(null, '', location.pathname);
 
-  let head = null, stage = null;
+  let head = null, stage = null, base = null; // base: where the rate of a stage is counted from
 
   const duration = (seconds) => {
     const s = Math.max(0, Math.round(seconds));
@@ -43,9 +43,12 @@
       $('bar').value = stage.done;
       parts.unshift(`${stage.done} of ${stage.total}`);
     }
-    const spent = (stage.seen - stage.begun) / 1000;
-    if (stage.done > 0 && spent > 0) {
-      const rate = stage.done / spent;
+    // The first update is where counting begins: loading before it says nothing of the rest.
+    const key = `${stage.round} ${stage.name} ${stage.begun}`;
+    if (stage.done > 0 && (!base || base.key !== key)) base = { key, done: stage.done, seen: stage.seen };
+    const spent = base && base.key === key ? (stage.seen - base.seen) / 1000 : 0;
+    if (spent >= 2 && stage.done > base.done) {
+      const rate = (stage.done - base.done) / spent;
       parts.push(rate >= 1 ? `${rate.toFixed(1)} a second` : `${(1 / rate).toFixed(1)} s each`);
       const left = (stage.total - stage.done) / rate - (now - stage.seen) / 1000;
       if (stage.total > stage.done) parts.push(`about ${duration(left)} left`);
