@@ -50,7 +50,8 @@ type Config struct {
 // Trainer says how long the training is.
 type Trainer struct {
 	// Rounds is T, the number of rounds. Default 4; fewer leave the texts less like the clients'. With scoring.release
-	// "rounds", the noise of a round grows as √T.
+	// "rounds", the noise of a round grows as √T. "auto" stands for 32 with a Patience of 3 and Select "distance": rounds go on
+	// as long as the samples come nearer.
 	Rounds int `yaml:"rounds"`
 	// Select says which adapters write the product: those of the "last" round; those whose samples have the least released
 	// distance from the clients' mean embedding ("distance"); or those whose samples have the least Fréchet distance from the
@@ -60,6 +61,10 @@ type Trainer struct {
 	// adapters are measured on the samples that one more round would begin with. Distances of a few hundred samples differ by
 	// chance. Default "last".
 	Select string `yaml:"select"`
+	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that Select goes by
+	// did not fall below its last fall by more than chance. Rounds is then the most that are done, and the rate of a schedule
+	// falls as if all were. Default 0: all rounds are done. 3 or more: distances of single rounds go up and down.
+	Patience int `yaml:"patience"`
 }
 
 // SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the product; "" for the last ones

@@ -420,3 +420,23 @@ func TestFIDDraws(t *testing.T) {
 		}
 	}
 }
+
+// trainer.rounds=auto stands for three keys, of which the user may set others.
+func TestAutoRounds(t *testing.T) {
+	for _, c := range []struct {
+		set      []string
+		patience int
+	}{{[]string{"trainer.rounds=auto"}, 3}, {[]string{"trainer.patience=5", "trainer.rounds=auto"}, 5},
+		{[]string{"trainer.rounds=auto", "trainer.patience=5"}, 5}} {
+		got, err := Load(LoadOptions{Set: c.set})
+		if err != nil || got.Trainer != (Trainer{Rounds: 32, Select: "distance", Patience: c.patience}) {
+			t.Errorf("%v: %+v (%v)", c.set, got, err)
+		}
+	}
+	if _, err := Load(LoadOptions{Set: []string{"trainer.rounds=auto", "scoring.release=rounds"}}); err == nil {
+		t.Error("auto without a release that serves all rounds is accepted")
+	}
+	if _, err := Load(LoadOptions{Set: []string{"trainer.rounds=many"}}); err == nil || !strings.Contains(err.Error(), "trainer.rounds") {
+		t.Errorf("many: %v", err)
+	}
+}

@@ -162,6 +162,14 @@ func newLoader(run Config) *loader {
 	return &loader{viper: viper.New(), where: map[string]string{}, broken: map[string]bool{}, gone: map[string]given{}, run: run}
 }
 
+const roundsKey = "trainer.rounds"
+
+// auto is what trainer.rounds=auto stands for, unless the same place sets one of the other keys.
+var auto = []struct {
+	key   string
+	value any
+}{{roundsKey, 32}, {"trainer.patience", 3}, {"trainer.select", "distance"}}
+
 // given is a value as one place gives it.
 type given struct {
 	name, where string // as it stands there, which may be an old name of the key
@@ -233,6 +241,14 @@ func (l *loader) set(out layer, name string, value any, where string) {
 		}
 		used = f.when == nil || f.when(l.run)
 		l.depends = l.depends || f.when != nil
+	}
+	if name == roundsKey && value == "auto" {
+		for _, a := range auto {
+			if _, there := out[a.key]; !there {
+				l.set(out, a.key, a.value, where)
+			}
+		}
+		return
 	}
 	k, ok := lookup(name)
 	if !ok {

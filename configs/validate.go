@@ -154,6 +154,11 @@ func (c Config) check(v *validator) error {
 
 	v.count("trainer.rounds", c.Trainer.Rounds, 1, 1<<20)
 	v.oneOf("trainer.select", c.Trainer.Select, roundSelections)
+	v.count("trainer.patience", c.Trainer.Patience, 0, 1<<20)
+	if c.Trainer.Patience > 0 && c.SelectsBy() == "" {
+		v.add("trainer.patience", "is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
+			c.Trainer.Patience)
+	}
 
 	v.count("synthetic.texts", c.Synthetic.Texts, 1, maxCount)
 	v.above("synthetic.kept", c.Synthetic.Kept, 0, 1)

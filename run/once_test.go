@@ -264,3 +264,30 @@ func TestKilledAfterTheWarmUp(t *testing.T) {
 	}
 	sameRun(t, dir, want)
 }
+
+// TestPatience: rounds that do not bring the samples nearer end the run, which is complete then, also for a process that
+// resumes it.
+func TestPatience(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	testworld.AskOnce(&c)
+	c.Trainer.Rounds, c.Trainer.Select, c.Trainer.Patience = 8, "distance", 2
+	c.Optimizer.LearningRate = 1e-12
+	dir := t.TempDir()
+	for _, o := range []Options{{Config: c, Dir: dir}, {Dir: dir, Resume: true}} {
+		if err := train(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if done, err := rounds.Latest(dir); err != nil || done < 3 || done == 8 || !rundir.Has(dir, rundir.Synthetic) {
+			t.Fatalf("%d rounds (%v)", done, err)
+		}
+	}
+	page, err := reporting.Of(dir)
+	if err != nil || page.Interrupted != "" || !strings.Contains(page.Convergence, "(trainer.patience)") {
+		t.Errorf("the report: interrupted %q, %q (%v)", page.Interrupted, page.Convergence, err)
+	}
+	c.Trainer.Select = "last"
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "trainer.patience") {
+		t.Errorf("patience without a figure: %v", err)
+	}
+}

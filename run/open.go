@@ -160,7 +160,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		listeners = append(listeners, o.Listen(d.Series.WithPrivacy().Columns))
 	}
 	s.tracking = tracking.Open(o.Trackers, o.Dir, s.Config, o.Warn)
-	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), By: s.Config.SelectsBy(),
+	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), By: s.Config.SelectsBy(), Patience: s.Config.Trainer.Patience,
 		Method: s.method, Clients: federation, Spent: s.ledger.Spent,
 		Events: rounds.Tee(append(listeners, s.tracking.Events())...)}
 	if d.ChoosesMix(s.Config) {

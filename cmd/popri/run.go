@@ -246,6 +246,9 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Com
 	for _, w := range out.Warnings {
 		fmt.Fprintf(a.out, "note:      %s\n", w)
 	}
+	if r.Convergence != "" {
+		fmt.Fprintf(a.out, "rounds:    %s\n", r.Convergence)
+	}
 	fmt.Fprintf(a.out, "report:    %s\n", abs)
 	if beside != nil {
 		fmt.Fprintln(a.out)

@@ -40,8 +40,12 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round) error {
 		if err != nil {
 			return err
 		}
-		distance, err := single.distance(Candidates{Rows: drawn})
+		distance, chance, err := single.distance(Candidates{Rows: drawn})
+		if err != nil {
+			return err
+		}
 		r.Figures.Set(rounds.Distance+rounds.After, distance)
-		return err
+		r.Figures.Set(rounds.Distance+rounds.After+rounds.Chance, chance)
+		return nil
 	})
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"math"
 
 	"popri/methods/method"
 	"popri/methods/rounds"
@@ -107,17 +106,19 @@ func (a *singleAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err err
 	if a.policy.Config.Scoring.Objective == "witness" {
 		scores = a.target.Witness(points)
 	}
-	r.Figures.Set(rounds.Distance, math.Max(0, a.target.Distance(points)))
+	r.Figures.Set(rounds.Distance, a.target.Distance(points))
+	r.Figures.Set(rounds.Distance+rounds.Chance, a.target.Chance(points, a.policy.Config.Generate.Samples))
 	return noisy, scores, nil
 }
 
-// distance is the released distance of samples from the clients.
-func (f *Single) distance(c Candidates) (float64, error) {
+// distance is the released distance of samples from the clients, and its standard error.
+func (f *Single) distance(c Candidates) (distance, chance float64, err error) {
 	vectors, err := f.policy.Encoder.Encode(c.Texts())
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return f.target.Distance(f.pool.PointsOf(vectors)), nil
+	points := f.pool.PointsOf(vectors)
+	return f.target.Distance(points), f.target.Chance(points, f.policy.Config.Generate.Samples), nil
 }
 
 // keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the

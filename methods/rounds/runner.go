@@ -37,11 +37,13 @@ type Method interface {
 
 // Options are the parts of a run.
 type Options struct {
-	Dir     string // the run's folder, which exists
-	Rounds  int
-	By      string // the figure by which [Best] chooses the state that the product is of; "" takes the last one
-	Method  Method
-	Clients release.Collector
+	Dir    string // the run's folder, which exists
+	Rounds int
+	By     string // the figure by which [Best] chooses the state that the product is of; "" takes the last one
+	// Patience ends the rounds where By did not fall for so many rounds in a row (see [ProgressOf]); 0 never does.
+	Patience int
+	Method   Method
+	Clients  release.Collector
 	// Choose, if not nil, returns the rows that the method's product becomes.
 	Choose func(context.Context, Stage, []sampling.Row) ([]sampling.Row, error)
 	Spent  func() (float64, error) // ε spent so far, from the ledger
@@ -153,6 +155,9 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 		return err
 	}
 	for round := done + 1; round <= min(last, t.Rounds); round++ {
+		if ended, err := t.converged(); err != nil || ended {
+			return err
+		}
 		if err := t.round(ctx, round); err != nil {
 			return err
 		}
@@ -164,6 +169,29 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 		}
 	}
 	return nil
+}
+
+// converged reports whether more rounds would not help, as far as the figure tells that the state is chosen by.
+func (t *Runner) converged() (bool, error) {
+	if t.Patience == 0 || t.By == "" {
+		return false, nil
+	}
+	figures, err := ReadMetrics(t.Dir)
+	if err != nil {
+		return false, err
+	}
+	p := ProgressOf(figures, t.By)
+	if p.Idle < t.Patience {
+		return false, nil
+	}
+	if t.Events.Say != nil {
+		t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: the samples' %s has not fallen below %.4f for %d rounds "+
+			"(trainer.patience)", len(figures), t.Rounds, t.By, p.Least, p.Idle))
+	}
+	if t.Events.Log != nil {
+		t.Events.Log("converged", len(figures), p)
+	}
+	return true, nil
 }
 
 func (t *Runner) round(ctx context.Context, number int) error {

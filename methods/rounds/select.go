@@ -1,6 +1,10 @@
 package rounds
 
-import "popri/show/series"
+import (
+	"math"
+
+	"popri/show/series"
+)
 
 // Figures of a round by which [Best] chooses: what its samples are measured by, and the same, with [After] behind the name, of
 // samples that its own adapters wrote afterwards.
@@ -8,6 +12,7 @@ const (
 	Distance = "distance" // released, from the clients
 	FID      = "fid"      // without noise, from the validation clients
 	After    = "_after"
+	Chance   = "_se" // behind a name: the figure's standard error from the draw of the samples
 )
 
 // Selection is a choice among the states of a run.
@@ -30,4 +35,43 @@ func Best(rounds []series.Round, by string) (s Selection, ok bool) {
 		consider(r.Number, r.Get(by+After))
 	}
 	return s, ok
+}
+
+// Progress says how a figure that [Best] chooses by went over the rounds.
+type Progress struct {
+	First, Last float64 // of the first and of the last samples that were measured
+	Least       float64 // the least so far that is below the ones before by more than chance
+	Idle        int     // measurements since then
+	Measured    int
+}
+
+// ProgressOf follows a figure. A value counts as a fall if it lies below the last fall by more than the standard error of their
+// difference.
+func ProgressOf(rounds []series.Round, by string) (p Progress) {
+	chance := 0.0
+	see := func(r series.Round, key string) {
+		v := r.Get(key)
+		if v == nil {
+			return
+		}
+		own := 0.0
+		if se := r.Get(key + Chance); se != nil {
+			own = *se
+		}
+		if p.Measured == 0 {
+			p.First = *v
+		}
+		p.Last = *v
+		if p.Measured == 0 || *v < p.Least-math.Hypot(own, chance) {
+			p.Least, p.Idle, chance = *v, 0, own
+		} else {
+			p.Idle++
+		}
+		p.Measured++
+	}
+	for _, r := range rounds {
+		see(r, by)
+		see(r, by+After)
+	}
+	return p
 }

@@ -30,6 +30,8 @@ import (
 	"math"
 	"path/filepath"
 
+	"gonum.org/v1/gonum/stat"
+
 	"popri/configs"
 	"popri/fedsim/release"
 	"popri/internal/rundir"
@@ -193,6 +195,22 @@ func (t *Target) Distance(points embedding.Matrix) float64 {
 		square += (t.Centre[j] + t.Mean[j] - v) * (t.Centre[j] + t.Mean[j] - v)
 	}
 	return math.Sqrt(square)
+}
+
+// Chance is the standard error of [Target.Distance] from the draw of the samples, of which each prompt has perPrompt in
+// succession: the noise of the release is the same for all samples.
+//
+//	d‖ẑ − x̄‖ = ⟨x̄ − ẑ, dx̄⟩ / ‖ẑ − x̄‖
+func (t *Target) Chance(points embedding.Matrix, perPrompt int) float64 {
+	distance := t.Distance(points)
+	prompts := make([]float64, points.Rows/perPrompt)
+	if distance == 0 || len(prompts) < 2 {
+		return 0
+	}
+	for i, w := range t.Witness(points) {
+		prompts[i/perPrompt] += w / distance / float64(perPrompt)
+	}
+	return stat.StdDev(prompts, nil) / math.Sqrt(float64(len(prompts)))
 }
 
 func mean(m embedding.Matrix) []float64 {

@@ -1,11 +1,13 @@
 package reporting
 
 import (
+	"cmp"
 	"fmt"
 
 	"popri/configs"
 	"popri/methods"
 	"popri/methods/rounds"
+	"popri/show/series"
 )
 
 // nearest says which adapters wrote the product.
@@ -22,6 +24,34 @@ func selected(s rounds.Selection) string {
 	}
 	return fmt.Sprintf("The model's part of the product was written with %s: of all rounds, their samples had the least "+what,
 		adapters, s.Value)
+}
+
+// convergence says whether the rounds went on as long as they helped; "" where no figure tells. settled reports whether
+// trainer.patience ended them.
+func convergence(c configs.Config, figures []series.Round) (text string, settled bool) {
+	by := cmp.Or(c.SelectsBy(), rounds.Distance)
+	p := rounds.ProgressOf(figures, by)
+	if p.Measured < 2 {
+		return "", false
+	}
+	name := "released distance from the clients' mean embedding"
+	if by == rounds.FID {
+		name = "Fréchet distance from the validation clients' texts"
+	}
+	text = fmt.Sprintf("The samples' %s went from %.4f to %.4f in %d measurements.", name, p.First, p.Last, p.Measured)
+	settled = c.Trainer.Patience > 0 && p.Idle >= c.Trainer.Patience
+	switch {
+	case settled:
+		return text + fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %d, so the rounds ended "+
+			"(trainer.patience).", p.Least, p.Idle), true
+	case p.Idle > 1:
+		return text + fmt.Sprintf(" In the last %d it did not fall by more than chance.", p.Idle), false
+	}
+	text += " It was still falling when the rounds ended: the run had not converged."
+	if c.Scoring.Release == "once" {
+		text += " More rounds cost time and no privacy; with trainer.rounds=auto, they go on as long as they help."
+	}
+	return text, false
 }
 
 // engineNotes say, for the report, which other programs wrote the samples and trained the adapters.

@@ -49,7 +49,11 @@ func Of(dir string) (report.Report, error) {
 	for _, m := range figures {
 		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished})
 	}
-	if len(figures) < d.RoundsOf(*c) {
+	var settled bool
+	if r.Convergence, settled = convergence(*c, figures); r.Convergence != "" {
+		r.Notes = append(r.Notes, r.Convergence)
+	}
+	if len(figures) < d.RoundsOf(*c) && !(finished && settled) {
 		r.Interrupted = fmt.Sprintf("after round %d of %d", len(figures), d.RoundsOf(*c))
 		if finished {
 			r.Interrupted += ": the budget covers no more"

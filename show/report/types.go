@@ -21,6 +21,8 @@ type Report struct {
 	// Verdict says who won, by how much, and whether it could be chance; it is the first thing on the page.
 	Verdict string   `json:"verdict,omitempty"`
 	Notes   []string `json:"notes,omitempty"` // what a reader must know to judge the results, a paragraph each
+	// Convergence says whether the rounds went on as long as they helped; one of the notes.
+	Convergence string `json:"convergence,omitempty"`
 	// Main is the key of the result that the run is about.
 	Main     string     `json:"main,omitempty"`
 	Series   series.Set `json:"series"` // which figures of the rounds are shown, and how
