@@ -10,18 +10,27 @@ import (
 	"popri/datasets/clients"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/filelock"
 	"popri/internal/rundir"
 	"popri/run/inputs"
 	"popri/run/provenance"
 )
 
 // begin makes the folder of a new run with its inputs and its configuration. The configuration is written last and
-// makes the folder a run's: of two processes that begin a run in one folder, one succeeds.
+// makes the folder a run's: of two processes that begin a run in one folder, one succeeds, and the other changes nothing.
 func (s *Session) begin(began inputs.Inputs, o Options) error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return fault.Userf("the run's folder cannot be made: %w", err)
 	}
-	var err error
+	// Of two processes that begin in one folder, the later one must not write over the other's files.
+	lock, err := filelock.Folder(s.Dir)
+	if err != nil {
+		return fault.Userf("the run's folder cannot be opened: %w", err)
+	}
+	defer lock.Release()
+	if rundir.Exists(s.Dir) {
+		return taken(s.Dir)
+	}
 	s.Config.Provenance, err = provenance.Of(s.Config, provenance.Run{Inputs: began, Public: s.Data.Public.Name, Private: s.Data.Private.Name,
 		Clients: s.budget.Clients, Unit: s.Data.Private.Unit, Validation: len(s.Data.Private.Split(clients.Validation)),
 		Sigma: s.Sigma, Title: o.Title, Command: o.Command})
@@ -33,9 +42,13 @@ func (s *Session) begin(began inputs.Inputs, o Options) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return fault.Userf("%s holds a run already: resume it (--resume) or name another folder", s.Dir)
+		return taken(s.Dir)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fault.Userf("the run's folder cannot be written to: %w", err)
 	}
 	return err
+}
+
+func taken(dir string) error {
+	return fault.Userf("%s holds a run already: resume it (--resume) or name another folder", dir)
 }

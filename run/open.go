@@ -182,7 +182,7 @@ func (o *Options) configuration() error {
 		}
 		o.Config = *c
 	case rundir.Exists(o.Dir):
-		return fault.Userf("%s holds a run already: resume it (--resume) or name another folder", o.Dir)
+		return taken(o.Dir)
 	}
 	o.Config.Model.Device = cmp.Or(o.Device, o.Config.Model.Device)
 	if err := o.Config.Validate(); err != nil {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -189,6 +191,39 @@ func TestSecondSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameRun(t, dir, want)
+}
+
+// TestTwoBeginnings: of processes that begin runs in one folder, one does, and the others leave its files as they are, so that it
+// can be gone on with.
+func TestTwoBeginnings(t *testing.T) {
+	w := testworld.Shared(t)
+	for range 4 {
+		dir := filepath.Join(t.TempDir(), "run")
+		var begun atomic.Int32
+		var all sync.WaitGroup
+		for seed := range uint64(3) {
+			all.Go(func() {
+				c := w.Config
+				c.Seed = 100 + seed
+				s, err := Open(t.Context(), Options{Config: c, Dir: dir})
+				if err == nil {
+					begun.Add(1)
+					s.Close()
+				} else if !fault.IsUser(err) || !strings.Contains(err.Error(), "holds a run already") {
+					t.Errorf("the error is %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := begun.Load(); n != 1 {
+			t.Fatalf("%d runs began in one folder", n)
+		}
+		s, err := Open(t.Context(), Options{Dir: dir, Resume: true})
+		if err != nil {
+			t.Fatalf("the run that began cannot be gone on with: %v", err)
+		}
+		s.Close()
+	}
 }
 
 // TestPartsOfAFolder: whatever a kill between two writes leaves of a new run is no obstacle, and what a run cannot do

@@ -57,3 +57,14 @@ func (l *Lock) Release() error {
 	l.file = nil
 	return err
 }
+
+// Folder waits for the lock on a folder itself, which leaves no file. Where the system or the file system has no such locks, it
+// returns a lock that guards nothing.
+func Folder(dir string) (*Lock, error) {
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	waitLock(file)
+	return &Lock{file}, nil
+}
