@@ -138,12 +138,12 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	cost, err := a.cost(flags.out, cells, flags.order())
+	composed, err := a.cost(flags.out, cells, flags.order())
 	if err != nil {
 		return err
 	}
 	if flags.jobs.on != "" {
-		finished, err := a.ablateOn(cmd, flags, base, varied, cells, cost)
+		finished, err := a.ablateOn(cmd, flags, base, varied, cells, composed)
 		if err != nil || !finished {
 			return err
 		}
@@ -166,6 +166,11 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		if costs, err = result.Costs(); err != nil {
 			return err
 		}
+		fedavg, err := cost.FedAvg(base)
+		if err != nil {
+			return err
+		}
+		costs = append(costs, fedavg)
 	}
 	curves, err := result.Curves(flags.curves)
 	if err != nil {

@@ -132,8 +132,15 @@ func printCosts(w io.Writer, costs []reporting.Cost) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "\nin all rounds\trounds\ta client receives\tsends\tcomputes\tthe server computes")
 	for _, c := range costs {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.2g ms\t%s\n", c.Name, c.Rounds, humanize.IBytes(uint64(c.Received)),
-			humanize.IBytes(uint64(c.Sent)), 1000*c.Client, roughly(c.Server))
+		client, server := "–", "–"
+		if c.Client > 0 {
+			client = fmt.Sprintf("%.2g ms", 1000*c.Client)
+		}
+		if c.Server > 0 {
+			server = roughly(c.Server)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, c.Rounds, humanize.IBytes(uint64(c.Received)),
+			humanize.IBytes(uint64(c.Sent)), client, server)
 	}
 	return t.Flush()
 }

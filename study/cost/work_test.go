@@ -46,3 +46,15 @@ func TestEstimate(t *testing.T) {
 		t.Errorf("%+v", works)
 	}
 }
+
+func TestFedAvg(t *testing.T) {
+	c := configuration(t, 4)
+	got, err := FedAvg(c)
+	if err != nil || got.Sent != got.Received || got.Sent%(4*4) != 0 || got.Sent < 4*4*1000 || got.Rounds != 4 {
+		t.Errorf("%+v (%v)", got, err)
+	}
+	c.Trainer.Rounds = 8
+	if twice, err := FedAvg(c); err != nil || twice.Sent != 2*got.Sent {
+		t.Errorf("%+v (%v)", twice, err)
+	}
+}
