@@ -1,8 +1,7 @@
 package reporting
 
 import (
-	"errors"
-	"io/fs"
+	"fmt"
 	"path/filepath"
 
 	"popri/configs"
@@ -19,21 +18,35 @@ import (
 // addSamples puts texts before and after the tuning beside real public texts.
 func addSamples(r *report.Report, dir string, c *configs.Config) error {
 	const n = 8
-	columns := []struct{ name, file, note string }{
-		{"Before", rundir.Untuned, "the generator as it comes"},
-		{"After", rundir.Synthetic, methods.Of(*c).Product},
-	}
-	for _, col := range columns {
-		stored, err := rows.Read[sampling.Row](filepath.Join(dir, col.file))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+	add := func(name, note string, texts []string) {
+		if len(texts) > 0 {
+			r.Samples.Columns = append(r.Samples.Columns, report.SampleColumn{Name: name, Note: note, Texts: pick(texts, n)})
 		}
-		if err != nil {
-			return err
-		}
-		r.Samples.Columns = append(r.Samples.Columns, report.SampleColumn{Name: col.name, Note: col.note,
-			Texts: pick(sampling.Texts(stored), n)})
 	}
+	before, err := rows.Optional[sampling.Row](filepath.Join(dir, rundir.Untuned))
+	if err != nil {
+		return err
+	}
+	add("Before", "the generator as it comes", sampling.Texts(before))
+	product, err := rows.Optional[sampling.Row](filepath.Join(dir, rundir.Synthetic))
+	if err != nil {
+		return err
+	}
+	var written, public []string
+	for _, row := range product {
+		if row.Finish == sampling.Public {
+			public = append(public, row.Text)
+		} else {
+			written = append(written, row.Text)
+		}
+	}
+	share := ""
+	if len(written) > 0 && len(public) > 0 {
+		share = fmt.Sprintf("; %d of the product's %d rows", len(written), len(product))
+	}
+	add("After", methods.Of(*c).Product+share, written)
+	add("Chosen", fmt.Sprintf("public texts, word for word, that the clients' noised answer chose; %d of the product's %d rows",
+		len(public), len(product)), public)
 	if c.Data.Private == "godoc" && len(r.Samples.Columns) > 0 {
 		g, err := assembly.Embedded()
 		if err != nil {

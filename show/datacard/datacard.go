@@ -33,13 +33,20 @@ const (
 type Options struct {
 	Name        string // of the data set
 	Program     string // the program's version
+	License     string // an identifier of the hub, such as cc-by-4.0; "" leaves it to the publisher
+	Language    string // such as en; "" leaves it out
 	Unprotected bool   // allows a product of a run that protects nobody
+	Force       bool   // replaces the folder of another run
 }
 
 // Result says what was written.
 type Result struct {
 	Folder    string `json:"folder"`
 	Texts     int    `json:"texts"`
+	Written   int    `json:"written"`  // rows that a language model wrote
+	Public    int    `json:"public"`   // rows that are copies of public texts
+	Distinct  int    `json:"distinct"` // different texts
+	Repeated  int    `json:"repeated"` // rows of the most frequent text
 	LeftOut   int    `json:"left_out"` // empty texts
 	Bytes     int64  `json:"bytes"`
 	SHA256    string `json:"sha256"`           // of the Parquet file
@@ -47,6 +54,9 @@ type Result struct {
 	decoded   int64  // bytes of all cells
 	Guarantee string `json:"guarantee"`
 }
+
+// public is the finish of a row that is a public text, as package sampling writes it, which needs libtorch.
+const public = "public"
 
 // row is a text of the product, and labelled one with a label.
 type (
@@ -91,6 +101,9 @@ func Write(run, out string, o Options) (Result, error) {
 	if err != nil {
 		return fail(err)
 	}
+	if err := o.replaces(run, out); err != nil {
+		return fail(err)
+	}
 	if err := os.MkdirAll(filepath.Join(out, filepath.Dir(Data)), 0o755); err != nil {
 		return fail(err)
 	}
@@ -116,6 +129,22 @@ func Write(run, out string, o Options) (Result, error) {
 	return r, nil
 }
 
+// replaces refuses a folder whose card is not of this run.
+func (o Options) replaces(run, out string) error {
+	card, err := os.ReadFile(filepath.Join(out, Card))
+	if errors.Is(err, fs.ErrNotExist) || o.Force {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	hash, err := filehash.SHA256(filepath.Join(run, rundir.Config))
+	if err == nil && !bytes.Contains(card, []byte(hash)) {
+		err = fault.Userf("%s is not of the run %s: name another folder, or replace it by --force", filepath.Join(out, Card), run)
+	}
+	return err
+}
+
 // product reads the texts of a run's product that are not empty.
 func product(path string, r *Result) (rows []labelled, err error) {
 	f, err := parquetio.Open(path)
@@ -130,7 +159,7 @@ func product(path string, r *Result) (rows []labelled, err error) {
 	if f.Has("label") { // products of earlier versions have none
 		columns = append(columns, parquetio.Column{Name: "label"})
 	}
-	labels := map[string]bool{}
+	labels, copies := map[string]bool{}, map[string]int{}
 	err = f.Scan(columns, func(_ int64, cells [][]parquetio.Cell) error {
 		if text := cells[0][0].Value; text != "" {
 			x := labelled{Text: text, Finish: cells[1][0].Value}
@@ -139,13 +168,20 @@ func product(path string, r *Result) (rows []labelled, err error) {
 				labels[x.Label] = true
 			}
 			rows = append(rows, x)
+			if x.Finish == public {
+				r.Public++
+			} else {
+				r.Written++
+			}
+			copies[text]++
+			r.Repeated = max(r.Repeated, copies[text])
 			r.decoded += int64(len(text) + len(x.Finish) + len(x.Label))
 		} else {
 			r.LeftOut++
 		}
 		return nil
 	})
-	r.Labels = len(labels)
+	r.Labels, r.Distinct = len(labels), len(copies)
 	if r.Texts = len(rows); err == nil && len(rows) == 0 {
 		err = fault.Userf("%s has no texts", path)
 	}
@@ -154,12 +190,14 @@ func product(path string, r *Result) (rows []labelled, err error) {
 
 // metadata is the front matter of a dataset card.
 type metadata struct {
-	Name    string   `yaml:"pretty_name"`
-	Tasks   []string `yaml:"task_categories"`
-	Tags    []string `yaml:"tags"`
-	Size    []string `yaml:"size_categories"`
-	Configs []config `yaml:"configs"`
-	Info    struct {
+	Name     string   `yaml:"pretty_name"`
+	Tasks    []string `yaml:"task_categories"`
+	Tags     []string `yaml:"tags"`
+	License  string   `yaml:"license,omitempty"`
+	Language []string `yaml:"language,omitempty"`
+	Size     []string `yaml:"size_categories"`
+	Configs  []config `yaml:"configs"`
+	Info     struct {
 		Features []feature `yaml:"features"`
 		Splits   []split   `yaml:"splits"`
 		Download int64     `yaml:"download_size"`
@@ -206,6 +244,9 @@ func compose(run string, facts guarantee.Facts, r Result, o Options) ([]byte, er
 	if m.Name == "" {
 		m.Name = filepath.Base(filepath.Clean(run))
 	}
+	if m.License = o.License; o.Language != "" {
+		m.Language = []string{o.Language}
+	}
 	if facts.Protects() {
 		m.Tags = append(m.Tags, "differential-privacy")
 	}
@@ -226,8 +267,11 @@ func compose(run string, facts guarantee.Facts, r Result, o Options) ([]byte, er
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
-	fmt.Fprintf(&b, "%d synthetic texts, made by popri %s.\n\n```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n",
-		r.Texts, o.Program)
+	fmt.Fprintf(&b, "%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n",
+		r.Texts, o.Program, r.origins(), r.Distinct, counted(r.Repeated, "row"))
+	if r.Public > 0 {
+		fmt.Fprint(&b, "\nThe public texts keep their own licence.\n")
+	}
 	fmt.Fprint(&b, "\n| column | |\n|---|---|\n| `text` | a text, never empty |\n"+
 		"| `finish` | how it ended: `stop` at its end token, `length` at the limit; `public` for a public text that was chosen |\n")
 	if r.Labels > 0 {
@@ -258,4 +302,25 @@ func compose(run string, facts guarantee.Facts, r Result, o Options) ([]byte, er
 	}
 	fmt.Fprintf(&b, "\n## Settings\n```yaml\n%s\n```\n", bytes.TrimSpace(settings))
 	return b.Bytes(), nil
+}
+
+// origins says where the rows come from.
+func (r Result) origins() string {
+	var parts []string
+	if r.Written > 0 {
+		parts = append(parts, fmt.Sprintf("%s that a language model wrote", counted(r.Written, "text")))
+	}
+	if r.Public > 0 {
+		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, which the clients' noised answers chose",
+			strings.Replace(counted(r.Public, "copy"), "copys", "copies", 1)))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

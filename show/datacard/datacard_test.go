@@ -130,6 +130,49 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestOrigins: the card counts what was written, what is public text and what repeats, and names licence and language; another
+// run's folder stays as it is.
+func TestOrigins(t *testing.T) {
+	dir, out := run(t, false, "x"), filepath.Join(t.TempDir(), "hub")
+	if err := rows.Write(filepath.Join(dir, rundir.Synthetic), []row{{"one", "stop"}, {"two", "length"}, {"p", "public"}, {"p", "public"},
+		{"p", "public"}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Write(dir, out, Options{License: "cc-by-4.0", Language: "en"})
+	if err != nil || r.Written != 2 || r.Public != 3 || r.Distinct != 3 || r.Repeated != 3 {
+		t.Fatalf("%+v (%v)", r, err)
+	}
+	card, err := os.ReadFile(filepath.Join(out, Card))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2 texts that a language model wrote and 3 copies of public texts, word for word", "3 of the texts are different",
+		"the most frequent one has 3 rows", "keep their own licence", "license: cc-by-4.0", "language:\n    - en"} {
+		if !strings.Contains(string(card), want) {
+			t.Errorf("the card lacks %q:\n%s", want, card)
+		}
+	}
+	if strings.Contains(string(card), "synthetic texts, made by") {
+		t.Error("the card calls public texts synthetic")
+	}
+	other := run(t, false, "y")
+	if err := os.WriteFile(filepath.Join(other, rundir.Config), []byte("seed: 6\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Write(other, out, Options{}); !fault.IsUser(err) || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("another run's folder: %v", err)
+	}
+	if again, err := os.ReadFile(filepath.Join(out, Card)); err != nil || !bytes.Equal(again, card) {
+		t.Errorf("the other run's card was changed (%v)", err)
+	}
+	if _, err := Write(dir, out, Options{}); err != nil {
+		t.Errorf("the run's own folder: %v", err)
+	}
+	if r, err := Write(other, out, Options{Force: true}); err != nil || r.Texts != 1 {
+		t.Errorf("by force: %+v (%v)", r, err)
+	}
+}
+
 func TestWriteRefuses(t *testing.T) {
 	unfinished := run(t, false, "one")
 	if err := os.Remove(filepath.Join(unfinished, rundir.Synthetic)); err != nil {
