@@ -15,9 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/configs"
 	_ "popri/internal/allocator"
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
+	"popri/internal/version"
 	"popri/methods/rounds"
 	"popri/model/tensor"
 	"popri/run/evaluator"
@@ -105,10 +107,11 @@ func exitCode(ctx context.Context, err error) int {
 
 func (a *app) root() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "popri",
-		Short: "Tune a language model on federated private text with differentially private preferences",
-		Long: `Tunes a language model to write text like that of federated clients without seeing any of it: only a noised sum of vectors
-leaves the clients. What it writes trains small models, under a stated (ε, δ).
+		Use:     "popri",
+		Version: version.Program(),
+		Short:   "Tune a language model on federated private text with differentially private preferences",
+		Long: `Tunes a language model to write text like that of federated clients, from public text and a noised sum of the clients' vectors.
+What it writes trains small models, under a stated (ε, δ). popri simulates the clients: it reads their file.
 
 Start here:
   popri doctor               what this machine has, and what is missing
@@ -130,6 +133,8 @@ Start here:
 			return nil
 		},
 	}
+	cmd.SetVersionTemplate("popri {{.Version}}\n")
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return hinted(c, err) })
 	cmd.PersistentFlags().BoolVar(&a.json, "json", false,
 		"print one JSON object on standard output and everything else on standard error")
 	cmd.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "print no progress")
@@ -146,6 +151,25 @@ Start here:
 		}
 	}
 	return cmd
+}
+
+// hinted adds to the error of an unknown flag the setting of that name, which --set sets.
+func hinted(cmd *cobra.Command, err error) error {
+	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !unknown || cmd.Flags().Lookup("set") == nil {
+		return err
+	}
+	name = strings.ReplaceAll(name, "-", "_")
+	var found []string
+	for _, k := range configs.Keys() {
+		if strings.HasSuffix(k.Name, "."+name) || k.Name == name {
+			found = append(found, "--set "+k.Name+"=…")
+		}
+	}
+	if len(found) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; a setting of that name is %s", err, strings.Join(found, " or "))
 }
 
 // say prints a line of progress.

@@ -122,3 +122,20 @@ func TestUnwritableRun(t *testing.T) {
 		t.Errorf("exit code %d, %q, %s", code, stdout, errs)
 	}
 }
+
+// A flag that is a setting of the configuration says how to set it.
+func TestFlagsThatAreSettings(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--set dpo.beta=…":                {"run", "--beta", "0.1", "--out", "x"},
+		"--set optimizer.learning_rate=…": {"ablate", "--learning-rate", "1"},
+		"unknown flag: --nothing":         {"run", "--nothing"},
+	} {
+		code, _, errs := popri(t, args...)
+		if code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%v: exit code %d, %s, want %q", args, code, errs, want)
+		}
+	}
+	if code, out, _ := popri(t, "--version"); code != 0 || !strings.HasPrefix(out, "popri ") {
+		t.Errorf("--version: exit code %d, %q", code, out)
+	}
+}
