@@ -66,6 +66,8 @@ func main() {
 
 // execute runs one command line, prints its error and returns its exit code.
 func (a *app) execute(ctx context.Context, args []string) int {
+	out := &checkedWriter{w: a.out}
+	a.out = out
 	cmd := a.root()
 	cmd.SetArgs(args)
 	cmd.SetOut(a.out)
@@ -73,6 +75,8 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	err := cmd.ExecuteContext(ctx)
 	if !a.started {
 		err = usage(err)
+	} else if err == nil {
+		err = out.err // a result that nobody can read is no success
 	}
 	code := exitCode(ctx, err)
 	if err != nil {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"popri/internal/testworld"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 )
@@ -137,5 +140,29 @@ func TestFlagsThatAreSettings(t *testing.T) {
 	}
 	if code, out, _ := popri(t, "--version"); code != 0 || !strings.HasPrefix(out, "popri ") {
 		t.Errorf("--version: exit code %d, %q", code, out)
+	}
+}
+
+// fullDisk refuses every byte.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A result that cannot be written is no success, also where lines are printed one by one.
+func TestResultsThatCannotBeWritten(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	c.Trainer.Rounds = 1
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, c.YAML(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run", "--config", file, "--out", filepath.Join(t.TempDir(), "run")}, {"account", "table3", "--json"},
+		{"version"}} {
+		var errs bytes.Buffer
+		a := &app{out: fullDisk{}, err: &errs}
+		if code := a.execute(t.Context(), args); code != exitFailed || !strings.Contains(errs.String(), syscall.ENOSPC.Error()) {
+			t.Errorf("%v: exit code %d, %s", args, code, errs.String())
+		}
 	}
 }

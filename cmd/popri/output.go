@@ -20,3 +20,17 @@ func (a *app) emit(result any, text func(w io.Writer)) error {
 
 // figure is a number of a result that may be infinite.
 type figure = jsonfloat.Float
+
+// checkedWriter keeps the first error of writing, which what prints line by line does not look at.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
