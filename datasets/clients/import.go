@@ -16,6 +16,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/extsort"
 	"popri/internal/fault"
+	"popri/internal/filelock"
 	"popri/internal/parquetio"
 )
 
@@ -103,11 +104,20 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(out), atomicfile.TempPrefix+"import-")
+	const prefix = atomicfile.TempPrefix + "import-"
+	if err := filelock.Abandoned(filepath.Dir(out), prefix); err != nil { // clients' text of imports that were killed
+		return nil, fmt.Errorf("clients: %w", err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(out), prefix)
 	if err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}
 	defer os.RemoveAll(dir)
+	held, err := filelock.Folder(dir)
+	if err != nil {
+		return nil, fmt.Errorf("clients: %w", err)
+	}
+	defer held.Release()
 	m := &Manifest{Program: o.Program, Options: o, Splits: map[Split]Counts{Train: {}, Validation: {}, Test: {}},
 		LeftOut: LeftOut{}}
 	i := &importer{ctx: ctx, files: files, o: o, m: m, dir: dir, sorter: extsort.New(dir, o.Memory)}

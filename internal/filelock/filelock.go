@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -67,4 +68,28 @@ func Folder(dir string) (*Lock, error) {
 	}
 	waitLock(file)
 	return &Lock{file}, nil
+}
+
+// Abandoned removes the folders dir/PREFIX* that no process holds by [Folder]: what killed processes left. A folder that cannot be
+// locked or removed stays.
+func Abandoned(dir, prefix string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		file, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		if held, err := tryLock(file); err == nil && held && lockable {
+			_ = os.RemoveAll(path)
+		}
+		file.Close()
+	}
+	return nil
 }

@@ -7,4 +7,6 @@ import "os"
 // tryLock gives no protection where the system has no whole-file locks.
 func tryLock(*os.File) (bool, error) { return true, nil }
 
-func waitLock(*os.File) {} // folders have no locks here
+const lockable = false // folders have no locks here
+
+func waitLock(*os.File) {}

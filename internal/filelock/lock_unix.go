@@ -23,6 +23,9 @@ func tryLock(file *os.File) (bool, error) {
 	}
 }
 
+// lockable says that folders have locks.
+const lockable = true
+
 // waitLock waits for the lock. A file system without locks on folders, such as some of NFS, is passed over.
 func waitLock(file *os.File) {
 	for unix.Flock(int(file.Fd()), unix.LOCK_EX) == unix.EINTR {
