@@ -17,11 +17,13 @@ type Scoring struct {
 	// published code, which gives every client the same weight. Default "standardize".
 	Normalize string `yaml:"normalize"`
 	// ClipNorm is the largest L2 norm of a client's vector: the sensitivity, to which the noise is proportional. Default 1.
-	// With "standardize" it only sets the scale; with "none", a value above the vectors' norms adds noise without need.
+	// With "standardize" it only sets the scale; with "none", a value above the vectors' norms adds noise without need. It bounds
+	// the votes of "private_evolution", too: at 1 no client's votes are below the bound; at the most texts of a client nothing is
+	// clipped, and the noise is that of PrE-Text.
 	ClipNorm float64 `yaml:"clip_norm"`
 	// Release says how often clients are asked. "rounds" asks in each round for the scores of its samples, as in the paper.
 	// "compact" asks for the same scores in as few numbers as the embedding has dimensions: its noise is distributed as that
-	// of "rounds" after the projection, and clients send less, but an audit cannot measure the noise. "votes" asks in each round
+	// of "rounds" after the projection, and clients send less. "votes" asks in each round
 	// for the samples nearest to the clients' texts, as Private Evolution does (the paper's Figure 6). "once" asks in round 1
 	// for the mean embedding, from which the scores of all samples follow: one release has far less noise than the T
 	// releases of the same budget, and rounds, prompts and samples cost no privacy. Each client's vector then has the length
