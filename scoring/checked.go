@@ -64,12 +64,12 @@ func (c checking) Finish(p query.Partial) ([]float64, error) {
 	return append(v, p.Blocks[last].Float64s()...), err
 }
 
-// Unchecked returns the question without its check values, and the part of a sum that answers it.
-func Unchecked(q query.Query, sum []float64) (query.Query, []float64) {
+// Unchecked returns the question without the check values of [WithChecks], and how many these are.
+func Unchecked(q query.Query) (inner query.Query, checks int) {
 	if c, ok := q.(checking); ok {
-		return c.Mergeable, sum[:len(sum)-c.checks]
+		return c.Mergeable, c.checks
 	}
-	return q, sum
+	return q, 0
 }
 
 // Checked is the shape of a release that ends in check values: zeros of every client, so that they hold noise alone.

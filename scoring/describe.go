@@ -25,7 +25,7 @@ type Question struct {
 // error.
 func Describe(asked query.Query) (Question, error) {
 	q := Question{Name: asked.Name(), Key: asked.Key(), Bound: asked.Bound()}
-	inner, _ := Unchecked(asked, make([]float64, asked.Len()))
+	inner, _ := Unchecked(asked)
 	switch a := inner.(type) {
 	case Cosine:
 		q.Samples = a.given

@@ -43,8 +43,8 @@ func ValidationReference(p *clients.Population, encoder embedding.Encoder) (*met
 func diagnostics(c configs.Config, dir string) *fedsim.UnsafeDiagnostics {
 	perPrompt := c.Generate.Samples
 	compare := func(q query.Query, truth, noised []float64) (map[string]map[string]float64, error) {
-		q, truth = scoring.Unchecked(q, truth)
-		noised = noised[:len(truth)]
+		q, checks := scoring.Unchecked(q)
+		truth, noised = truth[:len(truth)-checks], noised[:len(noised)-checks]
 		ways := map[string]func([]float64) ([]float64, error){
 			"none": func(sum []float64) ([]float64, error) { return sum, nil }}
 		switch q := q.(type) {
