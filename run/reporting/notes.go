@@ -44,8 +44,10 @@ func convergence(c configs.Config, figures []series.Round) (text string, settled
 	case settled:
 		return text + fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %d, so the rounds ended "+
 			"(trainer.patience).", p.Least, p.Idle), true
+	case p.Idle == 1:
+		return text + " The last did not fall by more than chance.", false
 	case p.Idle > 1:
-		return text + fmt.Sprintf(" In the last %d it did not fall by more than chance.", p.Idle), false
+		return text + fmt.Sprintf(" The last %d did not fall by more than chance.", p.Idle), false
 	}
 	text += " It was still falling when the rounds ended: the run had not converged."
 	if c.Scoring.Release == "once" {

@@ -1,0 +1,42 @@
+package reporting
+
+import (
+	"strings"
+	"testing"
+
+	"popri/configs"
+	"popri/methods/rounds"
+	"popri/show/series"
+)
+
+// A report says whether the rounds went on as long as they helped, where a figure tells.
+func TestConvergence(t *testing.T) {
+	list := func(values ...float64) (out []series.Round) {
+		for i, v := range values {
+			r := series.NewRound(i + 1)
+			r.Set(rounds.Distance, v)
+			out = append(out, *r)
+		}
+		return out
+	}
+	once, patient := configs.Default(), configs.Default()
+	patient.Trainer = configs.Trainer{Rounds: 32, Select: "distance", Patience: 2}
+	for name, c := range map[string]struct {
+		config  configs.Config
+		figures []series.Round
+		want    string
+		settled bool
+	}{
+		"falling":        {once, list(0.4, 0.3), "had not converged. More rounds cost time and no privacy", false},
+		"up at the end":  {once, list(0.4, 0.3, 0.31), "The last did not fall", false},
+		"at rest":        {once, list(0.4, 0.3, 0.31, 0.32), "The last 2 did not fall", false},
+		"ended":          {patient, list(0.4, 0.3, 0.31, 0.32), "so the rounds ended (trainer.patience)", true},
+		"ended by bound": {patient, list(0.4, 0.3, 0.31), "The last did not fall", false},
+		"unknown":        {once, list(0.4), "", false},
+	} {
+		text, settled := convergence(c.config, c.figures)
+		if !strings.Contains(text, c.want) || settled != c.settled || (c.want == "") != (text == "") {
+			t.Errorf("%s: %q, %v", name, text, settled)
+		}
+	}
+}
