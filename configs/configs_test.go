@@ -440,3 +440,18 @@ func TestAutoRounds(t *testing.T) {
 		t.Errorf("many: %v", err)
 	}
 }
+
+// A slip in a variable for a key without a section is named; the program's other variables are passed over.
+func TestEnvironmentWithoutSection(t *testing.T) {
+	for _, name := range []string{"CACHE", "DEVICE", "DATA", "KERNELS", "LEAK", "TEXTS", "MODEL"} {
+		t.Setenv("POPRI_"+name, "x")
+	}
+	t.Setenv("POPRI_SEED", "7")
+	if c, err := Load(LoadOptions{Env: true}); err != nil || c.Seed != 7 {
+		t.Fatalf("%v", err)
+	}
+	t.Setenv("POPRI_SEEED", "8")
+	if _, err := Load(LoadOptions{Env: true}); err == nil || !strings.Contains(err.Error(), "POPRI_SEEED") || !strings.Contains(err.Error(), "did you mean seed?") {
+		t.Errorf("POPRI_SEEED: %v", err)
+	}
+}

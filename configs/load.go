@@ -411,11 +411,22 @@ func (l *loader) environment(environ []string) layer {
 				name = section + "." + strings.ToLower(rest)
 			}
 		}
+		if rest, ours := strings.CutPrefix(variable, EnvPrefix+"_"); ours && name == "" && nearTop(strings.ToLower(rest)) {
+			name = strings.ToLower(rest)
+		}
 		if name != "" && text != "" { // an empty variable is as good as none
 			l.set(out, name, parse(name, text), variable)
 		}
 	}
 	return out
+}
+
+// nearTop reports whether a name is a slip of the pen for a key without a section. Other variables with the prefix, such as
+// POPRI_CACHE, are not of the configuration.
+func nearTop(name string) bool {
+	return slices.ContainsFunc(keys, func(k Key) bool {
+		return !strings.Contains(k.Name, ".") && levenshtein(name, k.Name) == 1
+	})
 }
 
 // assignments reads texts of the form "dpo.beta=0.1".
