@@ -51,7 +51,8 @@ func convergence(c configs.Config, figures []series.Round) (text string, settled
 	}
 	text += " It was still falling when the rounds ended: the run had not converged."
 	if c.Scoring.Release == "once" {
-		text += " More rounds cost time and no privacy; with trainer.rounds=auto, they go on as long as they help."
+		text += " More rounds cost time and no privacy; with trainer.rounds=auto, they go on as long as the samples come nearer. Text " +
+			"that lies nearer does not always teach more."
 	}
 	return text, false
 }
