@@ -43,18 +43,10 @@ func diagnosisPath(dir string, round int) string {
 
 // ReadDiagnosis reads the figures without noise of a round of the run in dir; none if the run did not write any.
 func ReadDiagnosis(dir string, round int) (d Diagnosis, err error) {
-	path := diagnosisPath(dir, round)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err = atomicfile.ReadJSON(diagnosisPath(dir, round), &d); errors.Is(err, fs.ErrNotExist) {
 		return d, nil
 	}
-	if err != nil {
-		return d, err
-	}
-	if err := json.Unmarshal(b, &d); err != nil {
-		return d, fmt.Errorf("%s: %w", path, err)
-	}
-	return d, nil
+	return d, err
 }
 
 func (f *Federation) diagnose(q query.Query, answer *release.Release) error {

@@ -16,9 +16,6 @@ const RoundChecks = 256
 // WithChecks is a question whose answers end in n check values. They move no sum and cost no privacy.
 func WithChecks(q query.Mergeable, n int) query.Mergeable { return checking{q, n} }
 
-// CheckedName is the name of a question with n check values.
-func CheckedName(name string, n int) string { return withChecks(name, n) }
-
 // checking is a question with check values.
 type checking struct {
 	query.Mergeable
@@ -26,7 +23,7 @@ type checking struct {
 }
 
 // Name implements query.Query.
-func (c checking) Name() string { return withChecks(c.Mergeable.Name(), c.checks) }
+func (c checking) Name() string { return CheckedName(c.Mergeable.Name(), c.checks) }
 
 // Len implements query.Query.
 func (c checking) Len() int { return c.Mergeable.Len() + c.checks }
@@ -84,7 +81,7 @@ func CheckedOf(name string, values int) (c Checked, ok bool, err error) {
 	if joint, with := parseJoint(name); with {
 		c.checks, features, ok = joint.Checks, joint.Features.Len(), true
 	}
-	if kind, n := cutChecks(name); !ok && n > 0 && name == withChecks(kind, n) {
+	if _, n := cutChecks(name); !ok && n > 0 {
 		c.checks, ok = n, true
 	}
 	if ok && values-c.checks-features < 1 {
@@ -110,19 +107,19 @@ func (c Checked) Project(noised []float64) ([]float64, error) {
 	return inside, nil
 }
 
-// withChecks appends the number of check values to the name of a question that has some.
-func withChecks(name string, checks int) string {
+// CheckedName is the name of a question with a number of check values, which may be 0.
+func CheckedName(name string, checks int) string {
 	if checks > 0 {
 		name += "+" + strconv.Itoa(checks)
 	}
 	return name
 }
 
-// cutChecks is the inverse of withChecks for names that it makes. Callers compare other names with what theirs would be.
+// cutChecks is the inverse of [CheckedName]. A name that it does not make has no check values.
 func cutChecks(name string) (kind string, checks int) {
-	kind, number, has := strings.Cut(name, "+")
-	if has {
-		checks, _ = strconv.Atoi(number)
+	kind, number, _ := strings.Cut(name, "+")
+	if checks, err := strconv.Atoi(number); err == nil && CheckedName(kind, checks) == name {
+		return kind, checks
 	}
-	return kind, checks
+	return name, 0
 }

@@ -68,7 +68,7 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 		o.Bound = bound
 		return askJoint(o, samples, key)
 	}
-	if kind, n := cutChecks(name); n > 0 && name == withChecks(kind, n) {
+	if kind, n := cutChecks(name); n > 0 {
 		inner, err := Ask(kind, bound, samples, key)
 		if err != nil {
 			return nil, err

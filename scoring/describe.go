@@ -50,7 +50,7 @@ func (q Question) Query() (query.Mergeable, error) {
 		o.Bound, o.Centre = q.Bound, q.Centre
 		return NewMean(len(q.Centre), o, q.Key)
 	}
-	if kind, n := cutChecks(q.Name); n > 0 && q.Name == withChecks(kind, n) {
+	if kind, n := cutChecks(q.Name); n > 0 {
 		unchecked := q
 		unchecked.Name = kind
 		inner, err := unchecked.Query()

@@ -51,7 +51,7 @@ func NewJoint(f Features, centre, featureCentre []float64, o JointOptions, key s
 // JointName is the name of the question with these options: "mean/full/fourier/256/0.3+1024" with 256 random Fourier
 // features that have the share 0.3 of the squared norm bound, and 1024 check values.
 func JointName(o JointOptions) string {
-	return withChecks(FullMeanName+"/"+o.Features.String(), o.Checks)
+	return CheckedName(FullMeanName+"/"+o.Features.String(), o.Checks)
 }
 
 // parseJoint is the inverse of JointName.

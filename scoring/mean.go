@@ -58,7 +58,7 @@ func MeanNameOf(o MeanOptions) string {
 	if o.Full {
 		name = FullMeanName
 	}
-	return withChecks(name, o.Checks)
+	return CheckedName(name, o.Checks)
 }
 
 // parseMean is the inverse of MeanNameOf.

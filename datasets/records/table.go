@@ -38,6 +38,10 @@ func readTable(in *input, tabs bool, columns Columns, do func(Record) error) err
 			at[role] = slices.Index(header, name)
 		}
 	}
+	others := make([]int, len(columns.Others))
+	for i, name := range columns.Others {
+		others[i] = slices.Index(header, name)
+	}
 	for {
 		in.next()
 		fields, err := r.Read()
@@ -55,8 +59,8 @@ func readTable(in *input, tabs bool, columns Columns, do func(Record) error) err
 				*cell = Cell{Value: fields[at[role]]}
 			}
 		}
-		for _, name := range columns.Others {
-			record.Others = append(record.Others, Cell{Value: fields[slices.Index(header, name)]})
+		for _, at := range others {
+			record.Others = append(record.Others, Cell{Value: fields[at]})
 		}
 		if err := do(record); err != nil {
 			return err

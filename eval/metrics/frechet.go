@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -16,6 +17,7 @@ type Gaussian struct {
 	// points themselves where there are fewer than dimensions.
 	factor *mat.Dense
 	trace  float64
+	plane  func() (*Plane, error)
 }
 
 // NewGaussian computes mean and covariance of points of dim values each, at least two.
@@ -28,6 +30,7 @@ func NewGaussian(points []float32, dim int) (*Gaussian, error) {
 		return nil, fmt.Errorf("metrics: %d points have no covariance, at least 2 are needed", n)
 	}
 	g := &Gaussian{mean: make([]float64, dim)}
+	g.plane = sync.OnceValues(g.principal)
 	for i, v := range points {
 		g.mean[i%dim] += float64(v)
 	}

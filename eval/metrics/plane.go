@@ -17,8 +17,10 @@ type Plane struct {
 	SD [2]float64
 }
 
-// Plane returns the plane of the cloud's first two principal components.
-func (g *Gaussian) Plane() (*Plane, error) {
+// Plane returns the plane of the cloud's first two principal components, which it computes once.
+func (g *Gaussian) Plane() (*Plane, error) { return g.plane() }
+
+func (g *Gaussian) principal() (*Plane, error) {
 	var svd mat.SVD
 	if !svd.Factorize(g.factor, mat.SVDThin) {
 		return nil, errors.New("metrics: the principal components did not converge")

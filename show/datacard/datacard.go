@@ -268,7 +268,7 @@ func compose(run string, facts guarantee.Facts, r Result, o Options) ([]byte, er
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
 	fmt.Fprintf(&b, "%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n",
-		r.Texts, o.Program, r.origins(), r.Distinct, counted(r.Repeated, "row"))
+		r.Texts, o.Program, r.origins(), r.Distinct, counted(r.Repeated, "row", "rows"))
 	if r.Public > 0 {
 		fmt.Fprint(&b, "\nThe public texts keep their own licence.\n")
 	}
@@ -308,19 +308,19 @@ func compose(run string, facts guarantee.Facts, r Result, o Options) ([]byte, er
 func (r Result) origins() string {
 	var parts []string
 	if r.Written > 0 {
-		parts = append(parts, fmt.Sprintf("%s that a language model wrote", counted(r.Written, "text")))
+		parts = append(parts, fmt.Sprintf("%s that a language model wrote", counted(r.Written, "text", "texts")))
 	}
 	if r.Public > 0 {
 		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, which the clients' noised answers chose",
-			strings.Replace(counted(r.Public, "copy"), "copys", "copies", 1)))
+			counted(r.Public, "copy", "copies")))
 	}
 	return strings.Join(parts, " and ")
 }
 
 // counted is a number with its noun.
-func counted(n int, noun string) string {
+func counted(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -187,6 +187,9 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 	if opt.fromZero {
 		low = min(low, 0)
 	}
+	if b := opt.bounds; b != nil {
+		left, right, low, high = b[0], b[1], b[2], b[3]
+	}
 	ticks, low, high := niceTicks(low, high, opt.percent)
 	p.Y.Min, p.Y.Max = low, high
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
@@ -201,9 +204,6 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 		left, right = left-0.5, right+0.5
 	}
 	p.X.Min, p.X.Max = left, right
-	if opt.bounds != nil {
-		enclose(p, *opt.bounds)
-	}
 
 	canvas := vgsvg.New(opt.width, opt.height)
 	p.Draw(draw.Crop(draw.New(canvas), 1, -8, 1, -4))

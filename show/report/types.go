@@ -91,9 +91,9 @@ const (
 
 // View shows where the samples of a round lie, in a plane whose origin is the mean of the validation texts.
 type View struct {
-	Round     int
-	Points    [][2]float64
-	Reference [2]float64 // the validation texts' standard deviation along each axis
+	Round     int          `json:"round"`
+	Points    [][2]float64 `json:"points"`
+	Reference [2]float64   `json:"reference_sd"` // the validation texts' standard deviation along each axis
 }
 
 // Round is the record of a round.

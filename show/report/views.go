@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/plot"
 )
 
 // mostViews is the number of rounds whose samples are drawn.
@@ -52,10 +50,9 @@ func (p *page) views(list []View) error {
 			}
 			lines = append(lines, ellipse)
 		}
-		ticks, from, to := niceTicks(left, right, false)
-		_, bottom, top := niceTicks(low, high, false)
+		ticks, _, _ := niceTicks(left, right, false)
 		fig, ok, err := drawPlot(fmt.Sprintf("Samples of round %d", v.Round), lines,
-			plotOptions{width: curveWidth, height: curveWidth * 0.75, ticks: ticks, bounds: &[4]float64{from, to, bottom, top}})
+			plotOptions{width: curveWidth, height: curveWidth * 0.75, ticks: ticks, bounds: &[4]float64{left, right, low, high}})
 		if err != nil {
 			return fmt.Errorf("samples of round %d: %w", v.Round, err)
 		}
@@ -64,11 +61,4 @@ func (p *page) views(list []View) error {
 		}
 	}
 	return nil
-}
-
-// enclose makes a plot's axes show all of the given bounds: left, right, low, high.
-func enclose(p *plot.Plot, bounds [4]float64) {
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = bounds[0], bounds[1], bounds[2], bounds[3]
-	ticks, _, _ := niceTicks(bounds[2], bounds[3], false)
-	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 }
