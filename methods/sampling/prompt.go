@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"popri/configs"
 	"popri/datasets"
@@ -55,8 +56,9 @@ type Prompter struct {
 	groups    map[string][]int // the texts of each label
 	separator int32
 	newline   []int32
-	marker    string // the marker that starts the next text under a template
-	gap       string // the separator of the texts of a template
+	marker    string  // the marker that starts the next text under a template
+	gap       string  // the separator of the texts of a template
+	held      []int32 // tokens that are not drawn before generate.min_new_tokens
 }
 
 // NewPrompter prepares the public texts for a model with the given context length, and reserves room for completions of
@@ -74,6 +76,7 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 			return nil, fmt.Errorf("sampling: generate.template_item is %q: it must begin with words, which end a "+
 				"sample where they occur again", g.TemplateItem)
 		}
+		p.held = heldTokens(tok, p.marker)
 	}
 	p.take(public, d.LongTexts == "cut")
 	enough, differ := len(p.texts), ""
@@ -87,6 +90,22 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 	}
 	return p, nil
 }
+
+// heldTokens are those with which a template's next text would begin before generate.min_new_tokens: tokens with a line break,
+// and signs that the marker begins with. A marker that begins with a letter or a digit may be a word of the text.
+func heldTokens(tok *tokenizer.Tokenizer, marker string) (held []int32) {
+	for id := range int32(tok.VocabSize()) {
+		text := tok.Decode([]int32{id}, false)
+		word := strings.TrimSpace(text)
+		begins := word != "" && strings.HasPrefix(marker, word) && strings.IndexFunc(word, wordRune) < 0
+		if strings.Contains(text, "\n") || begins {
+			held = append(held, id)
+		}
+	}
+	return held
+}
+
+func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // take keeps the texts of at most maxTokens tokens and, if cut is set, the first words of longer ones that fit.
 func (p *Prompter) take(public []datasets.Text, cut bool) {

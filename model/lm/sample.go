@@ -22,6 +22,7 @@ type SampleOptions struct {
 	MaxNewTokens int     // most tokens of a sample; 0 means 1
 	MinNewTokens int     // number of tokens before which no stop token is drawn
 	StopTokens   []int32 // tokens that end a sample besides the model's end of text; they are not part of it
+	HeldTokens   []int32 // further tokens that are not drawn before MinNewTokens, since what they begin would end a sample
 	IgnoreEOS    bool    // do not end at the model's end of text
 	// Stop, where not nil, is asked after each token whether a prompt's sample is complete. It must be a pure function.
 	Stop func(prompt, ids []int32) bool
@@ -156,7 +157,7 @@ type sequence struct {
 
 func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	g.draws = tensor.Sampler{Temperature: g.o.Temperature, TopK: g.o.TopK, TopP: g.o.TopP,
-		Banned: slices.Collect(maps.Keys(g.stop))}
+		Banned: slices.Concat(slices.Collect(maps.Keys(g.stop)), g.o.HeldTokens)}
 	defer func() {
 		for _, p := range g.ready {
 			p.logits.Free()
