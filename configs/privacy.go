@@ -33,7 +33,9 @@ type Scoring struct {
 	// "fourier", random Fourier features of the Gaussian kernel; "histogram", the shares of clusters of the public texts;
 	// "moments", second moments along the leading principal directions of the public texts. They are chosen from public
 	// texts alone. Default "mean", none: on the embedded default, none told public texts of the clients' domain better by
-	// more than 0.005 in AUC.
+	// more than 0.005 in AUC. "words" are the frequencies of the tokens and pairs of tokens that are most frequent in public
+	// text, for a generator in this program: they steer what the model writes towards the clients' words (docs/privacy.md),
+	// and tell a small model more than the mean embedding does where public text is far from the clients.
 	Features string `yaml:"features"`
 	// FeatureCount is the number of features; "moments" takes the largest number p of directions with p(p+1)/2 second moments
 	// at most. Default 256. More resolve more of the distribution, and share the same bound.
@@ -59,6 +61,9 @@ type Scoring struct {
 // FeatureShare is the share of the squared norm bound that the features get; the mean embedding gets the rest, and the noise
 // in it grows in proportion to 1/√(1−share).
 const FeatureShare = 0.3
+
+// Words is the value of scoring.features for frequencies of tokens.
+const Words = "words"
 
 // Fed says where the clients are and which of them take part in a round.
 type Fed struct {

@@ -30,7 +30,7 @@ var (
 	mixes       = []string{"fixed", "validated"}
 	longTexts   = []string{"drop", "cut"}
 	duplicates  = []string{"skip", "index", "published"}
-	features    = []string{"mean", "fourier", "histogram", "moments"}
+	features    = []string{"mean", "fourier", "histogram", "moments", Words}
 
 	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection"}
 	tuning  = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
@@ -236,6 +236,9 @@ func (v *validator) once(c Config) {
 		if c.Scoring.Denoise != "none" {
 			v.add("scoring.denoise", "is %q, must be \"none\" %s", c.Scoring.Denoise, reason)
 		}
+	}
+	if c.Scoring.Features == Words && c.Generate.Engine != "local" {
+		v.add("scoring.features", "is %q, which needs generate.engine \"local\": a server does not take weights of pairs of tokens", Words)
 	}
 	if c.Scoring.Release == "once" {
 		if c.Scoring.Denoise == "pool" {

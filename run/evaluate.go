@@ -16,6 +16,7 @@ import (
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
+	"popri/model/embedding"
 	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
@@ -88,7 +89,7 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 	err = s.timed(evaluator.Stage, func() error {
 		e, err = evaluator.Compare(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, methods.Of(s.Config).Name, sources, o)
 		if err == nil && len(only) == 0 {
-			e.PublicDistance, err = domain.Measure(s.Data.Public.Generator, s.Data.Private, s.encoder, s.Config.Seed)
+			e.PublicDistance, err = domain.Measure(s.Data.Public.Generator, s.Data.Private, embedding.Sentence(s.encoder), s.Config.Seed)
 		}
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"popri/configs"
 	"slices"
 	"strings"
 	"testing"
@@ -167,6 +168,41 @@ func TestAskedOnceForFeatures(t *testing.T) {
 		}
 		sameInterrupted(t, c, want, rounds.Stage{Name: "select", Round: 1}, rounds.Stage{Name: "pairs", Round: 2})
 	}
+}
+
+// TestSteeredByWords: frequencies of words are in the one release; the samples' frequencies come nearer to the clients' without
+// any training of the adapters; the audit and the report know of it; and a run that was killed goes on to the same bytes.
+func TestSteeredByWords(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	testworld.AskOnce(&c)
+	c.Scoring.Features, c.Scoring.FeatureCount = configs.Words, 60
+	c.Optimizer.LearningRate = 1e-12
+	want := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	_, entries := testworld.Charges(t, want)
+	if len(entries) != 1 || entries[0].Query != "mean/full+1024" {
+		t.Errorf("charges %+v, want one for the mean", entries)
+	}
+	figures, err := rounds.ReadMetrics(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := figures[0].Get("words_distance"), figures[len(figures)-1].Get("words_distance")
+	if first == nil || last == nil || !(*last < 0.8**first) {
+		t.Errorf("the distance of words went from %v to %v", first, last)
+	}
+	audited, err := auditing.Runs([]string{want}, auditing.Options{})
+	if err != nil || audited.Verdict() != nil || len(audited.Runs[0].Noise) != 1 || audited.Runs[0].Noise[0].Freedom != target.Checks {
+		t.Errorf("the audit: %+v (%v)", audited.Runs, err)
+	}
+	page, err := reporting.Of(want)
+	if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "pairs of tokens") }) {
+		t.Errorf("the report says %q (%v)", page.Privacy.Statement, err)
+	}
+	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 2}, rounds.Stage{Name: "pairs", Round: 2})
 }
 
 // TestAskedOnceWithoutRelease: rounds after the first need no release of their own, but the first one's.

@@ -103,7 +103,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		func() (err error) { s.generator, err = assembly.LoadGenerator(c); return err },
 		func() (err error) {
 			if s.encoder, err = assembly.NewEncoder(c, s.Data.Public); err == nil {
-				s.Config.Scoring.Dim = s.encoder.Dim() // an encoder with weights of its own decides it
+				s.Config.Scoring.Dim = embedding.Sentence(s.encoder).Dim() // an encoder with weights of its own decides it
 			}
 			return err
 		},

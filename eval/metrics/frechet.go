@@ -20,6 +20,9 @@ type Gaussian struct {
 	plane  func() (*Plane, error)
 }
 
+// Dim is the number of dimensions.
+func (g *Gaussian) Dim() int { return len(g.mean) }
+
 // NewGaussian computes mean and covariance of points of dim values each, at least two.
 func NewGaussian(points []float32, dim int) (*Gaussian, error) {
 	n, err := rows(points, dim)

@@ -108,6 +108,7 @@ func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	if e.Reference == nil {
 		return nil, nil
 	}
+	vectors = vectors.Leading(e.Reference.Dim())
 	g, err := metrics.NewGaussian(vectors.Data, vectors.Dim)
 	if err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func (e Env) View(vectors embedding.Matrix) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	points, err := plane.Project(vectors.Data)
+	points, err := plane.Project(vectors.Leading(e.Reference.Dim()).Data)
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func (p *Policy) Restore(round int) (err error) {
 		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), AdapterDir), p.Model)
 	}
 	p.round = round
-	return err
+	return errors.Join(err, p.restoreTilt(round))
 }
 
 // Close releases the adapters.

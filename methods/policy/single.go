@@ -108,7 +108,7 @@ func (a *singleAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err err
 	}
 	r.Figures.Set(rounds.Distance, a.target.Distance(points))
 	r.Figures.Set(rounds.Distance+rounds.Chance, a.target.Chance(points, a.policy.Config.Generate.Samples))
-	return noisy, scores, nil
+	return noisy, scores, a.policy.steer(r, a.target, points)
 }
 
 // distance is the released distance of samples from the clients, and its standard error.

@@ -13,6 +13,7 @@ import (
 	"popri/internal/rng"
 	"popri/methods/method"
 	"popri/model/embedding"
+	"popri/model/embedding/words"
 	"popri/scoring"
 	"popri/scoring/query"
 )
@@ -25,6 +26,7 @@ type Pool struct {
 	Centre  []float64        // z̄, which begins with μ
 
 	gain          float64          // g
+	words         int              // frequencies of words at the end of a point
 	features      scoring.Features // nil for none
 	featureCentre []float64        // φ
 	share, scale  float64          // s and a; 0 without features
@@ -40,14 +42,22 @@ func Embed(e method.Env) (*Pool, error) {
 			return nil, err
 		}
 		encode = func(texts []string) (embedding.Matrix, error) {
-			return embedding.Stored(e.Encoder, filepath.Join(cache, "vectors"), texts)
+			m, err := embedding.Stored(embedding.Sentence(e.Encoder), filepath.Join(cache, "vectors"), texts)
+			if w, ok := e.Encoder.(*words.Encoder); ok && err == nil {
+				m = w.Beside(m, texts)
+			}
+			return m, err
 		}
 	}
 	vectors, err := encode(datasets.Strings(e.Public.Generator))
 	if err != nil {
 		return nil, err
 	}
-	return NewPool(e.Public.Generator, vectors, e.Config)
+	p, err := NewPool(e.Public.Generator, vectors, e.Config)
+	if w, ok := e.Encoder.(*words.Encoder); ok && err == nil {
+		p.words = len(w.Grams)
+	}
+	return p, err
 }
 
 // NewPool makes the pool of public texts with these embeddings, and chooses the features that the configuration asks for.

@@ -38,6 +38,7 @@ import (
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/model/embedding"
+	"popri/model/embedding/words"
 	"popri/scoring"
 	"popri/scoring/query"
 )
@@ -52,7 +53,9 @@ func Query(c configs.Config) (name string, bound float64) {
 
 // HasFeatures reports whether clients are asked for features beside their mean embedding. Their vector then depends on each
 // text's embedding.
-func HasFeatures(c configs.Config) bool { return c.Scoring.Features != "mean" }
+func HasFeatures(c configs.Config) bool {
+	return c.Scoring.Features != "mean" && c.Scoring.Features != configs.Words
+}
 
 // Checks is the number of values of a release that hold noise alone. With 1024 of them, an audit finds noise of 0.85 of
 // the charged one with a chance of 99 %.
@@ -72,6 +75,10 @@ func jointOptions(c configs.Config) scoring.JointOptions {
 
 // Asked says in words what clients are asked for.
 func Asked(c configs.Config) string {
+	if c.Scoring.Features == configs.Words {
+		return fmt.Sprintf("their mean embedding and the frequencies of %d tokens and pairs of tokens, which have %g of each text's "+
+			"squared vector", c.Scoring.FeatureCount, words.Share)
+	}
 	if !HasFeatures(c) {
 		return "their mean embedding"
 	}
@@ -92,6 +99,9 @@ func Note(c configs.Config) string {
 // defines them.
 func Traffic(c configs.Config) method.Traffic {
 	dim := c.Scoring.Dim
+	if c.Scoring.Features == configs.Words {
+		dim += c.Scoring.FeatureCount
+	}
 	t := method.Traffic{Sent: dim + Checks, Received: dim}
 	if HasFeatures(c) {
 		o := features(c)
@@ -161,6 +171,13 @@ func (p *Pool) Read(answer *release.Release) *Target {
 		t.Mean[j] = v / unit
 	}
 	return t
+}
+
+// Words returns what the release tells of the frequencies of words (scoring.features=words), those of points, and a level below
+// which the release's noise hides them, all in the unit of a point's values.
+func (t *Target) Words(points embedding.Matrix) (wanted, have []float64, level float64) {
+	from := points.Dim - t.words
+	return t.wanted()[from:], mean(points)[from:], max(2*t.Noise, leastNoise)
 }
 
 // Scores returns ⟨z − z̄, ẑ − z̄⟩ for each row z of points, which are from [Pool.PointsOf].

@@ -20,7 +20,12 @@ func TestSamplesFollowTheSoftmax(t *testing.T) {
 	v := m.Config.Vocab
 	last := logits[(len(prompt)-1)*v : len(prompt)*v] // padding may follow
 	const n = 6000
+	tilt := &Tilt{Tokens: make([]float32, v)}
+	for i := range tilt.Tokens {
+		tilt.Tokens[i] = float32(i%5) - 2
+	}
 	for _, o := range []SampleOptions{
+		{Temperature: 1, Tilt: tilt}, {Temperature: 0.7, TopP: 0.8, Tilt: tilt},
 		{Temperature: 1}, {Temperature: 0.5}, {Temperature: 2}, {Temperature: 1, TopK: 7}, {Temperature: 1, TopP: 0.6},
 		{Temperature: 0.7, TopK: 12, TopP: 0.8},
 	} {
@@ -34,6 +39,11 @@ func TestSamplesFollowTheSoftmax(t *testing.T) {
 			observed[s.IDs[0]]++
 		}
 		row := append([]float32{}, last...)
+		for i := range row {
+			if o.Tilt != nil {
+				row[i] += o.Tilt.Tokens[i]
+			}
+		}
 		keep := tensortest.SortedCut(row, o.TopK, o.TopP, o.Temperature)
 		expected, total := make([]float64, v), 0.0
 		for i := range keep {
@@ -64,6 +74,47 @@ func TestSamplesFollowTheSoftmax(t *testing.T) {
 		if p := 1 - (distuv.ChiSquared{K: float64(cells - 1)}).CDF(statistic); p < 1e-4 {
 			t.Errorf("%+v: chi-square %g over %d cells, p = %g", o, statistic, cells, p)
 		}
+	}
+}
+
+// TestTiltAndHeldTokens: weights behind a token count there alone, and held tokens come after the least length only.
+func TestTiltAndHeldTokens(t *testing.T) {
+	m := newSmall(t, small()["gpt2"])
+	const first, second, held = 4, 9, 6
+	tokens := make([]float32, m.Config.Vocab)
+	tokens[first], tokens[held] = 4, 4
+	o := SampleOptions{Temperature: 1, MaxNewTokens: 12, MinNewTokens: 6, IgnoreEOS: true, Seed: 3, HeldTokens: []int32{held},
+		Tilt: &Tilt{Tokens: tokens, After: map[int32][]TokenWeight{first: {{Token: second, Weight: 80}}}}}
+	out, err := m.Generate(t.Context(), [][]int32{{1, 2}, {first}}, 40, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs, late, elsewhere := 0, 0, 0
+	for _, samples := range out {
+		for _, s := range samples {
+			for i, id := range s.IDs {
+				switch {
+				case id == held && i < o.MinNewTokens:
+					t.Fatalf("%v: token %d is held back before token %d", s.IDs, held, o.MinNewTokens)
+				case id == held:
+					late++
+				case i > 0 && s.IDs[i-1] == first:
+					pairs++
+					if id != second {
+						t.Fatalf("%v: token %d is not followed by %d", s.IDs, first, second)
+					}
+				case id == second:
+					elsewhere++
+				}
+			}
+		}
+	}
+	if pairs < 100 || late < 50 || elsewhere > pairs/4 {
+		t.Errorf("%d pairs, %d held tokens after the least length, token %d %d times elsewhere", pairs, late, second, elsewhere)
+	}
+	o.Tilt = &Tilt{Tokens: tokens[1:]}
+	if _, err := m.Generate(t.Context(), [][]int32{{1}}, 1, o); err == nil {
+		t.Error("a tilt for another vocabulary is taken")
 	}
 }
 

@@ -32,7 +32,7 @@ func ValidationReference(p *clients.Population, encoder embedding.Encoder) (*met
 	if len(texts) < 2 {
 		return nil, nil
 	}
-	m, err := encoder.Encode(texts)
+	m, err := embedding.Sentence(encoder).Encode(texts)
 	if err != nil {
 		return nil, err
 	}

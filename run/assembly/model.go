@@ -10,6 +10,7 @@ import (
 	"popri/internal/modelcache"
 	"popri/model/embedding"
 	"popri/model/embedding/torch"
+	"popri/model/embedding/words"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tensor"
@@ -97,13 +98,30 @@ func LoadGenerator(c configs.Config) (Generator, error) {
 
 // FreeEncoder releases the encoder's memory that the garbage collector does not manage.
 func FreeEncoder(e embedding.Encoder) {
-	if e, ok := e.(*torch.Encoder); ok {
+	if e, ok := embedding.Sentence(e).(*torch.Encoder); ok {
 		e.Free()
 	}
 }
 
 // NewEncoder opens the encoder of the configuration, or fits it to the public text.
 func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
+	e, err := newSentence(c, public)
+	if err != nil || c.Scoring.Features != configs.Words {
+		return e, err
+	}
+	dir, err := ModelDir(c.Model.Path, shipped.Generator)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := tokenizer.Load(dir)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	return words.New(e, tok, datasets.Strings(public.Generator), c.Scoring.FeatureCount)
+}
+
+// newSentence opens or fits the encoder of sentences.
+func newSentence(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
 	if !slices.Contains(configs.Encoders, c.Scoring.Encoder) {
 		e, err := openSentence(c.Scoring.Encoder, c.Model.DType)
 		if err != nil {

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"math"
+	"path/filepath"
+
+	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/rounds"
+	"popri/methods/target"
+	"popri/model/embedding"
+	"popri/model/embedding/words"
+	"popri/model/lm"
+)
+
+// How the tilt follows the released frequencies of words (scoring.features=words): by a share of the logarithm of their ratio in
+// a round, up to a bound. Neither was searched for.
+const (
+	tiltStep = 0.5
+	mostTilt = 4.0
+)
+
+// tiltRow is the weight of a gram as stored.
+type tiltRow struct {
+	Before int32   `parquet:"before"` // words.None for a token alone
+	Token  int32   `parquet:"token"`
+	Weight float32 `parquet:"weight"`
+}
+
+// steer moves the weights of tokens and pairs of tokens, with which the samples of the next round are drawn, towards the clients'
+// frequencies, and stores them with the round. It is generalised iterative scaling of a log-linear model, whose features are the
+// frequencies; all of it is post-processing of the release.
+func (p *Policy) steer(r *rounds.Round, t *target.Target, points embedding.Matrix) error {
+	encoder, ok := p.Encoder.(*words.Encoder)
+	if !ok {
+		return nil
+	}
+	wanted, have, noise := t.Words(points)
+	weights := p.weights(encoder, p.Writer.Tilt)
+	square := 0.0
+	stored := make([]tiltRow, len(weights))
+	for i, g := range encoder.Grams {
+		step := tiltStep * math.Log((max(wanted[i], 0)+noise)/(have[i]+noise))
+		weights[i] = max(-mostTilt, min(mostTilt, weights[i]+float32(step)))
+		stored[i] = tiltRow{g.Before, g.Token, weights[i]}
+		square += (wanted[i] - have[i]) * (wanted[i] - have[i])
+	}
+	r.Figures.Set("words_distance", math.Sqrt(square))
+	p.Writer.Tilt = p.tilt(stored)
+	return rows.Write(filepath.Join(r.Dir, rundir.Tilt), stored)
+}
+
+// restoreTilt sets the tilt to its state after a complete round.
+func (p *Policy) restoreTilt(round int) error {
+	p.Writer.Tilt = nil
+	if _, ok := p.Encoder.(*words.Encoder); !ok || round == 0 {
+		return nil
+	}
+	stored, err := rows.Read[tiltRow](filepath.Join(rundir.Round(p.Dir, round), rundir.Tilt))
+	if err == nil {
+		p.Writer.Tilt = p.tilt(stored)
+	}
+	return err
+}
+
+func (p *Policy) tilt(stored []tiltRow) *lm.Tilt {
+	t := &lm.Tilt{Tokens: make([]float32, p.Model.Config.Vocab), After: map[int32][]lm.TokenWeight{}}
+	for _, row := range stored {
+		if row.Before == words.None {
+			t.Tokens[row.Token] = row.Weight
+		} else {
+			t.After[row.Before] = append(t.After[row.Before], lm.TokenWeight{Token: row.Token, Weight: row.Weight})
+		}
+	}
+	return t
+}
+
+// weights are the weights of a tilt, nil for none, in the order of the encoder's grams.
+func (p *Policy) weights(encoder *words.Encoder, t *lm.Tilt) []float32 {
+	out := make([]float32, len(encoder.Grams))
+	if t == nil {
+		return out
+	}
+	pairs := map[words.Gram]float32{}
+	for before, list := range t.After {
+		for _, w := range list {
+			pairs[words.Gram{Before: before, Token: w.Token}] = w.Weight
+		}
+	}
+	for i, g := range encoder.Grams {
+		if g.Before == words.None {
+			out[i] = t.Tokens[g.Token]
+		} else {
+			out[i] = pairs[g]
+		}
+	}
+	return out
+}
