@@ -132,7 +132,7 @@ func TestPublishedJSONIsNotQuoted(t *testing.T) {
 			}
 		}
 		_, err := Import(t.Context(), filepath.Join(dir, "out"), []ImportFile{{first, Train}, {second, Validation}},
-			ImportOptions{Format: records.JSON, Deduplicate: NoDeduplication})
+			ImportOptions{Dialect: records.Dialect{Format: records.JSON}, Deduplicate: NoDeduplication})
 		if err == nil {
 			t.Fatalf("%s: no error", content)
 		}
