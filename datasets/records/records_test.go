@@ -90,10 +90,11 @@ func TestParquetColumns(t *testing.T) {
 // A record that never ends is refused before it fills the memory.
 func TestRecordsAreBounded(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), mostBytes+1<<20)
-	for name, head := range map[string]string{"a.csv": "client_id,text\nann,\"", "a.jsonl": `{"text": "`, "a.json": `["`} {
-		_, err := list(save(t, name, append([]byte(head), large...)), Options{})
-		if err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
-			t.Errorf("%s: %v", name, err)
+	for name, c := range map[string][2]string{"a.csv": {"client_id,text\nann,\"x\ny\"\nbob,\"", "line 4"}, "a.jsonl": {"\n" + `{"text": "`, "line 2"},
+		"a.json": {`["x", "`, "entry 1"}} {
+		_, err := list(save(t, name, append([]byte(c[0]), large...)), Options{})
+		if err == nil || !strings.Contains(err.Error(), c[1]+": a record is larger than 64 MiB") {
+			t.Errorf("%s: %v, want %s", name, err, c[1])
 		}
 	}
 	var many bytes.Buffer // many small ones are not
@@ -268,7 +269,8 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		records := 0
-		err := Read(path, Options{Dialect: Dialect{Format: format}}, func(Record) error { records++; return nil })
+		dialect := Dialect{Format: format, Backslash: len(content)%2 == 1, Encoding: []string{"", "", "", "utf-16", "shift_jis"}[len(content)%5]}
+		err := Read(path, Options{Dialect: dialect}, func(Record) error { records++; return nil })
 		if err != nil && !strings.Contains(err.Error(), path) && format != "" && records > 0 {
 			t.Errorf("the error does not name the file: %v", err)
 		}
