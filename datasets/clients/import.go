@@ -66,7 +66,7 @@ type ImportOptions struct {
 	layout string // of DateFormat, as package time has them
 }
 
-// defaultShares are the split where nothing names another, as in [BuildOptions].
+// defaultShares are the split where nothing names another.
 var defaultShares = [3]float64{0.7, 0.1, 0.2}
 
 // Validate reports the first impossible option.

@@ -198,6 +198,7 @@ func TestDialects(t *testing.T) {
 		{"a.csv", "client_id,text\nann,d\xe9j\xe0\n", "line 2|ann|-|-|-|déjà", Options{Dialect: Dialect{Encoding: "latin1"}}},
 		{"a.csv", string(utf16), "line 2|ann|-|-|-|é", Options{}},
 		{"a.jsonl", "{\"text\": \"\x93x\x94\"}", "line 1|-|-|-|-|“x”", Options{Dialect: Dialect{Encoding: "windows-1252"}}},
+		{"a.csv", "text\nx\\", `line 2|-|-|-|-|x\`, Options{Dialect: Dialect{Backslash: true}}},
 		{"a.csv", "\"text\"\n\"a \\\"b\\\" \\\\ c\\d\"\n", `line 2|-|-|-|-|a "b" \ c\d`, Options{Dialect: Dialect{Backslash: true}}},
 		{"a.jsonl", `{"a": {"b": {"id": 7}, "n": null}, "a.c": "x"}`, "line 1|7|-|-|-|x", Options{Columns: Columns{Client: "a.b.id", Text: "a.c", Date: "a.n.y"}}},
 	} {
@@ -213,6 +214,7 @@ func TestDialects(t *testing.T) {
 		{"a.csv", "who;when\nann;x\n", `no column "text" for the text; it has who, when`, Options{}},
 		{"a.jsonl", `{"a": {"b": 1, "c": {}}, "d": "x"}`, `no column "text" for the text; it has a.b, a.c, d`, Options{}},
 		{"a.csv", "a private text\nann\n", "it has (a name of 14 bytes)", Options{}},
+		{"a.csv", "\x1b[2Jx,y\nann,z\n", "it has (a name of 5 bytes), y", Options{}},
 		{"a.csv", "text\nx\n", `the delimiter is "ab", want one sign`, Options{Dialect: Dialect{Delimiter: "ab"}}},
 		{"a.csv", "text\nx\n", `the encoding is "klingon", want`, Options{Dialect: Dialect{Encoding: "klingon"}}},
 		{"a.csv", "text\nx\n\x81\xff\n", "line 3: wrong encoding: a character is none of gbk", Options{Dialect: Dialect{Encoding: "gbk"}}},

@@ -183,6 +183,9 @@ func (u *unescaper) Read(b []byte) (int, error) {
 			}
 			u.escaped = false
 		}
+		if u.err != nil && u.escaped {
+			u.out, u.escaped = append(u.out, '\\'), false
+		}
 		u.left = u.out
 	}
 	n := copy(b, u.left)

@@ -213,7 +213,7 @@ func DescribeNames(names []string) string {
 }
 
 func shownName(name string) string {
-	if len(name) > 40 || strings.ContainsFunc(name, unicode.IsSpace) {
+	if len(name) > 40 || strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {
 		return fmt.Sprintf("(a name of %d bytes)", len(name))
 	}
 	return name
