@@ -119,20 +119,11 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
 	}
-	const prefix = atomicfile.TempPrefix + "import-"
-	if err := filelock.Abandoned(filepath.Dir(out), prefix); err != nil { // clients' text of imports that were killed
-		return nil, fmt.Errorf("clients: %w", err)
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(out), prefix)
+	dir, remove, err := workFolder(filepath.Dir(out), atomicfile.TempPrefix+"import-")
 	if err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	held, err := filelock.Folder(dir)
-	if err != nil {
-		return nil, fmt.Errorf("clients: %w", err)
-	}
-	defer held.Release()
+	defer remove()
 	m := &Manifest{Program: o.Program, Options: o, Splits: map[Split]Counts{Train: {}, Validation: {}, Test: {}},
 		LeftOut: LeftOut{}}
 	i := &importer{ctx: ctx, files: files, o: o, m: m, dir: dir, sorter: extsort.New(dir, o.Memory)}
@@ -141,6 +132,22 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 		return nil, fmt.Errorf("clients: %w", err)
 	}
 	return m, nil
+}
+
+// workFolder makes a folder for clients' text on its way, to be removed by the caller, and removes those of killed processes.
+func workFolder(in, prefix string) (dir string, remove func(), err error) {
+	if err := filelock.Abandoned(in, prefix); err != nil {
+		return "", nil, err
+	}
+	if dir, err = os.MkdirTemp(in, prefix); err != nil {
+		return "", nil, err
+	}
+	held, err := filelock.Folder(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return "", nil, err
+	}
+	return dir, func() { held.Release(); os.RemoveAll(dir) }, nil
 }
 
 // importer carries the stages: records are read and sorted by client, clients are shaped and stored by split, duplicates

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -13,11 +14,11 @@ func Preview(ctx context.Context, files []ImportFile, o ImportOptions, n int64) 
 	if o.Partition.Kind == "" {
 		o.Clients = 0
 	}
-	dir, err := os.MkdirTemp("", "popri-preview-")
+	dir, remove, err := workFolder(os.TempDir(), "popri-preview-")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("clients: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	out := filepath.Join(dir, "preview.parquet")
 	if _, err := Import(ctx, out, files, o); err != nil {
 		return nil, err
