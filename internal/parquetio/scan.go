@@ -134,6 +134,9 @@ func (c *cursor) fail(err error) error {
 		return fmt.Errorf(place+"%w of %d bytes (%d MiB and %d times the file's size)", ErrFormat, err, c.file.limit,
 			spareBytes>>20, expansion)
 	}
+	if err == errLong {
+		return fmt.Errorf(place+"%w", ErrFormat, err)
+	}
 	return fmt.Errorf(place+"damaged: %v", ErrFormat, err)
 }
 
@@ -226,6 +229,11 @@ func (c *cursor) nextPage() error {
 	return nil
 }
 
+// mostListed bounds the list of a row, which is in memory as a whole.
+const mostListed = 1 << 21
+
+var errLong = fmt.Errorf("a row's list has more than %d values", mostListed)
+
 // row appends the values of one row.
 func (c *cursor) row(cells []Cell) ([]Cell, error) {
 	for first := true; ; first = false {
@@ -245,6 +253,9 @@ func (c *cursor) row(cells []Cell) ([]Cell, error) {
 			return cells, nil
 		}
 		if c.value.DefinitionLevel() >= c.leaf.listDefinition {
+			if len(cells) == mostListed {
+				return nil, errLong
+			}
 			cells = append(cells, Cell{c.text, c.value.DefinitionLevel() < c.leaf.maxDefinition})
 		}
 		if c.leaf.listDefinition == 0 {
