@@ -26,7 +26,7 @@ func ReadLabelled(path string) ([]Text, error) {
 			parquetio.ErrFormat)
 	}
 	next := 0
-	err = records.Read(path, records.Options{Format: format}, func(r records.Record) error {
+	err = records.Read(path, records.Options{Dialect: records.Dialect{Format: format}}, func(r records.Record) error {
 		label := r.Label.Value
 		switch {
 		case r.Label.Null:

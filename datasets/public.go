@@ -86,7 +86,7 @@ func readParquet(path string) ([]Text, error) {
 
 func readJSON(path string) ([]Text, error) {
 	var texts []Text
-	err := records.Read(path, records.Options{Format: records.JSON}, func(r records.Record) error {
+	err := records.Read(path, records.Options{Dialect: records.Dialect{Format: records.JSON}}, func(r records.Record) error {
 		if r.HasClient {
 			return fmt.Errorf("%s: %w: it names clients: it is a file of clients, not public text", path, parquetio.ErrFormat)
 		}

@@ -12,7 +12,9 @@ import (
 
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
+	"popri/datasets/records"
 	"popri/internal/atomicfile"
+	"popri/internal/version"
 )
 
 // refuseFolder refuses a folder as the file to write.
@@ -33,70 +35,77 @@ func informationOf(i clients.Information, source string) dataInformation {
 }
 
 func (a *app) dataBuild() *cobra.Command {
-	var o clients.BuildOptions
-	var out, public, name, unit string
+	o := clients.ImportOptions{Deduplicate: clients.NoDeduplication, Program: version.Program()}
+	o.Format = records.Folder
+	var out, public string
+	var validation, test float64
 	cmd := &cobra.Command{
 		Use:   "build FOLDER | godoc --out FILE",
 		Short: "Make a client file from a folder of texts",
 		Long: `Makes one client of each file in the folder and one of each subfolder with all its files. Paragraphs, separated by blank
-lines, become texts of at most --words words. A client's split depends on its name alone. "godoc" writes the embedded
-default, and --public the texts that its prompts quote.`,
+lines, become texts of at most --words words; of HTML (.html, .htm, .xhtml) the text alone is read. A client's split depends on
+its name alone. Files that are no text end the work, unless --skip-bad says how many are left out. Beside the client file lies
+FILE.manifest.json with hashes, counts and what was left out. "godoc" writes the embedded default, and --public the texts that
+its prompts quote.`,
 		Example: "  popri data build notes/ --out clients.parquet --validation 0.1 --test 0.2\n" +
 			"  popri data build godoc --out clients.parquet --public public.jsonl",
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return usage(errors.New("data build: --out names no file"))
 			}
-			var p *clients.Population
 			if args[0] == embedded {
-				corpus, err := godoc.Load("")
-				if err != nil {
-					return usage(err)
-				}
-				p = corpus.Private
-				if public != "" {
-					err := atomicfile.Write(public, func(w io.Writer) error {
-						encoder := json.NewEncoder(w)
-						for _, t := range corpus.Public.Prompts {
-							if err := encoder.Encode(map[string]string{"text": t.Text}); err != nil {
-								return err
-							}
-						}
-						return nil
-					})
-					if err != nil {
-						return err
-					}
-				}
-			} else {
-				var err error
-				if public != "" {
-					return usage(errors.New("data build: --public goes with godoc only: a folder's files are all private"))
-				}
-				if p, err = clients.Build(args[0], o); err != nil {
-					return usage(fmt.Errorf("data build: %w", err))
-				}
+				return a.buildEmbedded(out, public, o)
 			}
-			p.Name, p.Unit = cmp.Or(name, p.Name), cmp.Or(unit, p.Unit)
-			if err := refuseFolder("data build", out); err != nil {
-				return err
+			if public != "" {
+				return usage(errors.New("data build: --public goes with godoc only: a folder's files are all private"))
 			}
-			if err := clients.Write(out, p); err != nil {
-				return fmt.Errorf("data build: %w", err)
-			}
-			info := informationOf(p.Info(), out)
-			return a.emit(info, info.print)
+			o.Shares = [3]float64{1 - validation - test, validation, test}
+			return a.importData(cmd.Context(), "data build", out, []clients.ImportFile{{Path: args[0]}}, o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&out, "out", "", "Parquet file to write")
 	f.StringVar(&public, "public", "", "with godoc: JSON lines file for the public texts")
-	f.IntVar(&o.Words, "words", 48, "longest text in words (0: whole paragraphs)")
+	f.IntVar(&o.SpanWords, "words", 48, "longest text in words (0: whole paragraphs)")
 	f.IntVar(&o.MinWords, "min-words", 5, "shortest text in words")
-	f.Float64Var(&o.Validation, "validation", 0.1, "share of the clients for validation")
-	f.Float64Var(&o.Test, "test", 0.2, "share of the clients for test")
-	f.StringVar(&name, "name", "", "the data set's name, for reports")
-	f.StringVar(&unit, "unit", "", "a sentence for reports that says who or what a client is")
+	f.Float64Var(&validation, "validation", 0.1, "share of the clients for validation")
+	f.Float64Var(&test, "test", 0.2, "share of the clients for test")
+	f.StringVar(&o.Encoding, "encoding", "", "encoding of the files, such as latin1, windows-1252, utf-16 (default utf-8)")
+	skipBadFlag(f, &o)
+	f.StringVar(&o.Name, "name", "", "the data set's name, for reports")
+	f.StringVar(&o.Unit, "unit", "", "a sentence for reports that says who or what a client is")
 	return cmd
+}
+
+// buildEmbedded writes the embedded default, and its public texts where public names a file.
+func (a *app) buildEmbedded(out, public string, o clients.ImportOptions) error {
+	corpus, err := godoc.Load("")
+	if err != nil {
+		return usage(err)
+	}
+	if public != "" {
+		err := atomicfile.Write(public, func(w io.Writer) error {
+			encoder := json.NewEncoder(w)
+			for _, t := range corpus.Public.Prompts {
+				if err := encoder.Encode(map[string]string{"text": t.Text}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	p := corpus.Private
+	p.Name, p.Unit = cmp.Or(o.Name, p.Name), cmp.Or(o.Unit, p.Unit)
+	if err := refuseFolder("data build", out); err != nil {
+		return err
+	}
+	if err := clients.Write(out, p); err != nil {
+		return fmt.Errorf("data build: %w", err)
+	}
+	info := informationOf(p.Info(), out)
+	return a.emit(info, info.print)
 }

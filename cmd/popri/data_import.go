@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/datasets/records"
+	"popri/internal/quote"
 	"popri/internal/version"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
@@ -30,6 +33,7 @@ func (a *app) dataImport() *cobra.Command {
 	var published []string
 	var out, public, shares string
 	var where []string
+	var preview bool
 	o := clients.ImportOptions{}
 	cmd := &cobra.Command{
 		Use:   "import [SPLIT=]FILE… --out FILE",
@@ -40,16 +44,22 @@ why). The format follows from the file's name. SPLIT= (train=, validation=, test
 
 Splits come from SPLIT=, from the column --split, from dates (--validation-from, --test-from), or are drawn by client
 (--split-shares; 0.7,0.1,0.2 where nothing names a split). A client whose texts straddle dates is in the split of its
-newest text, and its texts of the other splits are left out. Dates are YYYY-MM-DD, with or without a time.
+newest text, and its texts of the other splits are left out. Dates are ISO 8601 (YYYY-MM-DD, YYYYMMDD, YYYY-MM, with or without
+a time and an offset), seconds or milliseconds since 1970, or of --date-format.
+
+A field of an object in JSON, or of a struct in Parquet, is named by its path: --client author.name. Ids may be texts, whole
+numbers or UUIDs.
 
 --deduplicate takes texts out of test that are public, out of validation those that are public or in test, and out of
 train those that are in any of them: "exact" but for case and white space, "near" where a MinHash estimate of the share
 of common five-word runs is 0.8 or more.
 
-Files of any size are read as a stream and sorted on disk, beside --out. A bad row ends the import, and the error names
-it; no cell is quoted.`,
+Files of any size are read as a stream and sorted on disk, beside --out. A record may have 64 MiB, a client 1048576 texts.
+A bad row ends the import, and the error names it; no cell is quoted. --skip-bad counts bad rows by what is wrong with them
+and leaves them out.`,
 		Example: "  popri data import train=train.json validation=eval.json test=test.json --out clients.parquet\n" +
 			"  popri data import posts.jsonl.gz --client author --text body --date created --label topic --out clients.parquet\n" +
+			"  popri data import export.csv --client who --text entry --encoding latin1 --date when --date-format DD/MM/YYYY --skip-bad 1% --preview\n" +
 			"  popri data import data/*.parquet --client-per-text --text review --label stars --span-words 50 --out clients.parquet\n" +
 			"  popri data import debates.csv --client speech --non-letters 0.3 --drop Applause. --span-words 50 --out d.parquet\n" +
 			"  popri data import speeches.csv --client speaker --test-from 2020 --min-texts 2 --deduplicate near --public public.jsonl --out c.parquet\n" +
@@ -62,7 +72,7 @@ it; no cell is quoted.`,
 			if err != nil {
 				return usage(fmt.Errorf("data import: %w", err))
 			}
-			if out == "" {
+			if out == "" && !preview {
 				return usage(errors.New("data import: --out names no file"))
 			}
 			if o.Shares, err = parseShares(shares); err != nil {
@@ -77,7 +87,10 @@ it; no cell is quoted.`,
 			if published != nil {
 				o.Format = records.JSON
 			}
-			return a.importData(cmd.Context(), out, files, o)
+			if preview {
+				return a.previewData(cmd.Context(), files, o)
+			}
+			return a.importData(cmd.Context(), "data import", out, files, o)
 		},
 	}
 	f := cmd.Flags()
@@ -87,6 +100,13 @@ it; no cell is quoted.`,
 	f.StringVar(&o.Name, "name", "", "the data set's name, for reports")
 	f.StringVar(&o.Unit, "unit", "", "a sentence for reports that says who or what a client is")
 	f.StringVar(&o.Format, "format", "", "format of the files: "+strings.Join(records.Formats, ", "))
+	f.StringVar(&o.Encoding, "encoding", "", "encoding of text files, such as latin1, windows-1252, utf-16, gbk (default utf-8)")
+	f.StringVar(&o.Delimiter, "delimiter", "", "sign between a CSV's cells: comma, semicolon, tab, pipe or a sign (default: the most frequent in the first line)")
+	f.BoolVar(&o.Backslash, "backslash", false, "a CSV's quotation marks are escaped by a backslash, not doubled")
+	f.StringVar(&o.DateFormat, "date-format", "", "form of dates, such as DD/MM/YYYY or MON DD, YYYY hh:mm (default: ISO 8601 or seconds since 1970)")
+	f.BoolVar(&o.HTML, "html", false, "texts are HTML: keep their plain text")
+	f.BoolVar(&preview, "preview", false, "write no file: show ten rows as they would become, on a terminal only, because they are private texts")
+	skipBadFlag(f, &o)
 	f.StringVar(&o.Columns.Client, "client", "", "column of clients (default client_id)")
 	f.StringVar(&o.Columns.Text, "text", "", "column of texts or lists of texts (default text or texts)")
 	f.StringVar(&o.Columns.Date, "date", "", "column of dates (default date)")
@@ -216,13 +236,52 @@ func importResources(o *clients.ImportOptions, files []clients.ImportFile, publi
 	return nil
 }
 
-func (a *app) importData(ctx context.Context, out string, files []clients.ImportFile, o clients.ImportOptions) error {
-	if err := refuseFolder("data import", out); err != nil {
+func skipBadFlag(f *pflag.FlagSet, o *clients.ImportOptions) {
+	f.StringVar(&o.SkipBad, "skip-bad", "", "count up to N bad rows, or N% of all rows, and leave them out; they are errors otherwise")
+}
+
+// previewData shows what an import would make of the first rows. They are private: a file or a pipe gets none.
+func (a *app) previewData(ctx context.Context, files []clients.ImportFile, o clients.ImportOptions) error {
+	if out, ok := a.out.(*checkedWriter); !ok || !isTerminal(out.w) {
+		return usage(errors.New("data import: --preview shows private texts, on a terminal only: standard output is none"))
+	}
+	const rows = 10
+	p, err := clients.Preview(ctx, files, o, rows)
+	if err != nil {
+		return usageUnlessCancelled(fmt.Errorf("data import: %w", err))
+	}
+	printPreview(a.out, p, rows)
+	return nil
+}
+
+// printPreview prints a population's first texts, quoted, because signs in them could direct the terminal.
+func printPreview(w io.Writer, p *clients.Population, rows int) {
+	fmt.Fprintln(w, "These are private texts of clients: share them with nobody.")
+	for _, c := range p.Clients {
+		for i, t := range c.Texts {
+			if rows--; rows < 0 {
+				return
+			}
+			date, label := c.Date, c.Label
+			if c.Dates != nil {
+				date = c.Dates[i]
+			}
+			if c.Labels != nil {
+				label = c.Labels[i]
+			}
+			fmt.Fprintf(w, "\nclient %s, %s, date %s, label %s\n  %s\n", quote.Text(c.ID), c.Split, cmp.Or(date, "none"),
+				quote.Text(label), quote.Text(t))
+		}
+	}
+}
+
+func (a *app) importData(ctx context.Context, verb, out string, files []clients.ImportFile, o clients.ImportOptions) error {
+	if err := refuseFolder(verb, out); err != nil {
 		return err
 	}
 	for _, f := range files {
 		if assembly.SameFile(out, f.Path) {
-			return usage(fmt.Errorf("data import: --out %s is one of the files to import", out))
+			return usage(fmt.Errorf("%s: --out %s is one of the files to import", verb, out))
 		}
 	}
 	bar, stage := a.progress(), ""
@@ -241,7 +300,7 @@ func (a *app) importData(ctx context.Context, out string, files []clients.Import
 		bar.end()
 	}
 	if err != nil {
-		return usageUnlessCancelled(fmt.Errorf("data import: %w", err))
+		return usageUnlessCancelled(fmt.Errorf("%s: %w", verb, err))
 	}
 	all := clients.Counts{}
 	for _, n := range m.Splits {

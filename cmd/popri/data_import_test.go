@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"popri/datasets/clients"
+	"popri/datasets/records"
+	"popri/internal/parquetio"
 )
 
 func TestDataImport(t *testing.T) {
@@ -70,5 +74,143 @@ func TestDataPushReadyRefuses(t *testing.T) {
 		if code, _, errs := popri(t, append([]string{"data", "push-ready"}, args...)...); code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%v: exit code %d, %q, want %q", args, code, errs, want)
 		}
+	}
+}
+
+// Files as people have them import with one command each.
+func TestMessyFiles(t *testing.T) {
+	type author struct {
+		Name string `parquet:"name"`
+		UID  int64  `parquet:"uid"`
+	}
+	var b bytes.Buffer
+	err := parquetio.Write(&b, []struct {
+		User author    `parquet:"user"`
+		UID  int64     `parquet:"uid"`
+		ID   [16]byte  `parquet:"id,uuid"`
+		Post string    `parquet:"post"`
+		At   time.Time `parquet:"at,timestamp(microsecond)"`
+	}{{author{"author 001", 1}, 1, [16]byte{1}, "The kettle was on.", time.Date(2021, 5, 22, 23, 0, 0, 0, time.UTC)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parquet := write(t, t.TempDir(), "struct-int.parquet", b.String())
+	messy := func(name string) string { return filepath.Join("testdata", "messy", name) }
+	for _, c := range []struct {
+		file, flags, ids, date, text string // of all clients, and of the first text
+		texts                        int
+	}{
+		{messy("semicolon.csv"), "--client who --text entry --date when --html --skip-blank", "author 001,author 002,author 003", "2015-05-24", "Bread & butter, said the sign.", 6},
+		{messy("nested.jsonl"), "--client author.name --text body.text --date created --skip-blank --skip-bad 1", "author 001,author 002,author 003", "2015-05-24", "<p>Bread", 5},
+		{messy("dates.jsonl"), "--client user_id --skip-bad 20%", "1,2,3", "2015-05-01", "<p>Bread", 6},
+		{messy("day-first.tsv"), "--client user --date-format DD/MM/YYYY --skip-blank", "author 001,author 002,author 003", "2015-05-24", "<p>Bread", 6},
+		{messy("latin1.csv"), "--client user --encoding latin1", "author 001,author 002,author 003", "", "<p>Bread &amp; butter, said the sign.</p><script>var a=1;</script> déjà vu", 7},
+		{messy("backslash.csv"), "--client user --backslash --skip-blank", "author 001,author 002,author 003", "", "<p>Bread", 6},
+		{parquet, "--client user.name --text post --date at", "author 001", "2021-05-22", "The kettle was on.", 1},
+		{parquet, "--client uid --text post --date at", "1", "2021-05-22", "The kettle was on.", 1},
+		{parquet, "--client id --text post", "01000000-0000-0000-0000-000000000000", "", "The kettle was on.", 1},
+	} {
+		out := filepath.Join(t.TempDir(), "clients.parquet")
+		args := append([]string{"data", "import", c.file, "--out", out, "--json"}, strings.Fields(c.flags)...)
+		code, printed, errs := popri(t, args...)
+		if code != 0 {
+			t.Errorf("%v: exit code %d, %s", args, code, errs)
+			continue
+		}
+		p, err := clients.Read(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, client := range p.Clients {
+			ids = append(ids, client.ID)
+		}
+		first, date := p.Clients[0], p.Clients[0].Date
+		if first.Dates != nil {
+			date = first.Dates[0]
+		}
+		if strings.Join(ids, ",") != c.ids || date != c.date || !strings.HasPrefix(first.Texts[0], c.text) || clients.Count(p.Clients).Texts != c.texts {
+			t.Errorf("%v: %v, %d texts, first %q of %q", args, ids, clients.Count(p.Clients).Texts, first.Texts[0], date)
+		}
+		if left := strings.Contains(printed, `"bad row: `); left != strings.Contains(c.flags, "skip-bad") {
+			t.Errorf("%v: %s", args, printed)
+		}
+	}
+
+	// What is in the way is said with the flag that helps.
+	out := filepath.Join(t.TempDir(), "clients.parquet")
+	for want, args := range map[string][]string{
+		"it has who, when, entry":                                       {messy("semicolon.csv")},
+		"it has author.mail, author.name, body.text, created, tags":     {messy("nested.jsonl"), "--client", "author"},
+		"line 3: date is no date of a known form":                       {messy("day-first.tsv"), "--client", "user", "--skip-blank"},
+		"(--date-format names another form":                             {messy("day-first.tsv"), "--client", "user", "--skip-blank"},
+		"line 2: wrong encoding: not UTF-8":                             {messy("latin1.csv"), "--client", "user"},
+		"(--encoding names the file's encoding":                         {messy("latin1.csv"), "--client", "user"},
+		"(--backslash, if a backslash escapes them)":                    {messy("backslash.csv"), "--client", "user"},
+		"it has user.name, user.uid, uid, id, post, at":                 {parquet},
+		"the file has user.name, user.uid":                              {parquet, "--client", "user", "--text", "post"},
+		"1 of 7 rows are bad and 0 may be (bad row: text is null: 1 te": {messy("dates.jsonl"), "--client", "user_id", "--skip-bad", "5%"},
+		`the most bad rows are "many"`:                                  {messy("dates.jsonl"), "--skip-bad", "many"},
+		`the date format is "%d/%m/%Y", want YYYY`:                      {messy("day-first.tsv"), "--date-format", "%d/%m/%Y"},
+		"--preview shows private texts, on a terminal only":             {messy("dates.jsonl"), "--client", "user_id", "--preview"},
+	} {
+		if code, printed, errs := popri(t, append([]string{"data", "import", "--out", out}, args...)...); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%v: exit code %d, %q, want %q", args, code, printed+errs, want)
+		}
+	}
+}
+
+// A preview shows rows as they would become, and leaves nothing behind.
+func TestPreview(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	o := clients.ImportOptions{Columns: records.Columns{Client: "who", Text: "entry", Date: "when"}, Deduplicate: clients.NoDeduplication,
+		HTML: true, SkipBlank: true, Shape: clients.Shape{SpanWords: 4, Clients: 50, MinTexts: 9}, Shares: [3]float64{1, 0, 0}}
+	p, err := clients.Preview(t.Context(), []clients.ImportFile{{Path: filepath.Join("testdata", "messy", "semicolon.csv")}}, o, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	printPreview(&b, p, 3)
+	want := `These are private texts of clients: share them with nobody.
+
+client "author 001", train, date 2015-05-24, label ""
+  "Bread & butter, said"
+
+client "author 001", train, date 2015-05-24, label ""
+  "the sign."
+
+client "author 002", train, date 2021-07-01, label ""
+  "Naïve “quoted” 🙂, and;"
+`
+	if b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+		t.Errorf("there is %v", left)
+	}
+}
+
+// A folder's files that are no text are counted, and pages are read without their tags.
+func TestDataBuild(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "ann.html", "<html><head><title>No</title></head><body><p>One two &amp; three four five six.</p><p>Too short.</p></body></html>")
+	write(t, dir, "bob.txt", "A text of seven words in all.\n\nAnd another one of some more words.")
+	write(t, dir, "photo.jpg", "\xff\xd8\xff\xe0\x00\x10")
+	out := filepath.Join(t.TempDir(), "clients.parquet")
+	args := []string{"data", "build", dir, "--out", out, "--words", "6", "--validation", "0", "--test", "0", "--json"}
+	if code, _, errs := popri(t, args...); code != exitUsage || !strings.Contains(errs, "photo.jpg: bad file: line 1: wrong encoding") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	code, printed, errs := popri(t, append(args, "--skip-bad", "1")...)
+	left := `"left_out":[{"reason":"bad row: wrong encoding","texts":1},{"reason":"too few words","texts":4}]`
+	if code != 0 || !strings.Contains(printed, left) {
+		t.Errorf("exit code %d, %s%s", code, printed, errs)
+	}
+	p, err := clients.Read(out)
+	if err != nil || len(p.Clients) != 2 || p.Clients[0].Texts[0] != "One two & three four five" || p.Clients[1].ID != "bob" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := os.Stat(out + clients.ManifestSuffix); err != nil {
+		t.Error(err)
 	}
 }

@@ -70,17 +70,47 @@ func TestDataCheckBoundsItsList(t *testing.T) {
 	rows[3].Text, rows[99].Text = " ", " "
 	file := clientFile(t, rows)
 	code, out, errs := popri(t, "data", "check", file)
-	if lines := strings.Count(out, "\n"); code != exitUsage || lines != shownRows+2+1 || !strings.Contains(out, "80 more of 100: split is none of") ||
+	if lines := strings.Count(out, file+": "); code != exitUsage || lines != shownRows+2+1 || !strings.Contains(out, "80 more of 100: split is none of") ||
 		!strings.Contains(out, "row 99: text is blank") || !strings.Contains(errs, "data check: "+file+": 102 problems") {
 		t.Errorf("exit code %d, %d lines:\n%s%s", code, lines, out, errs)
 	}
-	if _, out, _ := popri(t, "data", "check", file, "--all"); strings.Count(out, "\n") != 102 {
-		t.Errorf("--all names %d rows", strings.Count(out, "\n"))
+	if _, out, _ := popri(t, "data", "check", file, "--all"); strings.Count(out, file+": ") != 102 {
+		t.Errorf("--all names %d rows", strings.Count(out, file+": "))
 	}
 	_, out, _ = popri(t, "data", "check", file, "--json")
 	v := decode(t, out)
 	if n := len(v["problems"].([]any)); n != shownRows+2 || v["counts"].(map[string]any)["text is blank"] != 2.0 {
 		t.Errorf("%d problems in JSON, counts %v", n, v["counts"])
+	}
+}
+
+// Lengths, junk and repetitions are counted, and nothing is quoted.
+func TestDataCheckDescribesTexts(t *testing.T) {
+	long := "Every evening he walked the length of the harbour wall and counted the boats that had come home before dark."
+	file := clientFile(t, []clientRow{{"a", "train", "", long}, {"a", "train", "", strings.ToUpper(long)}, {"b", "test", "", long + " Yes."},
+		{"b", "test", "", "<p>one</p>"}, {"b", "test", "", "bell\a \ufffd"}, {"c", "test", "", strings.Repeat("z", 30)}, {"c", "test", "", "3 + 4 = 7"}})
+	code, out, errs := popri(t, "data", "check", file)
+	want := `: no bad rows
+
+                   least  5 %  median  95 %  most
+words of a text    1      1    5       21    21
+texts of a client  2      2    2       3     3
+
+of 7 texts
+1  have tags of HTML
+1  have U+FFFD, the sign for a damaged character
+1  have control characters
+1  have 20 times one character or more in a row
+1  have fewer letters than other characters
+1  repeat an earlier text
+1  nearly do, of 7 that were compared
+`
+	if code != 0 || out != file+want {
+		t.Errorf("exit code %d:\n%s%s", code, out, errs)
+	}
+	_, out, _ = popri(t, "data", "check", file, "--json")
+	if s := decode(t, out)["statistics"].(map[string]any); s["near_repeated"] != 1.0 || s["words"].(map[string]any)["max"] != 21.0 {
+		t.Errorf("%s", out)
 	}
 }
 

@@ -25,12 +25,13 @@ type progress struct {
 const logEvery = 30 * time.Second
 
 func (a *app) progress() *progress {
-	f, ok := a.err.(interface {
-		io.Writer
-		Fd() uintptr
-	})
 	// A dumb terminal, such as an editor's, shows the codes that move a bar as they are.
-	return &progress{a: a, tty: ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
+	return &progress{a: a, tty: os.Getenv("TERM") != "dumb" && isTerminal(a.err)}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(interface{ Fd() uintptr })
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func (p *progress) begin(name string) {

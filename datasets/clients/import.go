@@ -28,7 +28,7 @@ type ImportFile struct {
 
 // ImportOptions say how files become clients. Every field stands in the manifest.
 type ImportOptions struct {
-	Format  string          `json:"format,omitempty"` // see [records.Options]
+	records.Dialect
 	Columns records.Columns `json:"columns"`
 
 	// Where keeps the rows whose column of Columns.Others has one of the values, one list for each column.
@@ -38,6 +38,12 @@ type ImportOptions struct {
 	// LargeFedBench's evaluation has them, need no such word.
 	ClientPerText bool `json:"client_per_text,omitempty"`
 	SkipBlank     bool `json:"skip_blank,omitempty"` // counts missing and blank texts and leaves them out; else they are errors
+
+	// SkipBad is the most bad rows, or their largest share as in 2%, that are counted and left out; empty: every one is an
+	// error. A file that cannot be read to its end is an error all the same.
+	SkipBad    string `json:"skip_bad,omitempty"`
+	DateFormat string `json:"date_format,omitempty"` // of dates, as DD/MM/YYYY hh:mm; empty: those of [dateOf]
+	HTML       bool   `json:"html,omitempty"`        // texts are HTML, of which the plain text is kept
 
 	// Shares of the clients for train, validation and test, by a hash of seed and ID. The zero value takes the splits from
 	// the files, and 0.7, 0.1, 0.2 where nothing names a split.
@@ -55,13 +61,22 @@ type ImportOptions struct {
 	Program  string                                `json:"-"` // the version, for the manifest
 	Memory   int                                   `json:"-"` // bytes of a sorted run, extsort.Memory if 0
 	Progress func(stage string, done, total int64) `json:"-"` // may be nil
+
+	sample int64  // stops reading a file after so many texts, and writes no manifest; 0: all
+	layout string // of DateFormat, as package time has them
 }
 
-// defaultShares are the split where nothing names another, as in [BuildOptions].
+// defaultShares are the split where nothing names another.
 var defaultShares = [3]float64{0.7, 0.1, 0.2}
 
 // Validate reports the first impossible option.
-func (o *ImportOptions) Validate() error {
+func (o *ImportOptions) Validate() (err error) {
+	if o.layout, err = dateLayout(o.DateFormat); err != nil {
+		return err
+	}
+	if _, err := o.mostBad(0); err != nil {
+		return err
+	}
 	sum := 0.0
 	for _, s := range o.Shares {
 		if !(s >= 0) {
@@ -94,8 +109,8 @@ func (o *ImportOptions) Validate() error {
 }
 
 // Import writes the client file out of other files and its manifest beside it, at out + [ManifestSuffix]. Records are
-// sorted by client in temporary files in the folder of out, so memory grows with the largest client and the number of
-// texts that duplicates are looked for in, not with the files. Equal files and options give equal bytes. Errors name
+// sorted by client in temporary files in the folder of out, so memory grows with the largest client, which is bounded, and
+// the number of texts that duplicates are looked for in, not with the files. Equal files and options give equal bytes. Errors name
 // files and rows, quote no cell, and leave out as it was.
 func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions) (*Manifest, error) {
 	if err := o.Validate(); err != nil {
@@ -104,20 +119,11 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
 	}
-	const prefix = atomicfile.TempPrefix + "import-"
-	if err := filelock.Abandoned(filepath.Dir(out), prefix); err != nil { // clients' text of imports that were killed
-		return nil, fmt.Errorf("clients: %w", err)
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(out), prefix)
+	dir, remove, err := workFolder(filepath.Dir(out), atomicfile.TempPrefix+"import-")
 	if err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	held, err := filelock.Folder(dir)
-	if err != nil {
-		return nil, fmt.Errorf("clients: %w", err)
-	}
-	defer held.Release()
+	defer remove()
 	m := &Manifest{Program: o.Program, Options: o, Splits: map[Split]Counts{Train: {}, Validation: {}, Test: {}},
 		LeftOut: LeftOut{}}
 	i := &importer{ctx: ctx, files: files, o: o, m: m, dir: dir, sorter: extsort.New(dir, o.Memory)}
@@ -126,6 +132,22 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 		return nil, fmt.Errorf("clients: %w", err)
 	}
 	return m, nil
+}
+
+// workFolder makes a folder for clients' text on its way, to be removed by the caller, and removes those of killed processes.
+func workFolder(in, prefix string) (dir string, remove func(), err error) {
+	if err := filelock.Abandoned(in, prefix); err != nil {
+		return "", nil, err
+	}
+	if dir, err = os.MkdirTemp(in, prefix); err != nil {
+		return "", nil, err
+	}
+	held, err := filelock.Folder(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return "", nil, err
+	}
+	return dir, func() { held.Release(); os.RemoveAll(dir) }, nil
 }
 
 // importer carries the stages: records are read and sorted by client, clients are shaped and stored by split, duplicates
@@ -179,13 +201,15 @@ func (i *importer) shape(shaped map[Split]*spool) error {
 			return nil
 		}
 		i.filter(&c)
-		i.cut(&c)
+		if err := i.cut(&c); err != nil {
+			return err
+		}
 		if i.o.Deduplicate == NoDeduplication && !i.limit(&c) || len(c.texts) == 0 {
 			return nil
 		}
 		return shaped[split].add(&c)
 	}
-	done := int64(0)
+	done, held := int64(0), 0
 	err := i.sorter.Each(func(key string, value []byte) error {
 		if done++; done%1024 == 0 {
 			i.o.Progress("shape", done, i.m.TextsRead)
@@ -197,10 +221,11 @@ func (i *importer) shape(shaped map[Split]*spool) error {
 			if err := store(); err != nil {
 				return err
 			}
-			c = imported{id: key}
+			c, held = imported{id: key}, 0
 		}
 		c.texts = append(c.texts, decodeText(value))
-		return nil
+		held += len(value)
+		return i.bound(&c, len(c.texts), held)
 	})
 	if err == nil {
 		err = store()
@@ -209,6 +234,22 @@ func (i *importer) shape(shaped map[Split]*spool) error {
 		return err
 	}
 	return i.problems.err()
+}
+
+// A client is in memory as a whole.
+const (
+	mostTexts     = 1 << 20
+	mostTextBytes = 512 << 20
+)
+
+// bound refuses a client of too many texts or bytes, which most often means another column than the clients'.
+func (i *importer) bound(c *imported, texts, bytes int) error {
+	if texts <= mostTexts && bytes <= mostTextBytes {
+		return nil
+	}
+	first := c.texts[0]
+	return fmt.Errorf("%s: %w: the client of %s has more than %d texts or %d MiB: name the column of clients, or divide it",
+		i.files[first.file].Path, parquetio.ErrFormat, first.place, mostTexts, mostTextBytes>>20)
 }
 
 // write writes what is left of all splits in the order of IDs, and the manifest.
@@ -271,6 +312,9 @@ func (i *importer) write(out string, kept map[Split]*spool) error {
 	})
 	if err != nil {
 		return err
+	}
+	if i.o.sample > 0 {
+		return nil
 	}
 	return i.m.write(out, i.files)
 }

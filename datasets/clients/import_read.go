@@ -5,26 +5,32 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"popri/datasets/records"
+	"popri/internal/fault"
 	"popri/internal/parquetio"
 )
 
-// problems are the faults of a file's content. The first ones are shown.
+// problems are the faults of a file's content. The first ones are shown, all are counted by kind.
 type problems struct {
 	shown []string
 	n     int
+	kinds LeftOut
 }
 
-func (p *problems) add(path string, place records.Place, format string, args ...any) {
+// add notes a problem: its kind and what is said of this one.
+func (p *problems) add(path string, place records.Place, kind, format string, args ...any) {
 	const most = 3
 	if p.n++; p.n <= most {
-		p.shown = append(p.shown, fmt.Sprintf("%s: %s: %s", path, place, fmt.Sprintf(format, args...)))
+		p.shown = append(p.shown, fmt.Sprintf("%s: %s: %s%s", path, place, kind, fmt.Sprintf(format, args...)))
 	}
+	p.kinds.count(badRow+kind, 1, 0)
 }
 
 func (p *problems) err() error {
@@ -55,20 +61,77 @@ func (i *importer) read() error {
 		}
 		in := intake{importer: i, file: file, number: number, prefix: prefix, assign: assign}
 		stage := "read " + base
-		err := records.Read(file.Path, records.Options{Format: i.o.Format, Columns: i.o.Columns,
-			Progress: func(done, total int64) { i.o.Progress(stage, done, total) }}, in.take)
-		if err != nil && err != errStop {
-			return err
+		o := records.Options{Dialect: i.o.Dialect, Columns: i.o.Columns,
+			Progress: func(done, total int64) { i.o.Progress(stage, done, total) }}
+		if i.o.SkipBad != "" {
+			o.Bad = in.pass
+		}
+		if err := records.Read(file.Path, o, in.take); err != nil && err != errStop {
+			return hint(err)
 		}
 		if in.taken == 0 {
 			return fmt.Errorf("%s: %w: it holds no texts", file.Path, parquetio.ErrFormat)
 		}
 		if in.noClient != nil {
-			return fmt.Errorf("%s: %w: %s names no client. Name the column of clients, make a client of each text, or draw "+
-				"clients (a partition)", file.Path, parquetio.ErrFormat, in.noClient)
+			return fmt.Errorf("%s: %w: %s names no client. Name the column of clients (--client), make a client of each text "+
+				"(--client-per-text), or draw clients (--partition)", file.Path, parquetio.ErrFormat, in.noClient)
 		}
 	}
-	return i.problems.err()
+	return i.skipBad()
+}
+
+// hint adds which option may help.
+func hint(err error) error {
+	switch {
+	case errors.Is(err, records.ErrEncoding):
+		return fmt.Errorf("%w (--encoding names the file's encoding, such as windows-1252)", err)
+	case errors.Is(err, records.ErrQuotes):
+		return fmt.Errorf("%w (--backslash, if a backslash escapes them)", err)
+	}
+	return err
+}
+
+// mostBad returns how many of a number of rows may be bad.
+func (o *ImportOptions) mostBad(rows int64) (int, error) {
+	if o.SkipBad == "" {
+		return 0, nil
+	}
+	number, percent := strings.CutSuffix(o.SkipBad, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n >= 0 && n <= 1e15) || percent && n > 100 || !percent && n != math.Trunc(n) {
+		return 0, fault.Userf("the most bad rows are %q, want a number, or a share as in 2%%", o.SkipBad)
+	}
+	if percent {
+		n = n / 100 * float64(rows)
+	}
+	return int(n), nil
+}
+
+// skipBad leaves out the bad rows that were met, if there are few enough of them.
+func (i *importer) skipBad() error {
+	most, err := i.o.mostBad(i.m.TextsRead)
+	if err != nil {
+		return err
+	}
+	if n := i.problems.n; n > most {
+		if i.o.SkipBad == "" {
+			return fmt.Errorf("%w (--skip-bad leaves out bad rows, --skip-blank blank texts)", i.problems.err())
+		}
+		return fmt.Errorf("%w; %d of %d rows are bad and %d may be (%s)", i.problems.err(), n, i.m.TextsRead, most, i.problems.kinds)
+	}
+	for _, k := range i.problems.kinds {
+		i.m.leaveOut(k.Reason, k.Texts, 0)
+	}
+	i.problems = problems{}
+	return nil
+}
+
+// pass notes a record that cannot be read and is passed over.
+func (in *intake) pass(p records.Place, err *records.Error) error {
+	in.taken++
+	in.m.TextsRead++
+	in.problems.add(in.file.Path, p, err.Kind(), " (%s)", err.Reason())
+	return nil
 }
 
 // intake takes the records of one file.
@@ -79,6 +142,7 @@ type intake struct {
 	prefix   string // of the clients that are made of its texts
 	assign   *assigner
 	taken    int64
+	kept     int64
 	noClient *records.Place // of a text whose client nothing names
 	frame    []byte
 }
@@ -90,12 +154,15 @@ func (in *intake) take(r records.Record) error {
 		}
 	}
 	in.m.TextsRead++
-	bad := func(format string, args ...any) error {
-		in.problems.add(in.file.Path, r.Place, format, args...)
+	bad := func(kind, format string, args ...any) error {
+		in.problems.add(in.file.Path, r.Place, kind, format, args...)
 		return nil
 	}
+	if in.o.HTML {
+		r.Text.Value = strings.Join(strings.Fields(records.PlainText(r.Text.Value)), " ")
+	}
 	if len(in.o.Where) != len(r.Others) {
-		return bad("it has no columns to choose rows by")
+		return bad("it has no columns to choose rows by", "")
 	}
 	for k, values := range in.o.Where {
 		if !slices.Contains(values, r.Others[k].Value) || r.Others[k].Null {
@@ -108,25 +175,29 @@ func (in *intake) take(r records.Record) error {
 		in.m.leaveOut(blankText, 1, 0)
 		return nil
 	case r.Text.Null:
-		return bad("text is null")
+		return bad("text is null", "")
 	case blank:
-		return bad("text is blank (%d bytes)", len(r.Text.Value))
+		return bad("text is blank", " (%d bytes)", len(r.Text.Value))
 	case !utf8.ValidString(r.Text.Value):
-		return bad("text is not UTF-8: %s", badBytes(r.Text.Value))
+		return bad("text is not UTF-8", ": %s", badBytes(r.Text.Value))
 	case !utf8.ValidString(r.Label.Value):
-		return bad("label is not UTF-8: %s", badBytes(r.Label.Value))
+		return bad("label is not UTF-8", ": %s", badBytes(r.Label.Value))
 	}
-	day, ok := dateOf(r.Date.Value)
+	day, ok := dateOf(r.Date.Value, in.o.layout)
+	if !ok && in.o.layout != "" {
+		return bad("date is no date of the form "+in.o.DateFormat, ", it has %d bytes", len(r.Date.Value))
+	}
 	if !ok {
-		return bad("date is no date of the form YYYY-MM-DD, with or without a time, it has %d bytes", len(r.Date.Value))
+		return bad("date is no date of a known form, such as YYYY-MM-DD with or without a time",
+			", it has %d bytes (--date-format names another form, such as DD/MM/YYYY)", len(r.Date.Value))
 	}
 	if reason := in.o.window(day); reason != "" {
 		in.m.leaveOut(reason, 1, 0)
 		return nil
 	}
-	split, fault := in.splitOf(r)
+	split, fault, detail := in.splitOf(r)
 	if fault != "" {
-		return bad("%s", fault)
+		return bad(fault, "%s", detail)
 	}
 	id, ok := in.clientOf(r, split)
 	if !ok {
@@ -137,29 +208,35 @@ func (in *intake) take(r records.Record) error {
 	}
 	t := importedText{r.Text.Value, day, r.Label.Value, split, in.number, r.Place}
 	in.frame = t.encode(in.frame[:0])
-	return in.sorter.Add(id, in.frame)
+	if err := in.sorter.Add(id, in.frame); err != nil {
+		return err
+	}
+	if in.kept++; in.kept == in.o.sample {
+		return errStop
+	}
+	return nil
 }
 
 // splitOf returns the split that is named for a record, empty if a date or a draw decides, or what is wrong with it.
-func (in *intake) splitOf(r records.Record) (Split, string) {
+func (in *intake) splitOf(r records.Record) (named Split, kind, detail string) {
 	if in.o.Shares != [3]float64{} || in.o.dated() {
-		return "", ""
+		return "", "", ""
 	}
-	named := in.file.Split != "" || r.HasSplit
-	in.named, in.drawn = in.named || named, in.drawn || !named
+	has := in.file.Split != "" || r.HasSplit
+	in.named, in.drawn = in.named || has, in.drawn || !has
 	switch s := Split(r.Split.Value); {
 	case in.named && in.drawn:
-		return "", "some texts have a split and some have none"
-	case !named:
-		return "", ""
+		return "", "some texts have a split and some have none", ""
+	case !has:
+		return "", "", ""
 	case in.file.Split != "":
-		return in.file.Split, ""
+		return in.file.Split, "", ""
 	case r.Split.Null:
-		return "", "split is null"
+		return "", "split is null", ""
 	case !s.Valid():
-		return "", fmt.Sprintf("split is none of train, validation and test, it has %d bytes", len(s))
+		return "", "split is none of train, validation and test", fmt.Sprintf(", it has %d bytes", len(s))
 	default:
-		return s, ""
+		return s, "", ""
 	}
 }
 
@@ -169,7 +246,7 @@ func (in *intake) clientOf(r records.Record, split Split) (string, bool) {
 	case in.assign != nil:
 		id, err := in.assign.client(r.Label.Value)
 		if err != nil {
-			in.problems.add(in.file.Path, r.Place, "%v", err)
+			in.problems.add(in.file.Path, r.Place, err.Error(), "")
 			return "", false
 		}
 		if split != "" { // a client is in one split
@@ -182,11 +259,11 @@ func (in *intake) clientOf(r records.Record, split Split) (string, bool) {
 		in.noClient = &r.Place
 		return "", false
 	case r.Client.Null:
-		in.problems.add(in.file.Path, r.Place, "client_id is null")
+		in.problems.add(in.file.Path, r.Place, "client_id is null", "")
 	case strings.TrimSpace(r.Client.Value) == "":
-		in.problems.add(in.file.Path, r.Place, "client_id is blank")
+		in.problems.add(in.file.Path, r.Place, "client_id is blank", "")
 	case !utf8.ValidString(r.Client.Value):
-		in.problems.add(in.file.Path, r.Place, "client_id is not UTF-8: %s", badBytes(r.Client.Value))
+		in.problems.add(in.file.Path, r.Place, "client_id is not UTF-8", ": %s", badBytes(r.Client.Value))
 	default:
 		return r.Client.Value, true
 	}

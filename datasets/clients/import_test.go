@@ -97,6 +97,53 @@ func TestImportFolder(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(p.Clients, want) {
 		t.Errorf("%+v, %v", p, err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "ann.md"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := importFiles(t, []ImportFile{{dir, Train}}, ImportOptions{}); err == nil || !strings.Contains(err.Error(), `both be client "ann"`) {
+		t.Error(err)
+	}
+}
+
+// Bad rows are counted by what is wrong with them, and left out if they are few.
+func TestImportSkipsBadRowsIfAsked(t *testing.T) {
+	content := "client_id,text,date\nann,x,2001-02-03\nann,,\n,y,\nbob\nbob,z,yesterday\nbob,w,\n"
+	for skip, want := range map[string]string{"4": "", "67%": "", "3": "; and 1 more; 4 of 6 rows are bad and 3 may be (bad row: text is blank: 1 texts, ",
+		"50%": "4 of 6 rows are bad and 3 may be", "": "line 5: column 1: wrong number of fields"} {
+		p, m, err := importText(t, "a.csv", content, ImportOptions{SkipBad: skip})
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", skip, err, want)
+			}
+			continue
+		}
+		if err != nil || len(p.Clients) != 2 || len(m.LeftOut) != 4 || leftOut(m) != 4 || m.TextsRead != 6 {
+			t.Errorf("%q: %+v, %+v, %v", skip, p, m, err)
+		}
+	}
+	for _, skip := range []string{"-1", "1.5", "101%", "NaN", "%"} {
+		if _, _, err := importText(t, "a.csv", content, ImportOptions{SkipBad: skip}); err == nil || !strings.Contains(err.Error(), "the most bad rows are") {
+			t.Errorf("%q: %v", skip, err)
+		}
+	}
+}
+
+// A client is in memory as a whole, so its texts are bounded, before and after they are cut into spans.
+func TestClientsAreBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("client_id,text\n")
+	for range mostTexts/2 + 1 {
+		b.WriteString("ann,x y\n")
+	}
+	want := "bad file: the client of line 2 has more than 1048576 texts"
+	if _, _, err := importText(t, "a.csv", b.String(), ImportOptions{Shape: Shape{SpanWords: 1}}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	list := `{"ann": [` + strings.Repeat(`"x",`, mostTexts) + `"x"]}`
+	want = "bad file: the client of key 0, text 0 has more than 1048576 texts"
+	if _, _, err := importText(t, "a.json", list, ImportOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
 }
 
 // LargeFedBench: clients with their texts for training, lists of texts for evaluation.
@@ -124,7 +171,7 @@ func TestImportPublished(t *testing.T) {
 		`3`:                        "neither an object of clients nor a list",
 		`{"a": ["x"], "b" 3}`:      "damaged at byte",
 		`{"a": "b"}`:               "key 0: its value is no list: want a list of texts",
-		`{"a": [1]}`:               "key 0, text 0: it is no text, want a list of texts",
+		`{"a": [1]}`:               "key 0, text 0: it is a number, want a text",
 		`{"a": ["x"], "a": ["y"]}`: "key 1: it is the same client as key 0",
 		`{"a": []}`:                "key 0: the client has no texts",
 		`{"a": [null]}`:            "key 0, text 0: text is null",
@@ -253,6 +300,8 @@ func FuzzImport(f *testing.F) {
 	f.Add("jsonl", []byte(`{"client_id": "a", "text": ["x", null], "date": "2001-02-03 04:05:06"}`))
 	f.Add("json", []byte(`{"z": ["1", "2"], "a": ["3"]}`))
 	f.Add("json", []byte(`[{"client_id": 3, "text": "x"}, "y"]`))
+	f.Add("jsonl", []byte(`{"client_id": 1.0, "text": "x", "date": 1627812774}`+"\n{\n"+`{"client_id": 1, "text": "y", "date": "2001-02"}`))
+	f.Add("csv", []byte("client_id;text;date\nann;x;20010203\nann\n;\"y\"z\n"))
 	f.Fuzz(func(t *testing.T, format string, content []byte) {
 		if format == records.Folder {
 			return
@@ -261,7 +310,7 @@ func FuzzImport(f *testing.F) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, m, err := importFiles(t, []ImportFile{{Path: path}}, ImportOptions{Format: format, SkipBlank: true})
+		p, m, err := importFiles(t, []ImportFile{{Path: path}}, ImportOptions{Dialect: records.Dialect{Format: format}, SkipBlank: true, SkipBad: "50%", HTML: len(content)%2 == 0})
 		if err != nil {
 			return
 		}

@@ -69,7 +69,7 @@ func TestSwappedColumnsAreNotQuoted(t *testing.T) {
 			rows[i] = nullableRow{cells["client_id"], cells["split"], cells["date"], cells["label"], cells["text"]}
 		}
 		path := save(t, rows)
-		problems, err := Check(path)
+		problems, _, err := Check(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestDamagedCellsAreNotQuoted(t *testing.T) {
 	} {
 		rows := good()
 		change(&rows[11])
-		problems, err := Check(save(t, rows))
+		problems, _, err := Check(save(t, rows))
 		if err != nil || len(problems) != 1 || problems[0].Row != 11 || strings.Contains(problems[0].String(), "secret") {
 			t.Errorf("%s: %v, %v", name, problems, err)
 		}
@@ -132,7 +132,7 @@ func TestPublishedJSONIsNotQuoted(t *testing.T) {
 			}
 		}
 		_, err := Import(t.Context(), filepath.Join(dir, "out"), []ImportFile{{first, Train}, {second, Validation}},
-			ImportOptions{Format: records.JSON, Deduplicate: NoDeduplication})
+			ImportOptions{Dialect: records.Dialect{Format: records.JSON}, Deduplicate: NoDeduplication})
 		if err == nil {
 			t.Fatalf("%s: no error", content)
 		}

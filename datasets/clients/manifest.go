@@ -62,6 +62,7 @@ const (
 	manyTexts      = "above the most texts of a client"
 	otherRow       = "of a row with other values"
 	overClients    = "client outside of the subset"
+	badRow         = "bad row: " // and what is wrong with it
 )
 
 // LeftOut has an entry for each reason.
@@ -86,16 +87,20 @@ func (l LeftOut) String() string {
 }
 
 func (m *Manifest) leaveOut(reason string, texts, clients int) {
+	m.LeftOut.count(reason, texts, clients)
+}
+
+func (l *LeftOut) count(reason string, texts, clients int) {
 	if texts == 0 && clients == 0 {
 		return
 	}
-	at := slices.IndexFunc(m.LeftOut, func(c LeftOutCount) bool { return c.Reason == reason })
+	at := slices.IndexFunc(*l, func(c LeftOutCount) bool { return c.Reason == reason })
 	if at < 0 {
-		at = len(m.LeftOut)
-		m.LeftOut = append(m.LeftOut, LeftOutCount{Reason: reason})
+		at = len(*l)
+		*l = append(*l, LeftOutCount{Reason: reason})
 	}
-	m.LeftOut[at].Texts += texts
-	m.LeftOut[at].Clients += clients
+	(*l)[at].Texts += texts
+	(*l)[at].Clients += clients
 }
 
 // write completes the manifest and writes it beside the output.

@@ -94,7 +94,7 @@ func TestCheckNamesEveryBadRow(t *testing.T) {
 			rows := good()
 			c.change(rows)
 			path := save(t, rows)
-			problems, err := Check(path)
+			problems, _, err := Check(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		{"a folder", t.TempDir(), "directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for verb, err := range map[string]error{"Check": second(Check(c.path)), "Read": second(Read(c.path))} {
+			_, _, checked := Check(c.path)
+			for verb, err := range map[string]error{"Check": checked, "Read": second(Read(c.path))} {
 				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.path) || !errors.Is(err, parquetio.ErrFormat) {
 					t.Errorf("%s: %v, want %q", verb, err, c.want)
 				}
@@ -220,7 +221,7 @@ func TestReadListLayout(t *testing.T) {
 	if !reflect.DeepEqual(p.Clients, want) {
 		t.Errorf("got %+v", p.Clients)
 	}
-	problems, err := Check(save(t, []listRow{{"a", nil, nil, "train", []*string{ptr("one"), nil, ptr("")}}, {"b", nil, nil, "train", nil}}))
+	problems, _, err := Check(save(t, []listRow{{"a", nil, nil, "train", []*string{ptr("one"), nil, ptr("")}}, {"b", nil, nil, "train", nil}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +269,7 @@ func TestWriteReadsBack(t *testing.T) {
 	if !reflect.DeepEqual(p, q) || p.Tag(nil) != q.Tag(nil) {
 		t.Errorf("read back: %+v", q.Clients[:3])
 	}
-	problems, err := Check(path)
+	problems, _, err := Check(path)
 	if err != nil || slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
 		t.Errorf("Check finds %v, %v", problems[:1], err)
 	}

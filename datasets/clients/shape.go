@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"popri/datasets"
 	"popri/internal/fault"
@@ -108,20 +107,6 @@ func (s *Shape) byDate(day string) Split {
 	return Train
 }
 
-// dateOf returns the day of a date or of a time in one of the usual forms of ISO 8601.
-func dateOf(s string) (string, bool) {
-	if s == "" || validDate(s) {
-		return s, true
-	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05", time.DateTime,
-		"2006-01-02 15:04:05 UTC"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.Format(time.DateOnly), true
-		}
-	}
-	return "", false
-}
-
 // split decides a client's split and leaves out what belongs to another one. It returns false if the texts contradict
 // each other, which it notes.
 func (i *importer) split(c *imported) (Split, bool) {
@@ -142,7 +127,7 @@ func (i *importer) split(c *imported) (Split, bool) {
 			if t.file != first.file {
 				other = " of " + i.files[first.file].Path
 			}
-			i.problems.add(i.files[t.file].Path, t.place, "split is %q, but %s%s puts the client in %q", t.split, first.place, other,
+			i.problems.add(i.files[t.file].Path, t.place, "", "split is %q, but %s%s puts the client in %q", t.split, first.place, other,
 				first.split)
 			return "", false
 		}
@@ -171,7 +156,7 @@ func (i *importer) filter(c *imported) {
 }
 
 // cut cuts a client's texts into spans and leaves out the short ones.
-func (i *importer) cut(c *imported) {
+func (i *importer) cut(c *imported) error {
 	count, most := datasets.CountWords, i.o.SpanWords
 	if i.o.SpanTokens > 0 {
 		count, most = i.o.Tokens, i.o.SpanTokens
@@ -183,6 +168,9 @@ func (i *importer) cut(c *imported) {
 				span := t
 				span.text = s
 				spans = append(spans, span)
+			}
+			if err := i.bound(c, len(spans), 0); err != nil {
+				return err
 			}
 		}
 		c.texts = spans
@@ -196,6 +184,7 @@ func (i *importer) cut(c *imported) {
 		}
 		i.m.leaveOut(fewWords, n-len(c.texts), emptied)
 	}
+	return nil
 }
 
 // limit keeps a client's first texts, and reports whether it has enough of them.

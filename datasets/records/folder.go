@@ -4,23 +4,22 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"unicode/utf8"
-
-	"popri/internal/bom"
 )
 
-var errNoText = errors.New("it is not UTF-8 text")
+var errNoText = errors.New("it is no text: it holds a byte 0")
 
-var blankLines = regexp.MustCompile(`\n[ \t\r]*\n`)
+// page is the name of a file in HTML.
+var page = regexp.MustCompile(`(?i)\.x?html?(\.gz)?$`)
 
 // readFolder reads a folder: each file in it is a client, and each subfolder is one client of all its files, however deep.
 // A client's ID is that name, without a file's extension. Names that begin with a dot are passed over, and so are blank
-// paragraphs: they are no texts.
+// paragraphs: they are no texts. Of HTML (.html, .htm, .xhtml) the text alone is read.
 func readFolder(dir string, o Options, do func(Record) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -55,14 +54,14 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 			if !d.Type().IsRegular() {
 				return nil
 			}
-			paragraphs, err := Paragraphs(path)
+			err = paragraphs(path, o, func(text int, p string) error {
+				place := Place{Unit: "file", Number: file, List: true, Text: text}
+				return do(Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing,
+					Text: Cell{Value: p}, HasClient: true})
+			})
 			if err != nil {
-				return err
-			}
-			for i, p := range paragraphs {
-				place := Place{Unit: "file", Number: file, List: true, Text: i}
-				if err := do(Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing,
-					Text: Cell{Value: p}, HasClient: true}); err != nil {
+				o.path = path
+				if err := o.passes(Place{Unit: "file", Number: file}, err); err != nil {
 					return err
 				}
 			}
@@ -77,21 +76,50 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 	return nil
 }
 
-// Paragraphs reads the paragraphs of a text file, separated by blank lines, their white space as single spaces.
-func Paragraphs(path string) ([]string, error) {
-	raw, err := os.ReadFile(path)
+// paragraphs calls do with the paragraphs of a text file, separated by blank lines, their white space as single spaces.
+func paragraphs(path string, o Options, do func(number int, text string) error) error {
+	o.Progress = func(int64, int64) {}
+	in, err := open(path, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	raw = bom.Trim(raw)
-	if !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0 {
-		return nil, &Error{path: path, err: errNoText}
+	defer in.Close()
+	raw, err := io.ReadAll(in) // a file of a folder is a record: its size is bounded
+	if err != nil {
+		return &Error{path: path, place: in.place, err: err}
 	}
-	var out []string
-	for _, p := range blankLines.Split(string(raw), -1) {
-		if p = strings.Join(strings.Fields(p), " "); p != "" {
-			out = append(out, p)
+	if bytes.IndexByte(raw, 0) >= 0 {
+		return &Error{path: path, err: errNoText}
+	}
+	content := string(raw)
+	if page.MatchString(path) {
+		content = PlainText(content)
+	}
+	number := 0
+	var paragraph strings.Builder
+	end := func() error {
+		if paragraph.Len() == 0 {
+			return nil
+		}
+		text := paragraph.String()
+		paragraph.Reset()
+		number++
+		return do(number-1, text)
+	}
+	for l := range strings.Lines(content) {
+		blank := true
+		for word := range strings.FieldsSeq(l) {
+			if paragraph.Len() > 0 {
+				paragraph.WriteByte(' ')
+			}
+			paragraph.WriteString(word)
+			blank = false
+		}
+		if blank {
+			if err := end(); err != nil {
+				return err
+			}
 		}
 	}
-	return out, nil
+	return end()
 }

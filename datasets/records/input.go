@@ -2,6 +2,7 @@ package records
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -10,29 +11,44 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
 	"popri/internal/bom"
+	"popri/internal/fault"
+	"popri/internal/quote"
 )
 
 const compressed = ".gz"
 
 // mostBytes is the largest record. A quotation mark that is never closed would otherwise take a whole file into memory.
-const mostBytes = 64 << 20
+// mostCells bounds the cells of a table's row, which cost more memory than their bytes.
+const (
+	mostBytes = 64 << 20
+	mostCells = 1 << 20
+)
 
 // input is a text file that is read as a stream. It refuses what is not UTF-8, which parsers of JSON replace without a
-// word, and records of more than mostBytes.
+// word, and records of more than mostBytes or, in a table, more than mostCells delimiters.
 type input struct {
-	file     *os.File
-	in       io.Reader
-	size     int64
-	read     int64 // bytes of the text
-	told     int64 // read when progress was told
-	mark     int64 // read when the newest record began, at most a buffer too large
-	tail     []byte
-	failed   error // the first fault
-	progress func(done, total int64)
+	file      *os.File
+	in        *bufio.Reader
+	size      int64
+	read      int64 // bytes of the text
+	lines     int64 // line breaks of the text
+	told      int64 // read when progress was told
+	mark      int64 // read when the newest record began, at most a buffer too large
+	delimiter byte  // of a table, else 0
+	cells     int   // delimiters since the newest record began, and a buffer before it at most
+	tail      []byte
+	encoding  string // that the text was decoded from, empty for UTF-8
+	failed    error  // the first fault
+	place     string // its line, if it is known
+	progress  func(done, total int64)
 }
 
-func open(path string, progress func(done, total int64)) (*input, error) {
+func open(path string, o Options) (*input, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -42,19 +58,44 @@ func open(path string, progress func(done, total int64)) (*input, error) {
 		file.Close()
 		return nil, err
 	}
-	i := &input{file: file, in: file, size: info.Size(), progress: progress}
+	i := &input{file: file, size: info.Size(), progress: o.Progress}
+	var content io.Reader = file
 	if strings.HasSuffix(strings.ToLower(path), compressed) {
-		if i.in, err = gzip.NewReader(file); err != nil {
+		if content, err = gzip.NewReader(file); err != nil {
 			file.Close()
 			return nil, &Error{path: path, err: err}
 		}
 	}
-	buffered := bufio.NewReaderSize(i.in, 64<<10)
-	if head, _ := buffered.Peek(3); len(head) == 3 && len(bom.Trim(head)) == 0 {
-		buffered.Discard(3)
+	i.in = bufio.NewReaderSize(content, 64<<10)
+	if err := i.decode(o.Encoding); err != nil {
+		file.Close()
+		return nil, err
 	}
-	i.in = buffered
+	if head, _ := i.in.Peek(3); len(head) == 3 && len(bom.Trim(head)) == 0 {
+		i.in.Discard(3)
+	}
 	return i, nil
+}
+
+// decode makes UTF-8 of another encoding, which is named or follows from the mark of UTF-16.
+func (i *input) decode(name string) error {
+	head, _ := i.in.Peek(2)
+	if name == "" && (string(head) == "\xff\xfe" || string(head) == "\xfe\xff") {
+		name = "utf-16"
+	}
+	if name == "" {
+		return nil
+	}
+	from, err := htmlindex.Get(name)
+	if err != nil {
+		return fault.Userf("the encoding is %s, want a name as of web pages, such as utf-8, windows-1252, utf-16 or gbk", quote.Text(name))
+	}
+	if from == unicode.UTF8 {
+		return nil
+	}
+	i.encoding = name
+	i.in = bufio.NewReaderSize(transform.NewReader(i.in, unicode.BOMOverride(from.NewDecoder())), 64<<10)
+	return nil
 }
 
 // Close closes the file.
@@ -62,7 +103,7 @@ func (i *input) Close() error { return i.file.Close() }
 
 // next begins a record.
 func (i *input) next() {
-	i.mark = i.read
+	i.mark, i.cells = i.read, 0
 	if i.read-i.told >= 1<<20 {
 		i.told = i.read
 		if at, err := i.file.Seek(0, io.SeekCurrent); err == nil {
@@ -71,7 +112,12 @@ func (i *input) next() {
 	}
 }
 
-var errLarge = fmt.Errorf("a record is larger than %d MiB", mostBytes>>20)
+var (
+	errLarge = fmt.Errorf("a record is larger than %d MiB", mostBytes>>20)
+	errCells = fmt.Errorf("a record has more than %d delimiters", mostCells)
+	// ErrEncoding marks text that is not of the encoding that it is read in.
+	ErrEncoding = errors.New("wrong encoding")
+)
 
 // Read implements io.Reader.
 func (i *input) Read(b []byte) (n int, err error) {
@@ -96,11 +142,22 @@ func (i *input) check(b []byte, end bool) error {
 	if i.read-i.mark > mostBytes {
 		return errLarge
 	}
+	if i.delimiter != 0 {
+		if i.cells += bytes.Count(b, []byte{i.delimiter}); i.cells > mostCells {
+			return errCells
+		}
+	}
 	if len(i.tail) > 0 { // the end of the last piece may be the beginning of a character
 		b = append(i.tail, b...)
 	}
+	if i.encoding != "" { // a decoder puts U+FFFD for what it does not know
+		if at := bytes.Index(b, []byte("\ufffd")); at >= 0 {
+			return i.wrong(b[:at], "a character is none of %s", i.encoding)
+		}
+	}
 	if utf8.Valid(b) {
 		i.tail = nil
+		i.lines += int64(bytes.Count(b, []byte{'\n'}))
 		return nil
 	}
 	for at := 0; at < len(b); {
@@ -108,13 +165,20 @@ func (i *input) check(b []byte, end bool) error {
 		if r == utf8.RuneError && size <= 1 {
 			if !end && !utf8.FullRune(b[at:]) {
 				i.tail = append([]byte(nil), b[at:]...)
+				i.lines += int64(bytes.Count(b, []byte{'\n'}))
 				return nil
 			}
-			return fmt.Errorf("not UTF-8: byte %d is ill-formed", start+int64(at))
+			return i.wrong(b[:at], "not UTF-8: byte %d is ill-formed", start+int64(at))
 		}
 		at += size
 	}
 	return nil
+}
+
+// wrong notes the line behind what was sound, and returns the error of another encoding.
+func (i *input) wrong(sound []byte, format string, args ...any) error {
+	i.place = fmt.Sprintf("line %d", i.lines+int64(bytes.Count(sound, []byte{'\n'}))+1)
+	return fmt.Errorf("%w: %s", ErrEncoding, fmt.Sprintf(format, args...))
 }
 
 // line reads a line without its end. It returns io.EOF after the last one.

@@ -7,12 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"popri/internal/jsonobject"
 	"popri/internal/quote"
 )
 
-func readLines(in *input, columns Columns, do func(Record) error) error {
+func readLines(in *input, o Options, do func(Record) error) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for number := int64(1); ; number++ {
 		in.next()
@@ -26,8 +32,11 @@ func readLines(in *input, columns Columns, do func(Record) error) error {
 		if len(bytes.TrimSpace(content)) == 0 {
 			continue
 		}
-		if err := object(content, columns, Place{Unit: "line", Number: number}, do); err != nil {
-			return err
+		place := Place{Unit: "line", Number: number}
+		if err := object(content, o.Columns, place, do); err != nil {
+			if err := o.passes(place, err); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -38,7 +47,8 @@ func object(content []byte, columns Columns, place Place, do func(Record) error)
 	if err != nil {
 		return badPlace(place, "%w", unquoted(err))
 	}
-	names, err := columns.find(func(name string) bool { _, ok := fields[name]; return ok })
+	names, err := columns.find(func(name string) bool { return nested(fields, name) },
+		func() []string { return paths(fields, "") })
 	if err != nil {
 		return badPlace(place, "%w", err.(*Error).err)
 	}
@@ -46,7 +56,12 @@ func object(content []byte, columns Columns, place Place, do func(Record) error)
 	for role, cell := range []*Cell{&r.Client, &r.Split, &r.Date, &r.Label} {
 		*cell = missing
 		if raw, ok := fields[names[role]]; ok && names[role] != "" {
-			if *cell, err = scalar(raw); err != nil {
+			if role == client && kind(raw) == "number" {
+				*cell, err = wholeNumber(raw)
+			} else {
+				*cell, err = scalar(raw)
+			}
+			if err != nil {
 				return badPlace(place, "%s is %w", []string{"client", "split", "date", "label"}[role], err)
 			}
 		}
@@ -59,42 +74,106 @@ func object(content []byte, columns Columns, place Place, do func(Record) error)
 		r.Others = append(r.Others, cell)
 	}
 	raw := fields[names[text]]
-	var texts []*string
 	if raw[0] == '[' {
-		if err := json.Unmarshal(raw, &texts); err != nil {
-			return badPlace(place, "the texts are no list of texts")
-		}
 		r.Place.List = true
-		if len(texts) == 0 {
-			texts = []*string{nil}
-		}
-	} else {
-		var one *string
-		if err := json.Unmarshal(raw, &one); err != nil {
-			return badPlace(place, "the text is a %s, want a text", kind(raw))
-		}
-		texts = []*string{one}
+		d := json.NewDecoder(bytes.NewReader(raw)) // one by one: millions of short texts cost more memory than their bytes
+		d.Token()
+		return elements(d, r, func() {}, do)
 	}
-	for i, t := range texts {
-		r.Place.Text, r.Text = i, cellOf(t)
+	if k := kind(raw); k != "text" && k != "null" {
+		return badPlace(place, "the text is a %s, want a text", k)
+	}
+	if r.Text, err = scalar(raw); err != nil {
+		return badPlace(place, "%w", unquoted(err))
+	}
+	return do(r)
+}
+
+// elements reads the texts of a list up to its end. An empty list has one text, which is missing.
+func elements(d *json.Decoder, r Record, next func(), do func(Record) error) error {
+	for ; d.More(); r.Place.Text++ {
+		next()
+		var raw json.RawMessage
+		err := d.Decode(&raw)
+		if err == nil && kind(raw) != "text" && kind(raw) != "null" {
+			err = fmt.Errorf("it is a %s, want a text", kind(raw))
+		}
+		if err == nil {
+			r.Text, err = scalar(raw)
+		}
+		if err != nil {
+			return badPlace(r.Place, "%w", unquoted(err))
+		}
 		if err := do(r); err != nil {
 			return err
 		}
 	}
+	if r.Place.Text == 0 {
+		r.Text = missing
+		return do(r)
+	}
 	return nil
 }
 
-func cellOf(s *string) Cell {
-	if s == nil {
-		return missing
+// nested reports whether there is a field of this name, or of this path through objects, whose value it then adds under the
+// path. Nothing is null's field but null.
+func nested(fields map[string]json.RawMessage, name string) bool {
+	if _, ok := fields[name]; ok {
+		return true
 	}
-	return Cell{Value: *s}
+	for at := range len(name) {
+		if name[at] != '.' {
+			continue
+		}
+		raw, ok := fields[name[:at]]
+		if !ok {
+			continue
+		}
+		if kind(raw) == "null" {
+			fields[name] = raw
+			return true
+		}
+		inner, err := jsonobject.Fields(raw)
+		if err == nil && nested(inner, name[at+1:]) {
+			fields[name] = inner[name[at+1:]]
+			return true
+		}
+	}
+	return false
+}
+
+// paths lists the names of fields, those of objects in it by their paths.
+func paths(fields map[string]json.RawMessage, prefix string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		inner, err := jsonobject.Fields(fields[name])
+		if err != nil || len(inner) == 0 || strings.Count(prefix, ".") == 3 {
+			names = append(names, prefix+name)
+			continue
+		}
+		names = append(names, paths(inner, prefix+name+".")...)
+	}
+	return names
+}
+
+// wholeNumber returns a client's ID in one spelling: 1 and 1.0 would be two clients, and divide the unit of privacy.
+func wholeNumber(raw json.RawMessage) (Cell, error) {
+	if !bytes.ContainsAny(raw, ".eE") && string(raw) != "-0" {
+		return Cell{Value: string(raw)}, nil
+	}
+	x, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+		return Cell{}, errors.New("a number that is not whole or has more digits than are exact, want a whole number or a text")
+	}
+	return Cell{Value: strconv.FormatInt(int64(x), 10)}, nil
 }
 
 // scalar returns a text, number or truth value as it stands.
 func scalar(raw json.RawMessage) (Cell, error) {
 	switch raw[0] {
 	case '"':
+		if err := jsonobject.CheckSurrogates(raw); err != nil {
+			return Cell{}, err
+		}
 		var s string
 		err := json.Unmarshal(raw, &s)
 		return Cell{Value: s}, err
@@ -126,6 +205,9 @@ func kind(raw json.RawMessage) string {
 // unquoted takes what the decoder quotes out of its errors.
 func unquoted(err error) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		if strings.Contains(e.Error(), "max depth") {
+			return errors.New("the JSON is nested more than 10000 deep")
+		}
 		return fmt.Errorf("the JSON is damaged at byte %d", e.Offset)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
@@ -135,7 +217,7 @@ func unquoted(err error) error {
 }
 
 // readJSON reads one value token by token: a map would lose the order of clients and hide those that stand twice.
-func readJSON(in *input, columns Columns, do func(Record) error) error {
+func readJSON(in *input, o Options, do func(Record) error) error {
 	d := json.NewDecoder(in)
 	token, err := d.Token()
 	if err != nil {
@@ -145,7 +227,7 @@ func readJSON(in *input, columns Columns, do func(Record) error) error {
 	case json.Delim('{'):
 		err = readClients(in, d, do)
 	case json.Delim('['):
-		err = readList(in, d, columns, do)
+		err = readList(in, d, o, do)
 	default:
 		return bad("it is neither an object of clients nor a list of texts")
 	}
@@ -172,6 +254,9 @@ func readClients(in *input, d *json.Decoder, do func(Record) error) error {
 			return badPlace(place, "%w", unquoted(err))
 		}
 		id := token.(string) // a key: the decoder accepts nothing else here
+		if strings.ContainsRune(id, utf8.RuneError) {
+			return badPlace(place, "the client's name holds U+FFFD or half of a surrogate pair: it is damaged")
+		}
 		if first, twice := seen[id]; twice {
 			return badPlace(place, "it is the same client as key %d", first)
 		}
@@ -183,36 +268,21 @@ func readClients(in *input, d *json.Decoder, do func(Record) error) error {
 		}
 		r := Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing, HasClient: true}
 		r.Place.List = true
-		for ; d.More(); r.Place.Text++ {
-			in.next()
-			if r.Text, err = element(d); err != nil {
-				return badPlace(r.Place, "%w, want a list of texts", unquoted(err))
-			}
-			if err := do(r); err != nil {
-				return err
-			}
+		if !d.More() {
+			return badPlace(place, "the client has no texts")
+		}
+		if err := elements(d, r, in.next, do); err != nil {
+			return err
 		}
 		if _, err := d.Token(); err != nil {
 			return badPlace(place, "the list does not end: %w", unquoted(err))
-		}
-		if r.Place.Text == 0 {
-			return badPlace(place, "the client has no texts")
 		}
 	}
 	return nil
 }
 
-func element(d *json.Decoder) (Cell, error) {
-	var t *string
-	err := d.Decode(&t)
-	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
-		err = errors.New("it is no text")
-	}
-	return cellOf(t), err
-}
-
 // readList reads a list of texts, which names no clients, or of objects.
-func readList(in *input, d *json.Decoder, columns Columns, do func(Record) error) error {
+func readList(in *input, d *json.Decoder, o Options, do func(Record) error) error {
 	for entry := int64(0); d.More(); entry++ {
 		place := Place{Unit: "entry", Number: entry}
 		in.next()
@@ -220,22 +290,25 @@ func readList(in *input, d *json.Decoder, columns Columns, do func(Record) error
 		if err := d.Decode(&raw); err != nil {
 			return badPlace(place, "%w", unquoted(err))
 		}
-		if raw[0] == '{' {
-			if err := object(raw, columns, place, do); err != nil {
+		if err := entryOf(raw, o.Columns, place, do); err != nil {
+			if err := o.passes(place, err); err != nil {
 				return err
 			}
-			continue
-		}
-		if raw[0] != '"' && raw[0] != 'n' {
-			return badPlace(place, "it is a %s, want a text or an object", kind(raw))
-		}
-		cell, err := scalar(raw)
-		if err != nil {
-			return badPlace(place, "%w", unquoted(err))
-		}
-		if err := do(Record{Place: place, Client: missing, Split: missing, Date: missing, Label: missing, Text: cell}); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+func entryOf(raw json.RawMessage, columns Columns, place Place, do func(Record) error) error {
+	if raw[0] == '{' {
+		return object(raw, columns, place, do)
+	}
+	if k := kind(raw); k != "text" && k != "null" {
+		return badPlace(place, "it is a %s, want a text or an object", k)
+	}
+	cell, err := scalar(raw)
+	if err != nil {
+		return badPlace(place, "%w", unquoted(err))
+	}
+	return do(Record{Place: place, Client: missing, Split: missing, Date: missing, Label: missing, Text: cell})
 }

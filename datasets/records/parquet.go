@@ -12,7 +12,7 @@ func readParquet(path string, o Options, do func(Record) error) error {
 		return err
 	}
 	defer f.Close()
-	names, err := o.Columns.find(f.Has)
+	names, err := o.Columns.find(f.Has, f.Names)
 	if err != nil {
 		fault := err.(*Error)
 		fault.path = path
@@ -28,9 +28,9 @@ func readParquet(path string, o Options, do func(Record) error) error {
 			return &Error{path: path, err: fmt.Errorf("column %s is a list, want one value a row", name)}
 		}
 		at[role] = len(columns)
-		// Dates and labels of other programs are often dates and numbers. Elsewhere a number is a mistake, unless the
-		// user named the column.
-		convert := role == date || role == label || role == client && o.Columns.given(client)
+		// Dates and labels of other programs are often dates and numbers. Elsewhere a number is a mistake, unless the user named
+		// the column.
+		convert := role == date || role == label || role == client && o.Columns.Client != ""
 		columns = append(columns, parquetio.Column{Name: name, Convert: convert, Floats: role == label})
 	}
 	first := len(columns) // of the others

@@ -3,16 +3,19 @@
 //
 //	.parquet          a row for each text, or for each client with a list of texts
 //	.jsonl, .ndjson   an object a line
-//	.csv, .tsv        quoted as in RFC 4180, a first line with the columns' names
+//	.csv, .tsv        quoted as in RFC 4180, a first line with the columns' names; the sign between cells is found in it
 //	.json             an object that maps clients to lists of texts, a list of texts, or a list of objects
-//	a folder          a client for each file and each subfolder; paragraphs are its texts
+//	a folder          a client for each file and each subfolder; paragraphs are its texts, those of .html without its tags
 //
-// All but Parquet and folders may be compressed (.gz). Errors name the file and the place, wrap parquetio.ErrFormat, and
+// All but Parquet and folders may be compressed (.gz). A field of an object in JSON, or of a struct in Parquet, is named by
+// its path, as in user.name. Records are bounded in bytes and in cells. Errors name the file and the place, wrap parquetio.ErrFormat, and
 // quote no cell: where columns are swapped, any of them may be somebody's text.
 package records
 
 import (
 	"cmp"
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,11 +66,24 @@ type Columns struct {
 	Others []string `json:"others,omitempty"`
 }
 
+// Dialect says how files are written. The zero value follows from each file's name and beginning.
+type Dialect struct {
+	Format    string `json:"format,omitempty"`    // a format of [Formats]; empty chooses by the file's extension
+	Encoding  string `json:"encoding,omitempty"`  // a name of the WHATWG's Encoding Standard; empty is UTF-8, or UTF-16 behind its mark
+	Delimiter string `json:"delimiter,omitempty"` // one sign, or comma, semicolon, tab, pipe; empty chooses by a CSV's first line
+	Backslash bool   `json:"backslash,omitempty"` // a CSV's quotes are escaped by a backslash, not doubled
+}
+
 // Options say how to read a file.
 type Options struct {
-	Format   string // a format of [Formats]; empty chooses by the file's extension
+	Dialect
 	Columns  Columns
 	Progress func(done, total int64) // in bytes or rows; may be nil
+	// Bad is called with the error of a record behind which others can be read. If it returns nil, the record is passed over.
+	// May be nil.
+	Bad func(Place, *Error) error
+
+	path string
 }
 
 // The formats.
@@ -118,30 +134,40 @@ func Read(path string, o Options, do func(Record) error) error {
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
 	}
+	o.path = path
 	switch format {
 	case Parquet:
 		return readParquet(path, o, do)
 	case Folder:
 		return readFolder(path, o, do)
 	}
-	in, err := open(path, o.Progress)
+	in, err := open(path, o)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	switch format {
 	case JSONL:
-		err = readLines(in, o.Columns, do)
+		err = readLines(in, o, do)
 	case JSON:
-		err = readJSON(in, o.Columns, do)
+		err = readJSON(in, o, do)
 	default:
-		err = readTable(in, format == TSV, o.Columns, do)
-	}
-	if in.failed != nil { // a parser may say less than the reader knew
-		err = &Error{err: in.failed}
+		err = readTable(in, format == TSV, o, do)
 	}
 	if bad, ok := err.(*Error); ok {
 		bad.path = path
+		if in.failed != nil { // a parser may say less than the reader knew
+			bad.err, bad.place = in.failed, cmp.Or(in.place, bad.place)
+		}
+	}
+	return err
+}
+
+// passes returns the error of a record, unless the record is passed over. An error of the caller's function stays as it is.
+func (o *Options) passes(p Place, err error) error {
+	if bad, ok := err.(*Error); ok && o.Bad != nil {
+		bad.path = o.path
+		return o.Bad(p, bad)
 	}
 	return err
 }
@@ -157,6 +183,19 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%s: %v: %s: %v", e.path, parquetio.ErrFormat, e.place, e.err)
 	}
 	return fmt.Sprintf("%s: %v: %v", e.path, parquetio.ErrFormat, e.err)
+}
+
+// Reason says what is wrong without place and file.
+func (e *Error) Reason() string { return e.err.Error() }
+
+// Kind says what is wrong in the same words for all such records.
+func (e *Error) Kind() string {
+	for _, kind := range []error{csv.ErrFieldCount, ErrQuotes, ErrEncoding, errNoText} {
+		if errors.Is(e.err, kind) {
+			return kind.Error()
+		}
+	}
+	return "the record cannot be read"
 }
 
 // Unwrap marks the user's bad file.
@@ -179,8 +218,11 @@ const (
 )
 
 // find returns the names of the columns for the parts of a record, "" for those that the file does not have. Columns that
-// are named must be there.
-func (c Columns) find(has func(string) bool) (names [roles]string, err error) {
+// are named must be there. there lists all names, for the error.
+func (c Columns) find(has func(string) bool, there func() []string) (names [roles]string, err error) {
+	missing := func(name, of string) ([roles]string, error) {
+		return names, bad("it has no column %s%s; it has %s", quote.Text(name), of, cmp.Or(parquetio.DescribeNames(there()), "none"))
+	}
 	for i, role := range []struct{ flag, given, usual string }{{"client", c.Client, "client_id"}, {"split", c.Split, "split"},
 		{"date", c.Date, "date"}, {"label", c.Label, "label"}, {"text", c.Text, "text"}} {
 		names[i] = cmp.Or(role.given, role.usual)
@@ -193,20 +235,15 @@ func (c Columns) find(has func(string) bool) (names [roles]string, err error) {
 		}
 		if !has(names[i]) {
 			if role.given != "" || i == text {
-				return names, bad("it has no column %s for the %s", quote.Text(names[i]), role.flag)
+				return missing(names[i], " for the "+role.flag)
 			}
 			names[i] = ""
 		}
 	}
 	for _, name := range c.Others {
 		if !has(name) {
-			return names, bad("it has no column %s", quote.Text(name))
+			return missing(name, "")
 		}
 	}
 	return names, nil
-}
-
-// given reports whether a part's column was named.
-func (c Columns) given(role int) bool {
-	return [roles]string{c.Client, c.Split, c.Date, c.Label, c.Text}[role] != ""
 }

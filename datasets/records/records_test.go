@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -89,10 +90,11 @@ func TestParquetColumns(t *testing.T) {
 // A record that never ends is refused before it fills the memory.
 func TestRecordsAreBounded(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), mostBytes+1<<20)
-	for name, head := range map[string]string{"a.csv": "client_id,text\nann,\"", "a.jsonl": `{"text": "`, "a.json": `["`} {
-		_, err := list(save(t, name, append([]byte(head), large...)), Options{})
-		if err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
-			t.Errorf("%s: %v", name, err)
+	for name, c := range map[string][2]string{"a.csv": {"client_id,text\nann,\"x\ny\"\nbob,\"", "line 4"}, "a.jsonl": {"\n" + `{"text": "`, "line 2"},
+		"a.json": {`["x", "`, "entry 1"}} {
+		_, err := list(save(t, name, append([]byte(c[0]), large...)), Options{})
+		if err == nil || !strings.Contains(err.Error(), c[1]+": a record is larger than 64 MiB") {
+			t.Errorf("%s: %v, want %s", name, err, c[1])
 		}
 	}
 	var many bytes.Buffer // many small ones are not
@@ -121,12 +123,145 @@ func TestCharactersAcrossReads(t *testing.T) {
 	}
 }
 
+// Cells are bounded too: a row of commas and a list of short texts cost more memory than their bytes.
+func TestCellsAreBounded(t *testing.T) {
+	commas := strings.Repeat(",", 3<<20)
+	var columns strings.Builder
+	columns.WriteString("text")
+	for i := range mostColumns {
+		fmt.Fprint(&columns, ",", i)
+	}
+	for want, content := range map[string]string{
+		"line 1: a record has more than 1048576 delimiters": "text" + commas,
+		"line 3: a record has more than 1048576 delimiters": "text,b\nx,\"y\nz" + commas + "\"\n",
+		"line 1: it names 65537 columns, want at most":      columns.String() + "\nx\n",
+	} {
+		if _, err := list(save(t, "a.csv", []byte(strings.Replace(content, "\"y\nz", "y\nz", 1))), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	path := save(t, "a.jsonl", []byte(`{"text": [`+strings.Repeat(`"",`, 1<<21)+`""]}`))
+	n, live := 0, new(runtime.MemStats)
+	err := Read(path, Options{}, func(Record) error {
+		if n++; n == 1<<20 {
+			runtime.GC()
+			runtime.ReadMemStats(live)
+		}
+		return nil
+	})
+	if err != nil || n != 1<<21+1 || live.HeapAlloc > 48<<20 {
+		t.Errorf("%d texts of a list with %d MiB, %v", n, live.HeapAlloc>>20, err)
+	}
+}
+
+// One number is one client, however it is written; half a character is refused, not replaced.
+func TestJSONIdentities(t *testing.T) {
+	for id, want := range map[string]string{`1`: "1", `1.0`: "1", `10e-1`: "1", `-0`: "0", `"1"`: "1", `12345678901234567890`: "12345678901234567890",
+		`true`: "true", `"\ud83d\ude42"`: "🙂", `"1.0"`: "1.0"} {
+		got, err := list(save(t, "a.jsonl", []byte(`{"client_id": `+id+`, "text": "x"}`)), Options{})
+		if err != nil || got[0] != "line 1|"+want+"|-|-|-|x" {
+			t.Errorf("%s: %q, %v", id, got, err)
+		}
+	}
+	for content, want := range map[string]string{
+		`[{"client_id": 1.5, "text": "x"}]`:       "entry 0: client is a number that is not whole",
+		`[{"client_id": 1e300, "text": "x"}]`:     "entry 0: client is a number that is not whole",
+		`[{"client_id": "a", "text": "x\ud800"}]`: "entry 0: the escape at byte 29 is half of a surrogate pair",
+		`["\udc00"]`:                               "entry 0: the escape at byte 1 is half",
+		`{"a": ["x", "\ud800y"]}`:                  "key 0, text 1: the escape at byte 1 is half",
+		`{"a\ud800": ["x"]}`:                       "key 0: the client's name holds U+FFFD",
+		`[{"text": ` + strings.Repeat("[", 20_000): "entry 0: the JSON is nested more than 10000 deep",
+		`[{"text": "x", "other": ]}`:               "damaged at byte",
+		"[\"x\",\n\"y\",\n\n\"\xff\"]":             "line 4: wrong encoding: not UTF-8: byte 13",
+	} {
+		if _, err := list(save(t, "a.json", []byte(content)), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %v, want %q", content, err, want)
+		}
+	}
+}
+
+// What people's files look like: delimiters, encodings, escapes, nested fields.
+func TestDialects(t *testing.T) {
+	utf16 := []byte("\xff\xfe")
+	for _, c := range "client_id\ttext\nann\té\n" {
+		utf16 = append(utf16, byte(c), byte(c>>8))
+	}
+	for _, c := range []struct {
+		name, content, want string
+		o                   Options
+	}{
+		{"a.csv", "client_id;date;text\nann;;\"x; \"\"y\"\"\"\n", `line 2|ann|-||-|x; "y"`, Options{}},
+		{"a.csv", "client_id\ttext\nann\tx, y\n", "line 2|ann|-|-|-|x, y", Options{}},
+		{"a.csv", "\"a;b;c\",text\nx,y\n", "line 2|-|-|-|-|y", Options{}},
+		{"a.csv", "client_id~text\nann~x,y\n", "line 2|ann|-|-|-|x,y", Options{Dialect: Dialect{Delimiter: "~"}}},
+		{"a.tsv", "client_id|text\nann|x\n", "line 2|ann|-|-|-|x", Options{Dialect: Dialect{Delimiter: "pipe"}}},
+		{"a.csv", "client_id,text\nann,d\xe9j\xe0\n", "line 2|ann|-|-|-|déjà", Options{Dialect: Dialect{Encoding: "latin1"}}},
+		{"a.csv", string(utf16), "line 2|ann|-|-|-|é", Options{}},
+		{"a.jsonl", "{\"text\": \"\x93x\x94\"}", "line 1|-|-|-|-|“x”", Options{Dialect: Dialect{Encoding: "windows-1252"}}},
+		{"a.csv", "text\nx\\", `line 2|-|-|-|-|x\`, Options{Dialect: Dialect{Backslash: true}}},
+		{"a.csv", "\"text\"\n\"a \\\"b\\\" \\\\ c\\d\"\n", `line 2|-|-|-|-|a "b" \ c\d`, Options{Dialect: Dialect{Backslash: true}}},
+		{"a.jsonl", `{"a": {"b": {"id": 7}, "n": null}, "a.c": "x"}`, "line 1|7|-|-|-|x", Options{Columns: Columns{Client: "a.b.id", Text: "a.c", Date: "a.n.y"}}},
+	} {
+		got, err := list(save(t, c.name, []byte(c.content)), c.o)
+		if err != nil || strings.Join(got, "\n") != c.want {
+			t.Errorf("%s %q: %q, %v, want %q", c.name, c.content, got, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		name, content, want string
+		o                   Options
+	}{
+		{"a.csv", "who;when\nann;x\n", `no column "text" for the text; it has who, when`, Options{}},
+		{"a.jsonl", `{"a": {"b": 1, "c": {}}, "d": "x"}`, `no column "text" for the text; it has a.b, a.c, d`, Options{}},
+		{"a.csv", "a private text\nann\n", "it has (a name of 14 bytes)", Options{}},
+		{"a.csv", "\x1b[2Jx,y\nann,z\n", "it has (a name of 5 bytes), y", Options{}},
+		{"a.csv", "text\nx\n", `the delimiter is "ab", want one sign`, Options{Dialect: Dialect{Delimiter: "ab"}}},
+		{"a.csv", "text\nx\n", `the encoding is "klingon", want`, Options{Dialect: Dialect{Encoding: "klingon"}}},
+		{"a.csv", "text\nx\n\x81\xff\n", "line 3: wrong encoding: a character is none of gbk", Options{Dialect: Dialect{Encoding: "gbk"}}},
+		{"a.csv", "text\n\"a \\\"b\"\n", "line 2: column 5: a quotation mark inside a cell is not doubled", Options{}},
+	} {
+		if _, err := list(save(t, c.name, []byte(c.content)), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %q: %v, want %q", c.name, c.content, err, c.want)
+		}
+	}
+}
+
+// A bad record is passed over where others can be read behind it.
+func TestBadRecordsArePassedOver(t *testing.T) {
+	for name, content := range map[string]string{
+		"a.csv":   "text,b\nx,1\ny\n\"z\" z,2\nw,3\n",
+		"a.jsonl": `{"text": "x"}` + "\n{\n" + `{"text": 3}` + "\n" + `{"text": "w"}`,
+		"a.json":  `["x", 3, {}, "w"]`,
+	} {
+		var bad []string
+		got, err := list(save(t, name, []byte(content)), Options{Bad: func(p Place, e *Error) error {
+			bad = append(bad, p.String()+": "+e.Reason())
+			return nil
+		}})
+		if err != nil || len(got) != 2 || !strings.HasSuffix(got[1], "w") || len(bad) != 2 {
+			t.Errorf("%s: %q, %q, %v", name, got, bad, err)
+		}
+	}
+}
+
+func TestPlainText(t *testing.T) {
+	got := strings.Join(strings.Fields(PlainText("<html><head><title>T</title></head><body><!-- x > y --><p>Tom &amp; <b>J</b>erry<br/>1 &lt; 2</p>"+
+		"<SCRIPT>if (a<b) {}</SCRIPT><td>a</td><td>b</td> i < j")), " ")
+	if want := "Tom & Jerry 1 < 2 a b i < j"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("csv", []byte("client_id,text\nann,\"x\"\n"))
 	f.Add("tsv", []byte("text\tlabel\nx\ty\n"))
 	f.Add("jsonl", []byte(`{"client_id": true, "text": ["x", null], "date": 3}`))
 	f.Add("json", []byte(`{"z": ["1", null]}`))
 	f.Add("parquet", []byte("PAR1PAR1PAR1"))
+	f.Add("csv", []byte("a;b\nann;\"x\"\" ; y\"\n\nbob\n"))
+	f.Add("jsonl", []byte(`{"client_id": 1.0, "text": {"body": "\ud83d\ude42"}}`+"\n{"))
+	f.Add("json", []byte(`[{"text": [`+strings.Repeat("[", 30)))
+	f.Add("csv", []byte("\xff\xfet\x00e\x00x\x00t\x00\n\x00x\x00"))
 	path := filepath.Join(f.TempDir(), "in")
 	f.Fuzz(func(t *testing.T, format string, content []byte) {
 		if format == Folder {
@@ -136,7 +271,8 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		records := 0
-		err := Read(path, Options{Format: format}, func(Record) error { records++; return nil })
+		dialect := Dialect{Format: format, Backslash: len(content)%2 == 1, Encoding: []string{"", "", "", "utf-16", "shift_jis"}[len(content)%5]}
+		err := Read(path, Options{Dialect: dialect}, func(Record) error { records++; return nil })
 		if err != nil && !strings.Contains(err.Error(), path) && format != "" && records > 0 {
 			t.Errorf("the error does not name the file: %v", err)
 		}

@@ -5,29 +5,48 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"popri/internal/fault"
+	"popri/internal/quote"
 )
 
+// mostColumns bounds the columns of a table: a header of many more is none.
+const mostColumns = 1 << 16
+
 // readTable reads comma-separated or tab-separated values.
-func readTable(in *input, tabs bool, columns Columns, do func(Record) error) error {
-	r := csv.NewReader(in)
-	r.ReuseRecord = true
-	if tabs {
-		r.Comma = '\t'
+func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
+	var err error
+	if in.delimiter, err = delimiterOf(in, tabs, o.Delimiter); err != nil {
+		return err
 	}
+	var content io.Reader = in
+	if o.Backslash {
+		content = &unescaper{in: in}
+	}
+	r := csv.NewReader(content)
+	r.ReuseRecord = true
+	r.Comma = rune(in.delimiter)
 	header, err := r.Read()
 	if err == io.EOF {
 		return bad("it is empty: want a first line with the columns' names")
 	}
 	if err != nil {
-		return tableError(err)
+		return tableError(1, err)
+	}
+	if len(header) > mostColumns {
+		return bad("line 1: it names %d columns, want at most %d", len(header), mostColumns)
 	}
 	header = slices.Clone(header)
+	column := map[string]int{}
 	for i, name := range header {
-		if at := slices.Index(header, name); at < i {
+		if at, twice := column[name]; twice {
 			return bad("line 1: columns %d and %d have the same name", at+1, i+1)
 		}
+		column[name] = i
 	}
-	names, err := columns.find(func(name string) bool { return slices.Contains(header, name) })
+	names, err := o.Columns.find(func(name string) bool { _, ok := column[name]; return ok }, func() []string { return header })
 	if err != nil {
 		return err
 	}
@@ -35,22 +54,32 @@ func readTable(in *input, tabs bool, columns Columns, do func(Record) error) err
 	for role, name := range names {
 		at[role] = -1
 		if name != "" {
-			at[role] = slices.Index(header, name)
+			at[role] = column[name]
 		}
 	}
-	others := make([]int, len(columns.Others))
-	for i, name := range columns.Others {
-		others[i] = slices.Index(header, name)
+	others := make([]int, len(o.Columns.Others))
+	for i, name := range o.Columns.Others {
+		others[i] = column[name]
 	}
-	for {
+	for end := 1; ; { // the line on which the newest record ends
 		in.next()
 		fields, err := r.Read()
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
-			return tableError(err)
+			if e, ok := errors.AsType[*csv.ParseError](err); ok { // the next line can be read
+				end = e.Line
+				if err := o.passes(Place{Unit: "line", Number: int64(end)}, tableError(end, err)); err != nil {
+					return err
+				}
+				continue
+			}
+			return tableError(end+1, err)
 		}
+		last := len(fields) - 1
+		end, _ = r.FieldPos(last)
+		end += strings.Count(fields[last], "\n")
 		number, _ := r.FieldPos(0)
 		record := Record{Place: Place{Unit: "line", Number: int64(number)}, HasClient: at[client] >= 0, HasSplit: at[split] >= 0}
 		for role, cell := range []*Cell{&record.Client, &record.Split, &record.Date, &record.Label, &record.Text} {
@@ -68,10 +97,101 @@ func readTable(in *input, tabs bool, columns Columns, do func(Record) error) err
 	}
 }
 
+// ErrQuotes marks quotation marks that are not doubled.
+var ErrQuotes = errors.New("a quotation mark inside a cell is not doubled")
+
 // tableError names the line. The library's errors quote nothing.
-func tableError(err error) error {
+func tableError(line int, err error) error {
+	place := Place{Unit: "line", Number: int64(line)}
 	if e, ok := errors.AsType[*csv.ParseError](err); ok {
-		return badPlace(Place{Unit: "line", Number: int64(e.Line)}, "column %d: %w", e.Column, e.Err)
+		place.Number = int64(e.Line)
+		if e.Err == csv.ErrQuote || e.Err == csv.ErrBareQuote {
+			e.Err = ErrQuotes
+		}
+		return badPlace(place, "column %d: %w", e.Column, e.Err)
 	}
-	return bad("%w", err)
+	return badPlace(place, "%w", err)
+}
+
+// delimiterOf returns the sign between cells: the one that is given, or the one that the first line has most of, a comma
+// where it has none.
+func delimiterOf(in *input, tabs bool, given string) (byte, error) {
+	names := []string{"comma", "semicolon", "tab", "pipe"}
+	if i := slices.Index(names, given); i >= 0 {
+		return delimiters[i], nil
+	}
+	switch {
+	case given == "" && tabs:
+		return '\t', nil
+	case given != "":
+		if len(given) != 1 || given[0] >= utf8.RuneSelf || strings.Contains("\"\r\n\\", given) {
+			return 0, fault.Userf("the delimiter is %s, want one sign of ASCII, or %s", quote.Text(given), strings.Join(names, ", "))
+		}
+		return given[0], nil
+	}
+	head, _ := in.in.Peek(64 << 10)
+	count, quoted := [256]int{}, false
+	for _, c := range head {
+		if c == '\n' && !quoted {
+			break
+		}
+		if c == '"' {
+			quoted = !quoted
+		} else if !quoted {
+			count[c]++
+		}
+	}
+	most := delimiters[0]
+	for _, d := range []byte(delimiters) {
+		if count[d] > count[most] {
+			most = d
+		}
+	}
+	return most, nil
+}
+
+// delimiters are the signs that a first line is searched for.
+const delimiters = ",;\t|"
+
+// unescaper doubles quotes that a backslash escapes, and takes away the backslash before another one.
+type unescaper struct {
+	in      io.Reader
+	escaped bool // the last byte was a backslash that escapes the next
+	left    []byte
+	buffer  [4096]byte
+	out     []byte
+	err     error
+}
+
+// Read implements io.Reader.
+func (u *unescaper) Read(b []byte) (int, error) {
+	for len(u.left) == 0 && u.err == nil {
+		var n int
+		n, u.err = u.in.Read(u.buffer[:])
+		u.out = u.out[:0]
+		for _, c := range u.buffer[:n] {
+			switch {
+			case !u.escaped && c == '\\':
+				u.escaped = true
+				continue
+			case u.escaped && c == '"':
+				u.out = append(u.out, '"', '"')
+			case u.escaped && c != '\\':
+				u.out = append(u.out, '\\', c)
+			default:
+				u.out = append(u.out, c)
+			}
+			u.escaped = false
+		}
+		if u.err != nil && u.escaped {
+			u.out, u.escaped = append(u.out, '\\'), false
+		}
+		u.left = u.out
+	}
+	n := copy(b, u.left)
+	u.left = u.left[n:]
+	if n > 0 {
+		return n, nil
+	}
+	return 0, u.err
 }

@@ -1,5 +1,5 @@
 // Package jsonobject reads one JSON object without silent changes: encoding/json keeps the last of two equal names,
-// accepts names in any case, and puts U+FFFD for bytes that are not UTF-8.
+// accepts names in any case, and puts U+FFFD for bytes that are not UTF-8 and for half a surrogate pair.
 package jsonobject
 
 import (
@@ -8,15 +8,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"popri/internal/quote"
 )
 
-// Fields returns the fields of an object. Ill-formed UTF-8, a duplicate name and anything after the object are errors.
+// mostFields bounds the fields of an object, which cost more memory than their bytes.
+const mostFields = 1 << 16
+
+// Fields returns the fields of an object. Ill-formed UTF-8, half a surrogate pair, a duplicate name, more than 65536 fields
+// and anything after the object are errors.
 func Fields(raw []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(raw) {
 		return nil, fmt.Errorf("not UTF-8: byte %d of %d is ill-formed", illFormed(raw), len(raw))
+	}
+	if err := CheckSurrogates(raw); err != nil {
+		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	token, err := d.Token()
@@ -38,6 +47,9 @@ func Fields(raw []byte) (map[string]json.RawMessage, error) {
 		name := token.(string) // a name: the decoder accepts nothing else here
 		if _, twice := fields[name]; twice {
 			return nil, quote.Errorf("%q stands twice", name)
+		}
+		if len(fields) == mostFields {
+			return nil, fmt.Errorf("it has more than %d fields", mostFields)
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
@@ -64,4 +76,35 @@ func illFormed(raw []byte) int {
 		at += size
 	}
 	return len(raw)
+}
+
+// CheckSurrogates refuses an escape of JSON from \ud800 to \udfff that is no half of a pair.
+func CheckSurrogates(raw []byte) error {
+	for at := 0; ; {
+		next := bytes.IndexByte(raw[at:], '\\')
+		if next < 0 {
+			return nil
+		}
+		at += next
+		switch r := escaped(raw[at:]); {
+		case !utf16.IsSurrogate(r):
+			at = min(at+2, len(raw)) // an escaped backslash begins no escape
+		case utf16.DecodeRune(r, escaped(raw[at+6:])) == utf8.RuneError:
+			return fmt.Errorf("the escape at byte %d is half of a surrogate pair: it is no character", at)
+		default:
+			at += 12
+		}
+	}
+}
+
+// escaped returns the code of an escape \uXXXX that raw begins with, or 0.
+func escaped(raw []byte) rune {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return 0
+	}
+	code, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(code)
 }

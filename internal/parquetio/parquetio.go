@@ -186,25 +186,65 @@ func (f *File) Columns() []string {
 	return names
 }
 
-// describeColumns lists the names that look like names. Others may be data: some programs take the first row of a table
-// without a header line as names.
-func (f *File) describeColumns() string {
-	names := f.Columns()
-	for i, name := range names {
-		names[i] = shownName(name)
+// Names returns the names of columns as [File.Has] knows them: a field of a struct is named by its path, as in user.name.
+func (f *File) Names() (names []string) {
+	var add func(prefix string, columns []*parquet.Column)
+	add = func(prefix string, columns []*parquet.Column) {
+		for _, c := range columns {
+			if isStruct(c) {
+				add(prefix+c.Name()+".", c.Columns())
+			} else {
+				names = append(names, prefix+c.Name())
+			}
+		}
 	}
-	return quote.List(names, 20)
+	add("", f.parquet.Root().Columns())
+	return names
+}
+
+// DescribeNames lists the names of columns that look like names. Others may be data: some programs take the first row of a
+// table without a header line as names.
+func DescribeNames(names []string) string {
+	shown := make([]string, len(names))
+	for i, name := range names {
+		shown[i] = shownName(name)
+	}
+	return quote.List(shown, 20)
 }
 
 func shownName(name string) string {
-	if len(name) > 40 || strings.ContainsFunc(name, unicode.IsSpace) {
+	if len(name) > 40 || strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {
 		return fmt.Sprintf("(a name of %d bytes)", len(name))
 	}
 	return name
 }
 
-// Has reports whether there is a top-level column of this name.
-func (f *File) Has(name string) bool { return slices.Contains(f.Columns(), name) }
+// Has reports whether there is a top-level column of this name, or a field of structs of this path.
+func (f *File) Has(name string) bool { return f.column(name) != nil }
+
+// column returns the structs that lead to a column, and the column itself as the last one; none if it is missing.
+func (f *File) column(name string) []*parquet.Column {
+	if c := f.parquet.Root().Column(name); c != nil {
+		return []*parquet.Column{c}
+	}
+	var path []*parquet.Column
+	c := f.parquet.Root()
+	for part := range strings.SplitSeq(name, ".") {
+		if len(path) > 0 && !isStruct(c) {
+			return nil
+		}
+		if c = c.Column(part); c == nil {
+			return nil
+		}
+		path = append(path, c)
+	}
+	return path
+}
+
+// isStruct reports whether a column is a group of fields and no list, whose groups have one member.
+func isStruct(c *parquet.Column) bool {
+	return !c.Leaf() && !c.Repeated() && !(len(c.Columns()) == 1 && c.Columns()[0].Repeated())
+}
 
 // Strings reads a column of strings, one for each row.
 func (f *File) Strings(name string) ([]Cell, error) { return f.Values(Column{Name: name}) }
@@ -242,13 +282,19 @@ func (f *File) leaf(name string, list bool, convert conversion) (leaf, error) {
 	wrong := func(format string, args ...any) (leaf, error) {
 		return leaf{}, fmt.Errorf("%s: %w: column %s %s", f.path, ErrFormat, name, fmt.Sprintf(format, args...))
 	}
-	column := f.parquet.Root().Column(name)
-	if column == nil {
-		return wrong("is missing; the file has %s", f.describeColumns())
+	path := f.column(name)
+	if path == nil {
+		return wrong("is missing; the file has %s", DescribeNames(f.Names()))
 	}
 	l := leaf{name: name}
+	last := len(path) - 1
+	for _, c := range path[:last] {
+		if c.Optional() {
+			l.maxDefinition++
+		}
+	}
 	repeated := 0
-	for c := column; ; c = c.Columns()[0] {
+	for c := path[last]; ; c = c.Columns()[0] {
 		if c.Optional() {
 			l.maxDefinition++
 		}
@@ -270,8 +316,8 @@ func (f *File) leaf(name string, list bool, convert conversion) (leaf, error) {
 			}
 			break
 		}
-		if len(c.Columns()) != 1 {
-			return wrong("is a group of %d columns, want strings", len(c.Columns()))
+		if isStruct(c) || len(c.Columns()) != 1 {
+			return wrong("is a group of %d columns, want strings; the file has %s", len(c.Columns()), DescribeNames(f.Names()))
 		}
 	}
 	switch {

@@ -95,6 +95,27 @@ func TestClaimsAreBounded(t *testing.T) {
 	}
 }
 
+func TestListsAreBounded(t *testing.T) {
+	type list struct {
+		Texts []string `parquet:"texts,list"`
+	}
+	for n, want := range map[int]bool{mostListed: true, mostListed + 1: false} {
+		var b bytes.Buffer
+		if err := Write(&b, []list{{make([]string, n)}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(file(t, b.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Lists("texts")
+		f.Close()
+		if want != (err == nil) || !want && (!errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "column texts, after 2097153 values: a row's list")) {
+			t.Errorf("%d values: %v", n, err)
+		}
+	}
+}
+
 func TestColumnsThatStandTwice(t *testing.T) {
 	var b bytes.Buffer
 	if err := Write(&b, []struct {

@@ -15,8 +15,8 @@ import (
 // Column is a column that [File.Scan] reads.
 type Column struct {
 	Name string
-	// Convert accepts whole numbers, booleans, dates and timestamps beside strings and turns them into text: a date and a
-	// timestamp into YYYY-MM-DD (of UTC), the others into digits, true or false.
+	// Convert accepts whole numbers, booleans, dates, timestamps and UUIDs beside strings and turns them into text: a date and
+	// a timestamp into YYYY-MM-DD (of UTC), the others into digits, true or false, or the usual form of a UUID.
 	Convert bool
 	// Floats accepts floating-point numbers too, if Convert is set: whole ones become digits without a point, a NaN, which
 	// stands for a missing value in some programs, becomes "". Identities must not be such numbers, because two may have the
@@ -40,17 +40,14 @@ func (c Column) conversion() conversion {
 	return converted
 }
 
-// IsList reports whether the top-level column of this name is a list.
+// IsList reports whether the column of this name is a list.
 func (f *File) IsList(name string) bool {
-	for c := f.parquet.Root().Column(name); c != nil; c = c.Columns()[0] {
-		if c.Repeated() {
-			return true
-		}
-		if c.Leaf() || len(c.Columns()) != 1 {
-			return false
-		}
+	path := f.column(name)
+	if path == nil {
+		return false
 	}
-	return false
+	c := path[len(path)-1]
+	return c.Repeated() || !c.Leaf() && !isStruct(c)
 }
 
 // Scan calls do with every row, in order: a list of cells for each of the columns, which has one cell unless the column
@@ -136,6 +133,9 @@ func (c *cursor) fail(err error) error {
 	if errors.Is(err, errTooMuch) {
 		return fmt.Errorf(place+"%w of %d bytes (%d MiB and %d times the file's size)", ErrFormat, err, c.file.limit,
 			spareBytes>>20, expansion)
+	}
+	if err == errLong {
+		return fmt.Errorf(place+"%w", ErrFormat, err)
 	}
 	return fmt.Errorf(place+"damaged: %v", ErrFormat, err)
 }
@@ -229,6 +229,11 @@ func (c *cursor) nextPage() error {
 	return nil
 }
 
+// mostListed bounds the list of a row, which is in memory as a whole.
+const mostListed = 1 << 21
+
+var errLong = fmt.Errorf("a row's list has more than %d values", mostListed)
+
 // row appends the values of one row.
 func (c *cursor) row(cells []Cell) ([]Cell, error) {
 	for first := true; ; first = false {
@@ -248,6 +253,9 @@ func (c *cursor) row(cells []Cell) ([]Cell, error) {
 			return cells, nil
 		}
 		if c.value.DefinitionLevel() >= c.leaf.listDefinition {
+			if len(cells) == mostListed {
+				return nil, errLong
+			}
 			cells = append(cells, Cell{c.text, c.value.DefinitionLevel() < c.leaf.maxDefinition})
 		}
 		if c.leaf.listDefinition == 0 {
@@ -305,6 +313,14 @@ func converted(t parquet.Type) func(parquet.Value) string {
 					}
 					return strconv.FormatUint(v.Uint64(), 10)
 				}
+			}
+		case *format.UUIDType:
+			return func(v parquet.Value) string {
+				b := v.ByteArray()
+				if len(b) != 16 {
+					return ""
+				}
+				return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 			}
 		case nil:
 		default:

@@ -2,6 +2,7 @@ package parquetio
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -132,6 +133,59 @@ func TestValuesOfNumbers(t *testing.T) {
 	} {
 		if got, err := f.Values(Column{Name: name, Convert: true, Floats: true}); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
+		}
+	}
+}
+
+type nestedRow struct {
+	User *struct {
+		Name *string  `parquet:"name,optional"`
+		ID   [16]byte `parquet:"id,uuid"`
+	} `parquet:"user,optional"`
+	Body struct {
+		Text string `parquet:"text"`
+	} `parquet:"body"`
+	Posts []struct {
+		Text string `parquet:"text"`
+	} `parquet:"posts,list"`
+}
+
+// Fields of structs are named by their path. A struct of one field is no string, and neither is one in a list.
+func TestFieldsOfStructs(t *testing.T) {
+	var rows [3]nestedRow
+	if err := json.Unmarshal([]byte(`[{"User": {"Name": "ann", "ID": [1, 35, 69]}, "Body": {"Text": "x"}},
+		{"User": {}, "Body": {"Text": "y"}}, {"Body": {"Text": "z"}}]`), &rows); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Write(&b, rows[:], nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(file(t, b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got := ""
+	err = f.Scan([]Column{{Name: "user.name"}, {Name: "user.id", Convert: true}, {Name: "body.text"}}, func(_ int64, cells [][]Cell) error {
+		for _, c := range cells {
+			got += fmt.Sprint(c[0].Value, c[0].Null, " ")
+		}
+		return nil
+	})
+	want := "annfalse 01234500-0000-0000-0000-000000000000false xfalse true 00000000-0000-0000-0000-000000000000false yfalse true true zfalse "
+	if err != nil || got != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	for _, name := range []string{"body", "posts", "user"} {
+		err := f.Scan([]Column{{Name: name}}, func(int64, [][]Cell) error { return nil })
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "the file has user.name, user.id, body.text, posts") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"posts.text", "posts.list", "body.", "body.text.x", ".", "user.age"} {
+		if f.Has(name) {
+			t.Errorf("it has %s", name)
 		}
 	}
 }

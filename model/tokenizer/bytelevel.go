@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -68,7 +69,8 @@ const noID int32 = -1
 
 // newByteLevel checks that merges only make pieces of the vocabulary, and that no merge is missing. A vocabulary may
 // lack single bytes, as SmolLM2's lacks control characters: texts with them lose these bytes, or get the unknown token
-// if the settings name one, as in the reference.
+// if the settings name one, as in the reference. Without an unknown token it must have the space and the letters a to z:
+// most texts would lose parts.
 func newByteLevel(v *vocabulary, settings *bpeSettings, split splitter) (*byteLevel, error) {
 	m := &byteLevel{split: split, bytes: v.bytes, unknown: noID, fuse: settings.FuseUnk}
 	for b := range m.byteID {
@@ -96,6 +98,11 @@ func newByteLevel(v *vocabulary, settings *bpeSettings, split splitter) (*byteLe
 			if b := bytesOfPiece(piece); pieceOfBytes(b) == piece {
 				m.ignoreMerges[b] = id
 			}
+		}
+	}
+	for _, b := range " abcdefghijklmnopqrstuvwxyz" {
+		if m.unknown == noID && m.byteID[b] == noID {
+			return nil, fmt.Errorf("model.vocab lacks %q and names no unknown token: texts would lose it without a word", b)
 		}
 	}
 	return m, nil

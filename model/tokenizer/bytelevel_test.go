@@ -2,10 +2,12 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -16,6 +18,9 @@ func lacking(unknown string, fuse, ignoreMerges bool) []byte {
 		"ignore_merges": ignoreMerges, "vocab": vocab, "merges": [][2]string{{"a", "b"}, {"b", "c"}}}
 	if unknown != "" {
 		model["unk_token"], vocab[unknown] = unknown, 7
+	}
+	for c := 'd'; c <= 'z'; c++ {
+		vocab[string(c)] = len(vocab) + 1
 	}
 	step := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
 	content, err := json.Marshal(map[string]any{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []any{},
@@ -37,26 +42,26 @@ func TestMissingBytes(t *testing.T) {
 		{"", false, false, map[string][]int32{
 			"ab":       []int32{3},
 			"a\x01b":   []int32{0, 1},
-			"axb bc":   []int32{3, 4, 5},
-			"xab":      []int32{3},
-			"x":        nil,
+			"aXb bc":   []int32{3, 4, 5},
+			"Xab":      []int32{3},
+			"X":        nil,
 			"\x01\x01": nil,
-			"aéxé b":   []int32{0, 6, 6, 4, 1},
+			"aéXé b":   []int32{0, 6, 6, 4, 1},
 			"ab\x01":   []int32{3},
 		}},
 		{"", true, true, map[string][]int32{
-			"axb bc": []int32{3, 4, 5},
-			"xab":    []int32{3},
+			"aXb bc": []int32{3, 4, 5},
+			"Xab":    []int32{3},
 		}},
 		{"<unk>", false, false, map[string][]int32{
 			"ab":     []int32{3},
-			"axb bc": []int32{0, 7, 1, 4, 5},
-			"xab":    []int32{7, 3},
-			"aéxé b": []int32{0, 6, 7, 7, 6, 7, 4, 1},
+			"aXb bc": []int32{0, 7, 1, 4, 5},
+			"Xab":    []int32{7, 3},
+			"aéXé b": []int32{0, 6, 7, 7, 6, 7, 4, 1},
 		}},
 		{"<unk>", true, false, map[string][]int32{
 			"\x01\x01": []int32{7},
-			"aéxé b":   []int32{0, 6, 7, 6, 7, 4, 1},
+			"aéXé b":   []int32{0, 6, 7, 6, 7, 4, 1},
 		}},
 	} {
 		path := filepath.Join(t.TempDir(), FileName)
@@ -77,6 +82,16 @@ func TestMissingBytes(t *testing.T) {
 	}
 }
 
+// A vocabulary without letters would drop most of every text without a word.
+func TestVocabularyWithoutLetters(t *testing.T) {
+	for unknown, want := range map[string]string{"": "model.vocab lacks ' ' and names no unknown token", "b": ""} {
+		if _, err := Build(Description{Split: SplitGPT2, Pieces: []string{"a", "b"}, Unknown: unknown}); fmt.Sprint(err) == "<nil>" != (want == "") ||
+			!strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%q: %v, want %q", unknown, err, want)
+		}
+	}
+}
+
 func FuzzMissingBytes(f *testing.F) {
 	var list []*Tokenizer
 	for _, unknown := range []string{"", "<unk>"} {
@@ -88,7 +103,7 @@ func FuzzMissingBytes(f *testing.F) {
 			list = append(list, tok)
 		}
 	}
-	f.Add("abc\x00\xff aéxbc")
+	f.Add("abc\x00\xff aéXbc")
 	f.Fuzz(func(t *testing.T, text string) {
 		for i, tok := range list {
 			ids := tok.Encode(text)
