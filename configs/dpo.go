@@ -52,6 +52,12 @@ type DPO struct {
 	// SimPOGamma is the margin γ that "simpo" asks for, at least 0. Default 0.5, as in TRL; the paper tunes it with a
 	// dpo.beta of 2 to 10, to about half of it.
 	SimPOGamma float64 `yaml:"simpo_gamma"`
+	// MaxLength is the largest number of tokens of a prompt with a completion in popri dpo; 0, the default, is the model's
+	// context. popri dpo counts the pairs that are longer. A run's own pairs fit and are never cut.
+	MaxLength int `yaml:"max_length"`
+	// TruncationMode says what longer pairs lose: "keep_start", as in TRL, the end of completions, and pairs whose prompt alone
+	// is too long are left out; "keep_end" the beginning of the prompt. Default "keep_start".
+	TruncationMode string `yaml:"truncation_mode"`
 	// Reference is the model to which dpo.beta keeps the trained one close: "base", the model without adapters, as in the
 	// paper; or "round_start", the model at the start of the round, which allows larger changes. Default "base".
 	Reference string `yaml:"reference"`

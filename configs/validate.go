@@ -32,6 +32,7 @@ var (
 	weightTypes = []string{"float32", "compute"}
 	mixes       = []string{"fixed", "validated"}
 	longTexts   = []string{"drop", "cut"}
+	truncations = []string{"keep_start", "keep_end"}
 	duplicates  = []string{"skip", "index", "published"}
 	features    = []string{"mean", "fourier", "histogram", "moments"}
 
@@ -218,6 +219,11 @@ func (v *validator) preference(c Config) {
 			"the chosen completions counts all their tokens", d.LDAlpha)
 	}
 	v.between("dpo.simpo_gamma", d.SimPOGamma, 0, 1e3)
+	v.count("dpo.max_length", d.MaxLength, 0, maxTokens)
+	if d.MaxLength == 1 {
+		v.add("dpo.max_length", "is 1, which holds no prompt with a completion")
+	}
+	v.oneOf("dpo.truncation_mode", d.TruncationMode, truncations)
 	v.oneOf("dpo.reference", d.Reference, references)
 	v.oneOf("dpo.pairs", d.Pairs, pairings)
 	v.count("dpo.rejected_rank", d.RejectedRank, 2, maxCount)

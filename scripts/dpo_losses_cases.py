@@ -36,7 +36,7 @@ def pairs():
     out = []
     for i in range(10):
         ratio = RATIOS[i % len(RATIOS)] if i < len(RATIOS) else torch.randn(()).item() * 3
-        n, m = (int(torch.randint(1, 30, ())) for _ in range(2))
+        n, m = (int(torch.randint(1, 12, ())) for _ in range(2))
         out.append(tokens(n, ratio) + tokens(m, -ratio / 2))
     return out
 

@@ -68,6 +68,7 @@ type Options struct {
 // Prepared describes a preference training that is about to begin.
 type Prepared struct {
 	Pairs, Held, Steps int
+	Cut                dpo.Cut // held-out ones among them
 	Resumed            bool
 }
 
@@ -75,7 +76,10 @@ type Prepared struct {
 type Result struct {
 	Pairs int `json:"pairs"` // trained on
 	Held  int `json:"eval_pairs"`
-	Steps int `json:"steps"`
+	// Pairs that were cut to dpo.max_length, and those that are left out because nothing was left of them.
+	Truncated int `json:"truncated_pairs"`
+	Dropped   int `json:"dropped_pairs"`
+	Steps     int `json:"steps"`
 	// reference log-probabilities and steps, without loading; since the last interruption
 	Seconds float64         `json:"train_runtime"`
 	Loss    float64         `json:"train_loss"` // mean over the steps
@@ -110,7 +114,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer l.free()
-	train, held, err := l.pairs(o)
+	train, held, cut, err := l.pairs(o)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +131,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if o.Prepared != nil {
-		o.Prepared(Prepared{Pairs: len(train), Held: len(held), Steps: f.Total(), Resumed: resumed})
+		o.Prepared(Prepared{Pairs: len(train), Held: len(held), Steps: f.Total(), Cut: cut, Resumed: resumed})
 	}
 
 	begun := time.Now()
@@ -160,6 +164,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, l.failed(err, o.Out)
 	}
 	r := newResult(f, outcome, cached)
+	r.Truncated, r.Dropped = cut.Truncated, cut.Dropped
 	r.Out, r.Seconds = o.Out, time.Since(begun).Seconds()
 	return r, l.finish(o.Out, outcome)
 }
@@ -255,6 +260,7 @@ func (o *Options) begin() error {
 type loaded struct {
 	model     *lm.Model
 	tokenizer *tokenizer.Tokenizer
+	folder    string // of the model
 	adapter   *lora.Adapter
 	tuner     *dpo.Tuner
 }
@@ -264,7 +270,7 @@ func load(c configs.Config) (l *loaded, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l = &loaded{model: g.Model, tokenizer: g.Tokenizer}
+	l = &loaded{model: g.Model, tokenizer: g.Tokenizer, folder: g.Dir}
 	defer func() {
 		if err != nil {
 			l.free()
@@ -291,9 +297,16 @@ func (l *loaded) free() {
 }
 
 // pairs reads the pairs to train on, and those to measure on.
-func (l *loaded) pairs(o Options) (train, held []dpo.Pair, err error) {
+func (l *loaded) pairs(o Options) (train, held []dpo.Pair, cut dpo.Cut, err error) {
+	context := l.model.Config.Context
+	length := cmp.Or(o.Config.DPO.MaxLength, context)
+	if length > context {
+		return nil, nil, cut, fault.Userf("dpo.max_length is %d, must be at most the model's context, %d", length, context)
+	}
 	read := func(path string) ([]dpo.Pair, error) {
-		pairs, err := readPairs(path, l.tokenizer, l.model.Config.Context)
+		pairs, lost, err := dpo.Read(path, dpo.ReadOptions{Tokenizer: l.tokenizer, Folder: l.folder, MaxLength: length,
+			KeepEnd: o.Config.DPO.TruncationMode == "keep_end"})
+		cut.Truncated, cut.Dropped = cut.Truncated+lost.Truncated, cut.Dropped+lost.Dropped
 		if err == nil {
 			err = l.tuner.Check(pairs)
 		}
@@ -304,7 +317,7 @@ func (l *loaded) pairs(o Options) (train, held []dpo.Pair, err error) {
 	}
 	pairs, err := read(o.Pairs)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, cut, err
 	}
 	train, held = dpo.HoldOut(pairs, o.Config.DPO.EvalShare, rng.New(o.Config.Seed, "held").Perm)
 	if o.EvalPairs != "" {
@@ -312,7 +325,7 @@ func (l *loaded) pairs(o Options) (train, held []dpo.Pair, err error) {
 	} else if o.Config.DPO.EvalShare > 0 && len(held) == 0 {
 		err = fault.Userf("%s holds pairs of a single prompt: none can be held out", o.Pairs)
 	}
-	return train, held, err
+	return train, held, cut, err
 }
 
 // failed says what a training that failed leaves in the folder.
@@ -386,11 +399,4 @@ func absolute(path string) string {
 		return a
 	}
 	return path
-}
-
-func readPairs(path string, tok *tokenizer.Tokenizer, context int) ([]dpo.Pair, error) {
-	if strings.EqualFold(filepath.Ext(path), ".parquet") {
-		return dpo.ReadParquet(path, tok, context)
-	}
-	return dpo.ReadJSONL(path, tok, context)
 }

@@ -269,7 +269,7 @@ func TestExportTrained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := dpo.ReadJSONL(pairs, tok, m.Config.Context)
+	read, _, err := dpo.Read(pairs, dpo.ReadOptions{Tokenizer: tok, MaxLength: m.Config.Context})
 	if err != nil {
 		t.Fatal(err)
 	}
