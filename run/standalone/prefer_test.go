@@ -248,16 +248,17 @@ func TestExportTrained(t *testing.T) {
 		root = t.TempDir()
 	}
 	_, pairs, c := preferFiles(t, 30)
-	dir := filepath.Join(root, "trained", "dpo")
-	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir, model := filepath.Join(root, "trained", "dpo"), filepath.Join(root, "trained", "model")
 	m, err := lm.Load(c.Model.Path, lm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Free()
-	if err := m.Save(filepath.Join(root, "trained", "model"), safetensors.F32); err != nil {
+	if err := os.CopyFS(model, os.DirFS(c.Model.Path)); err != nil {
+		t.Fatal(err)
+	}
+	c.Model.Path = model // which PEFT finds by the adapter's own configuration
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); err != nil {
 		t.Fatal(err)
 	}
 	a, err := lora.Load(dir, m)
@@ -265,6 +266,9 @@ func TestExportTrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Free()
+	if a.Config.Base != model {
+		t.Errorf("base_model_name_or_path is %q, want %q", a.Config.Base, model)
+	}
 	tok, err := tokenizer.Load(c.Model.Path)
 	if err != nil {
 		t.Fatal(err)
