@@ -33,8 +33,8 @@ prompt beside the completions or at their beginning), or a run's pairs.parquet. 
 counted. The keys dpo.*, optimizer.*, lora.* and seed of the configuration apply. steps.jsonl beside the adapter gets the metrics of each step under
 TRL's names; evals.jsonl gets those of held-out pairs (--eval-pairs, or dpo.eval_share of the pairs).
 
---resume continues a training that was interrupted or killed; it ends with the same bytes as an uninterrupted one. The
-reference log-probabilities are written to reference.safetensors, or to the file that --reference names; other trainings
+--resume continues a training that was interrupted or killed; it ends with the same bytes as an uninterrupted one. Of a
+training that is done it shows the result again. The reference log-probabilities are written to reference.safetensors, or to the file that --reference names; other trainings
 on the same pairs and model can reuse them.
 
 This training is not differentially private: the adapter can reveal the pairs to anybody who has it.
@@ -104,10 +104,14 @@ This training is not differentially private: the adapter can reveal the pairs to
 				}
 				return err
 			}
+			if r.Done {
+				a.say("the training in %s is done; nothing was computed", out)
+			} else {
+				p.end()
+			}
 			if r.Stale != "" {
 				a.say("reference log-probabilities were computed anew: %s", r.Stale)
 			}
-			p.end()
 			return a.emit(r, func(w io.Writer) {
 				for _, x := range []struct {
 					name  string

@@ -43,6 +43,7 @@ const (
 	referenceFile = "reference.safetensors" // log-probabilities of the pairs without adapters
 	trainingFile  = "training.safetensors"  // the state after the last update, while the training is not done
 	trainingLock  = "training.lock"
+	resultFile    = "result.json" // the [Result] of a training that is done
 	// lastGood is the folder of the adapter as it was before a loss or gradient that was not finite ended the training.
 	lastGood = "last-good"
 )
@@ -89,6 +90,7 @@ type Result struct {
 	Cached  bool            `json:"reference_read"` // reference log-probabilities came from the file
 	Stale   string          `json:"reference_stale,omitempty"`
 	Out     string          `json:"out"`
+	Done    bool            `json:"-"` // the training was done before; nothing was computed
 }
 
 // provenance keys of settingsFile.
@@ -99,8 +101,13 @@ const (
 )
 
 // Train trains an adapter on preference pairs, with the model without adapter as the reference, and writes it to a
-// folder that holds none. An interrupted training is resumed and gives the same bytes.
+// folder that holds none. An interrupted training is resumed and gives the same bytes; one that is done gives its result again.
 func Train(ctx context.Context, o Options) (*Result, error) {
+	if o.Resume {
+		if r, err := readDone(o.Out); r != nil || err != nil {
+			return r, err
+		}
+	}
 	if err := o.configure(); err != nil {
 		return nil, err
 	}
@@ -166,7 +173,20 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	r := newResult(f, outcome, cached)
 	r.Truncated, r.Dropped = cut.Truncated, cut.Dropped
 	r.Out, r.Seconds = o.Out, time.Since(begun).Seconds()
-	return r, l.finish(o.Out, outcome)
+	return r, l.finish(o.Out, outcome, *r)
+}
+
+// readDone returns the result of a training that is done, or nil.
+func readDone(out string) (*Result, error) {
+	if rundir.Has(out, trainingFile) || !rundir.Has(out, lora.ConfigFile) || !rundir.Has(out, resultFile) {
+		return nil, nil
+	}
+	var r Result
+	if err := atomicfile.ReadJSON(filepath.Join(out, resultFile), &r); err != nil {
+		return nil, fault.Userf("%w", err)
+	}
+	r.Out, r.Done = out, true
+	return &r, nil
 }
 
 // configure reads the configuration of a training to resume, and checks all that can be checked before files are read.
@@ -342,8 +362,12 @@ func (l *loaded) failed(err error, out string) error {
 	return err
 }
 
-// finish writes the metrics and the adapter. The checkpoint goes last.
-func (l *loaded) finish(out string, o *dpo.Outcome) error {
+// finish writes the metrics, the result and the adapter. The checkpoint goes last.
+func (l *loaded) finish(out string, o *dpo.Outcome, r Result) error {
+	r.Seconds, r.Cached, r.Stale, r.Out = 0, false, "", "" // of this process, not of the training
+	if err := atomicfile.WriteJSON(filepath.Join(out, resultFile), r); err != nil {
+		return err
+	}
 	if err := rows.WriteLines(filepath.Join(out, preference.StepsFile), o.Steps); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -185,10 +186,16 @@ func TestPreferCancelled(t *testing.T) {
 		o = Options{Out: dir, Resume: true}
 	}
 	sameAdapter(t, dir, want)
-	for _, again := range []Options{{Out: dir, Resume: true}, {Config: c, Pairs: pairs, Out: dir}} {
-		if _, err := Train(t.Context(), again); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
-			t.Errorf("a training that is done gives %v", err)
-		}
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("another training in the folder of one that is done gives %v", err)
+	}
+	before := testworld.Content(t, dir)
+	done, err := Train(t.Context(), Options{Out: dir, Resume: true})
+	if err != nil || !done.Done || done.Out != dir || done.Last != whole.Last || *done.Eval != *whole.Eval || done.Pairs != whole.Pairs {
+		t.Errorf("a training that is done gives %+v, %v", done, err)
+	}
+	if !reflect.DeepEqual(testworld.Content(t, dir), before) {
+		t.Error("to resume a training that is done changes its folder")
 	}
 
 	// Pairs to measure on from a file, and the reference of an earlier training.
