@@ -34,9 +34,9 @@ var ErrNone = errors.New("no chat template")
 
 // Template is a chat template with the special tokens of its tokenizer. It is not safe for concurrent use.
 type Template struct {
-	path     string
-	parsed   *exec.Template
-	settings map[string]any // of every conversation
+	path   string
+	parsed *exec.Template
+	tokens map[string]any // special ones, by the names in tokenizer_config.json
 }
 
 // Files of a model's folder.
@@ -184,7 +184,7 @@ func (t *Template) Render(messages []Message, prompt bool) (text string, err err
 			refused = fmt.Errorf("the chat template %s refuses the conversation: %s", t.path, quote.Text(reason))
 			return "", refused
 		}}
-	for name, token := range t.settings {
+	for name, token := range t.tokens {
 		values[name] = token
 	}
 	text, err = t.parsed.ExecuteToString(exec.NewContext(values))

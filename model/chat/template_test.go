@@ -79,3 +79,26 @@ func TestRenderRefuses(t *testing.T) {
 		}
 	}
 }
+
+// FuzzTemplate: whatever a template says, it is carried out or refused. Calls of macros, numbers from range and products are
+// left out, for a template may run for as long as it likes.
+func FuzzTemplate(f *testing.F) {
+	for _, source := range []string{
+		"{% for m in messages %}{{ '<|' + m['role'] + '|>' + m.content | trim + eos_token }}{% endfor %}",
+		"{%- set x = namespace(n=0) -%}{% if messages[-1].role == 'user' and not tools %}{{ raise_exception('no') }}{% endif %}",
+		"{% generation %}{{ messages | length }}{{ messages[0].content | tojson }}{% endgeneration %}{# a #}",
+	} {
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		if len(source) > 1000 || strings.ContainsAny(source, "*") || strings.Contains(source, "macro") || strings.Contains(source, "range") {
+			return
+		}
+		parsed, err := parse(source)
+		if err != nil {
+			return
+		}
+		template := &Template{path: "a.jinja", parsed: parsed, tokens: map[string]any{"eos_token": "</s>"}}
+		_, _ = template.Render([]Message{{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}}, true)
+	})
+}
