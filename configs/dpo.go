@@ -19,8 +19,8 @@ type LoRA struct {
 type DPO struct {
 	// Engine is what trains: "local", this program; or "trl", TRL's DPOTrainer in a process of its own, which an accelerate
 	// launcher spreads over GPUs with FSDP or DeepSpeed. popri gives TRL the pairs' tokens, their order, the reference
-	// log-probabilities and the learning rates, and compares the loss under the adapter that comes back. TRL has the losses
-	// sigmoid, sigmoid_norm, robust, hinge, ipo and sft, keeps no moments between rounds (optimizer.carry_moments false) and measures
+	// log-probabilities and the learning rates, and compares the loss under the adapter that comes back. TRL has no losses
+	// cdpo, ipo_sum, cpo, simpo and orpo, keeps no moments between rounds (optimizer.carry_moments false) and measures
 	// after the last step only. An interrupted round trains anew; no equal bytes are promised. Default "local".
 	Engine string `yaml:"engine"`
 	// EngineCommand starts Python for engine "trl"; the script and its folder follow. [], the default, is the Python
@@ -28,18 +28,36 @@ type DPO struct {
 	// trains on several GPUs.
 	EngineCommand []string `yaml:"engine_command"`
 	// Loss is the preference loss, under TRL's names where it has one: "sigmoid" (DPO), "sigmoid_norm" (on averages over
-	// tokens), "cdpo" and "robust" (for flipped labels), "hinge", "ipo" (averaged over tokens, as in TRL), "ipo_sum", or
-	// "sft", which trains on the chosen samples alone. Default "sigmoid".
+	// tokens), "cdpo" and "robust" (for flipped labels), "hinge", "ipo" (averaged over tokens, as in TRL), "ipo_sum",
+	// "exo_pair", "discopop"; "nca_pair", "bco_pair", "sppo_hard", "apo_zero" and "apo_down" (on each completion by itself);
+	// "cpo", "simpo" and "orpo" (without a reference); or "sft", which trains on the chosen samples alone. Default "sigmoid".
 	Loss string `yaml:"loss"`
 	// Beta is the weight of staying close to the reference: a larger one moves the model less for a pair that it already
 	// ranks correctly. Default 0.1; above 0.
 	Beta float64 `yaml:"beta"`
 	// LabelSmoothing is the share of pairs that "cdpo" and "robust" assume to have swapped labels, below 0.5. Default 0,
-	// with which both equal the sigmoid loss; other losses accept 0 only.
+	// with which both equal the sigmoid loss. "exo_pair" needs one above 0, its paper recommends 1e-3; other losses accept 0
+	// only.
 	LabelSmoothing float64 `yaml:"label_smoothing"`
 	// SFTWeight is the weight of the chosen samples' mean negative log-likelihood per token in the loss (TRL's rpo_alpha). It
 	// keeps the chosen samples likely while the pairs are pushed apart. Default 0, as in the paper.
 	SFTWeight float64 `yaml:"sft_weight"`
+	// FDivergence is the divergence that bounds the distance from the reference: "reverse_kl" (DPO), "forward_kl",
+	// "js_divergence" or "alpha_divergence" (with α ½, TRL's default). Only the losses of the difference of both
+	// log-ratios have another than the first. Default "reverse_kl".
+	FDivergence string `yaml:"f_divergence"`
+	// LDAlpha is the weight of a completion's tokens beyond the length of the other one, from 0 to 1 (LD-DPO), against models
+	// that learn to write more rather than better. Default 1, all tokens count alike.
+	LDAlpha float64 `yaml:"ld_alpha"`
+	// SimPOGamma is the margin γ that "simpo" asks for, at least 0. Default 0.5, as in TRL; the paper tunes it with a
+	// dpo.beta of 2 to 10, to about half of it.
+	SimPOGamma float64 `yaml:"simpo_gamma"`
+	// MaxLength is the largest number of tokens of a prompt with a completion in popri dpo; 0, the default, is the model's
+	// context. popri dpo counts the pairs that are longer. A run's own pairs fit and are never cut.
+	MaxLength int `yaml:"max_length"`
+	// TruncationMode says what longer pairs lose: "keep_start", as in TRL, the end of completions, and pairs whose prompt alone
+	// is too long are left out; "keep_end" the beginning of the prompt. Default "keep_start".
+	TruncationMode string `yaml:"truncation_mode"`
 	// Reference is the model to which dpo.beta keeps the trained one close: "base", the model without adapters, as in the
 	// paper; or "round_start", the model at the start of the round, which allows larger changes. Default "base".
 	Reference string `yaml:"reference"`

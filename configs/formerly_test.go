@@ -43,7 +43,9 @@ func TestEarlierConfiguration(t *testing.T) {
 		}
 	}
 	present := c.Present(old)
-	newer := []string{"trainer.patience"} // keys that the earlier version did not have
+	// Keys that the earlier version did not have.
+	newer := []string{"trainer.patience", "dpo.f_divergence", "dpo.ld_alpha", "dpo.simpo_gamma", "dpo.max_length",
+		"dpo.truncation_mode"}
 	for _, k := range Keys() {
 		want, _ := c.Get(k.Name)
 		if slices.Contains(newer, k.Name) {

@@ -15,10 +15,13 @@ var (
 	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
-	losses      = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "sft"}
-	smoothed    = []string{"cdpo", "robust"}
+	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"})
+	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair", "bco_pair",
+		"sppo_hard", "apo_zero", "apo_down", "sft"}
+	smoothed    = []string{"cdpo", "robust", "exo_pair"}
+	diverging   = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair", "discopop"}
+	divergences = []string{"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"}
 	trainers    = []string{Local, TRL}
-	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "sft"}
 	references  = []string{"base", "round_start"}
 	pairings    = []string{"rank", "all", "random", "worst", "margin"}
 	bests       = []string{"last", "pairs", "fid"}
@@ -29,6 +32,7 @@ var (
 	weightTypes = []string{"float32", "compute"}
 	mixes       = []string{"fixed", "validated"}
 	longTexts   = []string{"drop", "cut"}
+	truncations = []string{"keep_start", "keep_end"}
 	duplicates  = []string{"skip", "index", "published"}
 	features    = []string{"mean", "fourier", "histogram", "moments", Words}
 
@@ -199,9 +203,27 @@ func (v *validator) preference(c Config) {
 	} else if e > 0 && slices.Contains(losses, d.Loss) && !slices.Contains(smoothed, d.Loss) {
 		v.add("dpo.label_smoothing",
 			"is %v, must be 0 where dpo.loss is %q: only %s have it (cdpo is the smoothed sigmoid)", e, d.Loss,
-			strings.Join(smoothed, " and "))
+			strings.Join(smoothed, ", "))
+	} else if e == 0 && d.Loss == "exo_pair" {
+		v.add("dpo.label_smoothing", "is 0, must be above 0 where dpo.loss is \"exo_pair\": its paper recommends 1e-3")
 	}
 	v.between("dpo.sft_weight", d.SFTWeight, 0, 1e3)
+	v.oneOf("dpo.f_divergence", d.FDivergence, divergences)
+	if d.FDivergence != "reverse_kl" && slices.Contains(losses, d.Loss) && !slices.Contains(diverging, d.Loss) {
+		v.add("dpo.f_divergence", "is %q, must be \"reverse_kl\" where dpo.loss is %q: only %s have another", d.FDivergence, d.Loss,
+			strings.Join(diverging, ", "))
+	}
+	v.between("dpo.ld_alpha", d.LDAlpha, 0, 1)
+	if d.LDAlpha < 1 && (d.SFTWeight > 0 || d.Loss == "sft" || d.Loss == "orpo") {
+		v.add("dpo.ld_alpha", "is %v, must be 1 with dpo.sft_weight above 0 and the losses \"sft\" and \"orpo\": the likelihood of "+
+			"the chosen completions counts all their tokens", d.LDAlpha)
+	}
+	v.between("dpo.simpo_gamma", d.SimPOGamma, 0, 1e3)
+	v.count("dpo.max_length", d.MaxLength, 0, maxTokens)
+	if d.MaxLength == 1 {
+		v.add("dpo.max_length", "is 1, which holds no prompt with a completion")
+	}
+	v.oneOf("dpo.truncation_mode", d.TruncationMode, truncations)
 	v.oneOf("dpo.reference", d.Reference, references)
 	v.oneOf("dpo.pairs", d.Pairs, pairings)
 	v.count("dpo.rejected_rank", d.RejectedRank, 2, maxCount)

@@ -3,9 +3,11 @@ package dpo
 import (
 	"bufio"
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +87,95 @@ func TestGoldenLosses(t *testing.T) {
 	}
 	for name, n := range checked {
 		golden.Checked(t, "dpo/loss/"+name, n)
+	}
+}
+
+// TestGoldenLossesOfTRL: losses and gradients by TRL's own functions, and log-probabilities with fewer tokens counted.
+func TestGoldenLossesOfTRL(t *testing.T) {
+	var file struct {
+		Pairs []struct {
+			PolicyChosen   []float32 `json:"policy_chosen"`
+			PolicyRejected []float32 `json:"policy_rejected"`
+			RefChosen      []float32 `json:"ref_chosen"`
+			RefRejected    []float32 `json:"ref_rejected"`
+		}
+		Cases []struct {
+			Loss, Divergence       string
+			Beta, Gamma, Tolerance float64
+			LabelSmoothing         float64 `json:"label_smoothing"`
+			Losses                 []float64
+			GradChosen             []float64 `json:"grad_chosen"`
+			GradRejected           []float64 `json:"grad_rejected"`
+		}
+		LD []struct {
+			Loss       string
+			Beta       float64
+			Alpha      float64 `json:"ld_alpha"`
+			Losses     []float64
+			LogPs      [][2]float64   `json:"logps"`
+			GradTokens [][2][]float64 `json:"grad_tokens"`
+		} `json:"ld_alpha"`
+	}
+	golden.ReadJSON(t, filepath.Join(golden.Folder(t, "dpo-losses"), "cases.json"), &file)
+	// example sums the tokens of a pair, and returns their weights: those of the chosen completion, then of the rejected one.
+	example := func(i int, alpha float64) (Example, []float64) {
+		p := file.Pairs[i]
+		n, m := len(p.PolicyChosen), len(p.PolicyRejected)
+		pair := []Pair{{Chosen: make([]int32, n), Rejected: make([]int32, m)}}
+		pair[0].Rejected[0] = 1 // otherwise completions of the same length would be equal
+		row := slices.Concat(slices.Repeat([]int{0}, n), slices.Repeat([]int{1}, m))
+		weights := tokenWeights(row, pair, alpha)
+		policy := sums(&lm.Scored{LogProbs: slices.Concat(p.PolicyChosen, p.PolicyRejected), Row: row}, pair, weights)
+		reference := sums(&lm.Scored{LogProbs: slices.Concat(p.RefChosen, p.RefRejected), Row: row}, pair, weights)
+		return Example{policy[0], policy[1], reference[0], reference[1], n, m, float64(n)}, weights
+	}
+	checked := map[string]int{}
+	for _, k := range file.Cases {
+		close := func(got, want float64) bool { return math.Abs(got-want) <= k.Tolerance*(1+math.Abs(want)) }
+		l, err := NewLoss(k.Loss, Params{Beta: k.Beta, LabelSmoothing: k.LabelSmoothing, Divergence: k.Divergence, Gamma: k.Gamma})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range file.Pairs {
+			e, _ := example(i, 1)
+			loss, gc, gr := l.Eval(e)
+			if !close(loss, k.Losses[i]) || !close(gc, k.GradChosen[i]) || !close(gr, k.GradRejected[i]) {
+				t.Errorf("%s, %s, beta %g, pair %d: %g, %g, %g, want %g, %g, %g", k.Loss, k.Divergence, k.Beta, i, loss, gc, gr,
+					k.Losses[i], k.GradChosen[i], k.GradRejected[i])
+			}
+		}
+		name := "loss/" + k.Loss
+		if k.Divergence != "reverse_kl" {
+			name = "divergence/" + k.Divergence
+		}
+		checked[name]++
+	}
+	for _, k := range file.LD {
+		close := func(got, want float64) bool { return math.Abs(got-want) <= 1e-10*(1+math.Abs(want)) }
+		l, err := NewLoss(k.Loss, Params{Beta: k.Beta})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range file.Pairs {
+			e, weights := example(i, k.Alpha)
+			loss, gc, gr := l.Eval(e)
+			if !close(loss, k.Losses[i]) || !close(e.PolicyChosen, k.LogPs[i][0]) || !close(e.PolicyRejected, k.LogPs[i][1]) {
+				t.Errorf("%s, alpha %g, pair %d: %g of %+v, want %g of %v", k.Loss, k.Alpha, i, loss, e, k.Losses[i], k.LogPs[i])
+			}
+			for j, want := range slices.Concat(k.GradTokens[i][0], k.GradTokens[i][1]) {
+				g := gc
+				if j >= e.ChosenLen {
+					g = gr
+				}
+				if !close(g*weights[j], want) {
+					t.Errorf("%s, alpha %g, pair %d, token %d: gradient %g, want %g", k.Loss, k.Alpha, i, j, g*weights[j], want)
+				}
+			}
+		}
+		checked["ld_alpha"]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(checked)) {
+		golden.Checked(t, "dpo-losses/"+name, checked[name])
 	}
 }
 

@@ -3,43 +3,58 @@ package dpo
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"popri/internal/bom"
-	"popri/internal/jsonobject"
-	"popri/internal/quote"
-	"popri/model/tokenizer"
 )
 
-// ReadJSONL reads pairs in the form of TRL's preference data sets: JSON lines with the texts "prompt", "chosen" and
-// "rejected"; other fields are ignored. Texts become tokens as in TRL 1.16: prompt and completion together, with an
-// end of text. A completion begins where the tokens differ from those of the prompt alone. A prompt that leaves no room in the
-// context loses its beginning. A prompt may be empty, and so may one of the completions, which then is the end of text alone.
+// Read reads pairs in the forms of TRL's preference data sets: Parquet if the file is named so, otherwise JSON lines, with
+// "prompt", "chosen" and "rejected"; other fields are ignored. They are texts or lists of messages. Without a prompt, or with a
+// prompt that is a text beside lists of messages, the prompt is what both completions begin with. A prompt may be empty, and so
+// may one of the completions, which then is the end of text alone. Parquet may also be the output of [WritePairs].
 //
-// Errors name file and line: a completion that alone fills the context, completions that are equal and so express no
-// preference, text that is not UTF-8, a duplicate field, and any line of another form.
-func ReadJSONL(path string, tok *tokenizer.Tokenizer, context int) ([]Pair, error) {
+// Errors name the file and the line or row: completions that begin with the prompt of their own, that are equal and so express
+// no preference, text that is not UTF-8, a duplicate field, and any row of another form. Cut says what did not fit.
+func Read(path string, o ReadOptions) ([]Pair, Cut, error) {
+	x, err := newTexts(o)
+	if err != nil {
+		return nil, Cut{}, fmt.Errorf("dpo: %w", err)
+	}
+	var pairs []Pair
+	if strings.EqualFold(filepath.Ext(path), ".parquet") {
+		pairs, err = x.readParquet(path)
+	} else {
+		pairs, err = x.readJSONL(path)
+	}
+	if err == nil && len(pairs) == 0 {
+		err = fmt.Errorf("%s: of %d pairs, none is left: nothing of them that differs is within dpo.max_length, %d tokens", path, x.rows,
+			x.MaxLength)
+	}
+	if err != nil {
+		return nil, Cut{}, fmt.Errorf("dpo: %w", err)
+	}
+	return pairs, x.Cut, nil
+}
+
+func (x *texts) readJSONL(path string) ([]Pair, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("dpo: %w", err)
+		return nil, err
 	}
 	defer f.Close()
-	pairs, err := parseJSONL(f, tok, context)
+	pairs, err := x.parseJSONL(f)
 	if err != nil {
-		return nil, fmt.Errorf("dpo: %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return pairs, nil
 }
 
-func parseJSONL(r io.Reader, tok *tokenizer.Tokenizer, context int) ([]Pair, error) {
-	enc, err := newTexts(tok, context)
-	if err != nil {
-		return nil, err
-	}
+func (x *texts) parseJSONL(r io.Reader) ([]Pair, error) {
 	reader := bufio.NewReader(r)
 	if mark, _ := reader.Peek(3); len(bom.Trim(mark)) < len(mark) {
 		_, _ = reader.Discard(len(mark)) // the peeked byte is there
@@ -51,49 +66,20 @@ func parseJSONL(r io.Reader, tok *tokenizer.Tokenizer, context int) ([]Pair, err
 			return nil, err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			p, bad := parsePair(line, enc)
+			r, bad := parseRow(line)
+			if bad == nil {
+				pairs, bad = x.add(pairs, r)
+			}
 			if bad != nil {
 				return nil, fmt.Errorf("line %d: %w", number, bad)
 			}
-			p.PromptIndex = len(pairs)
-			pairs = append(pairs, p)
 		}
 		if err != nil {
 			break
 		}
 	}
-	if len(pairs) == 0 {
+	if x.rows == 0 {
 		return nil, errors.New("it holds no pairs")
 	}
 	return pairs, nil
-}
-
-// preference has the names of TRL's fields.
-var preference = [3]string{"prompt", "chosen", "rejected"}
-
-func parsePair(line []byte, enc texts) (Pair, error) {
-	fields, err := jsonobject.Fields(line)
-	if err != nil {
-		return Pair{}, fmt.Errorf("want an object with prompt, chosen and rejected: %w", err)
-	}
-	var texts [3]string
-	for i, name := range preference {
-		raw, ok := fields[name]
-		if !ok && name == "prompt" {
-			return Pair{}, fmt.Errorf("%q is missing (%s)", name, implicitPrompt)
-		}
-		if !ok {
-			return Pair{}, fmt.Errorf("%q is missing", name)
-		}
-		if len(raw) > 0 && raw[0] == '[' {
-			return Pair{}, fmt.Errorf("%q is %s, want a text (%s)", name, quote.Raw(raw), conversational)
-		}
-		if len(raw) == 0 || raw[0] != '"' {
-			return Pair{}, fmt.Errorf("%q is %s, want a text", name, quote.Raw(raw))
-		}
-		if err := json.Unmarshal(raw, &texts[i]); err != nil {
-			return Pair{}, fmt.Errorf("%q: %w", name, err)
-		}
-	}
-	return enc.pair(texts)
 }

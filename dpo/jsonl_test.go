@@ -1,8 +1,12 @@
 package dpo
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,8 +35,9 @@ func TestReadJSONL(t *testing.T) {
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	pairs, err := ReadJSONL(path, tok, 30)
-	if err != nil || len(pairs) != 3 {
+	options := ReadOptions{Tokenizer: tok, MaxLength: 30, KeepEnd: true}
+	pairs, lost, err := Read(path, options)
+	if err != nil || len(pairs) != 3 || lost != (Cut{Truncated: 1}) {
 		t.Fatalf("%v: %d pairs", err, len(pairs))
 	}
 	end := func(text string) []int32 { return append(tok.Encode(text), eos) }
@@ -46,29 +51,42 @@ func TestReadJSONL(t *testing.T) {
 		t.Errorf("a long prompt keeps %q", tok.Decode(p.Prompt, false))
 	}
 
+	// The same cut at the end: the pair whose prompt fills the length is left out.
+	options.KeepEnd, options.MaxLength = false, 3
+	if short, lost, err := Read(path, options); err != nil || len(short) != 2 || lost != (Cut{Truncated: 2, Dropped: 1}) || len(short[0].Rejected) != 2 {
+		t.Errorf("%v: %+v, %+v", err, short, lost)
+	}
+	options.KeepEnd, options.MaxLength = true, 30
 	for _, c := range []struct{ content, want string }{
 		{"", "no pairs"},
 		{"\n \n", "no pairs"},
 		{`{"prompt": "a", "chosen": "b", "rejected": "c"}` + "\n[1]", "line 2"},
 		{`{"prompt": "a", "chosen": "b"}`, `line 1: "rejected" is missing`},
-		{`{"prompt": "a", "chosen": [{"role": "user"}], "rejected": "c"}`, `"chosen" is [{`},
+		{`{"prompt": "a", "chosen": [{"role": "user"}], "rejected": "c"}`, `"chosen" is a list whose message 1 is {"role": "user"}: "content" is missing`},
 		{`{"prompt": null, "chosen": "b", "rejected": "c"}`, `"prompt" is null`},
-		{fmt.Sprintf(`{"prompt": "a", "chosen": %q, "rejected": "c"}`, long), "context of 30"},
+		{fmt.Sprintf(`{"prompt": "a", "chosen": %q, "rejected": "c"}`, long), "dpo.max_length, 30 tokens"},
 		{`{"prompt": "a"`, "line 1"},
+		{`{"prompt": "the", "chosen": "the cat", "rejected": "the hat"}`, "line 1: chosen and rejected begin with the prompt"},
+		{`{"prompt": [{"role": "u", "content": "a"}], "chosen": "b", "rejected": "c"}`, "\"prompt\" is a list of messages and the completions are texts"},
+		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": "c"}`, `"chosen" is a list of messages and "rejected" is a text`},
+		{`{"prompt": "a", "chosen": [], "rejected": []}`, `"chosen" is a list without messages`},
+		{`{"chosen": [{"role": "u", "content": ["a"]}], "rejected": "c"}`, `"content" is ["a"], want a text`},
+		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u", "content": "b"}], "tools": [{"name": "t"}]}`, `"tools" is [{`},
+		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u", "content": "b"}]}`, "the model's folder has no chat template"},
 		{`{"prompt": "", "chosen": "b", "rejected": "b"}`, "line 1: chosen and rejected are the same"},
 		{`{"prompt": "a", "chosen": "", "rejected": ""}`, "line 1: chosen and rejected are the same"},
 		{"\n" + `{"prompt": "a", "prompt": "b", "chosen": "b", "rejected": "c"}`, `line 2: want an object with prompt, chosen and rejected: "prompt" stands twice`},
 		{"{\"prompt\": \"a\", \"chosen\": \"b\xff\", \"rejected\": \"c\"}", "line 1: want an object with prompt, chosen and rejected: not UTF-8"},
-		{fmt.Sprintf(`{"prompt": "a", "chosen": [%q], "rejected": "c"}`, long), "… (323 bytes), want a text"},
+		{fmt.Sprintf(`{"prompt": "a", "chosen": [%q], "rejected": "c"}`, long), "… (321 bytes): want an object with role and content"},
 	} {
 		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadJSONL(path, tok, 30); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
+		if _, _, err := Read(path, options); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q gives %v", c.content, err)
 		}
 	}
-	if _, err := ReadJSONL(filepath.Join(t.TempDir(), "none"), tok, 30); err == nil {
+	if _, _, err := Read(filepath.Join(t.TempDir(), "none"), options); err == nil {
 		t.Error("a missing file is no error")
 	}
 }
@@ -78,8 +96,15 @@ func FuzzPairs(f *testing.F) {
 	f.Add([]byte(`{"prompt": "the", "chosen": " cat", "rejected": " hat"}`))
 	f.Add([]byte("{\"prompt\": \"\\ud800\", \"chosen\": \"\", \"rejected\": \"\xff\"}\n\n[]"))
 	f.Add([]byte(`{"prompt": {}, "chosen": 1}`))
+	f.Add([]byte(`{"chosen": "the cat", "rejected": "the hat"}`))
+	f.Add([]byte(`{"prompt": "the", "chosen": [{"role": "user", "content": "the"}], "rejected": [{"role": "a", "content": "cat"}]}`))
+	folder := chatFolder(f, "chatml", "tokenizers/gpt2-512")
 	f.Fuzz(func(t *testing.T, content []byte) {
-		pairs, err := parseJSONL(strings.NewReader(string(content)), tok, 50)
+		x, err := newTexts(ReadOptions{Tokenizer: tok, Folder: folder, MaxLength: 50, KeepEnd: len(content)%2 == 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs, err := x.parseJSONL(strings.NewReader(string(content)))
 		if err != nil {
 			return
 		}
@@ -94,12 +119,12 @@ func FuzzPairs(f *testing.F) {
 // TestGoldenTexts: prompts and completions are divided into tokens as by TRL 1.16.
 func TestGoldenTexts(t *testing.T) {
 	folder := golden.Folder(t, "dpo-texts")
-	content, err := os.ReadFile(filepath.Join(folder, "cases.jsonl"))
+	file, err := os.ReadFile(filepath.Join(folder, "cases.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(string(file)) {
 		var c struct {
 			Tokenizer, Prompt, Chosen, Rejected string
 			PromptIDs                           []int32 `json:"prompt_ids"`
@@ -113,11 +138,11 @@ func TestGoldenTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := newTexts(tok, 1000)
+		x, err := newTexts(ReadOptions{Tokenizer: tok, MaxLength: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := x.pair([3]string{c.Prompt, c.Chosen, c.Rejected})
+		p, err := x.text(row{&content{text: c.Prompt}, content{text: c.Chosen}, content{text: c.Rejected}})
 		if err != nil || !slices.Equal(p.Prompt, c.PromptIDs) || !slices.Equal(p.Chosen, c.ChosenIDs) || !slices.Equal(p.Rejected, c.RejectedIDs) {
 			t.Errorf("%s: %q, %q, %q: %v %v %v, want %v %v %v (%v)", c.Tokenizer, c.Prompt, c.Chosen, c.Rejected, p.Prompt, p.Chosen,
 				p.Rejected, c.PromptIDs, c.ChosenIDs, c.RejectedIDs, err)
@@ -125,4 +150,61 @@ func TestGoldenTexts(t *testing.T) {
 		n++
 	}
 	golden.Checked(t, "dpo-texts", n)
+}
+
+// chatFolder makes a model's folder of a chat template of the golden cases and the special tokens of a tokenizer.
+func chatFolder(t testing.TB, name, tokenizer string) string {
+	t.Helper()
+	dir, folder := t.TempDir(), golden.Folder(t, "dpo-texts")
+	b, err := os.ReadFile(filepath.Join(folder, name+".jinja"))
+	names, errNames := os.ReadFile(filepath.Join(folder, "..", tokenizer, "tokenizer_config.json"))
+	if err := errors.Join(err, errNames, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), b, 0o644),
+		os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), names, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestGoldenForms: texts and conversations of every form are read as by TRL 1.16, whole and cut by keep_start.
+func TestGoldenForms(t *testing.T) {
+	folder := golden.Folder(t, "dpo-texts")
+	file, err := os.ReadFile(filepath.Join(folder, "forms.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := map[string]int{}
+	for line := range strings.Lines(string(file)) {
+		var c struct {
+			Tokenizer, Template string
+			MaxLength           int `json:"max_length"`
+			Row                 json.RawMessage
+			PromptIDs           []int32 `json:"prompt_ids"`
+			ChosenIDs           []int32 `json:"chosen_ids"`
+			RejectedIDs         []int32 `json:"rejected_ids"`
+		}
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		tok, err := tokenizer.Load(filepath.Join(folder, "..", c.Tokenizer, "tokenizer.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := ReadOptions{Tokenizer: tok, MaxLength: cmp.Or(c.MaxLength, 1000)}
+		if c.Template != "" {
+			o.Folder = chatFolder(t, c.Template, c.Tokenizer)
+		}
+		x, err := newTexts(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs, err := x.parseJSONL(bytes.NewReader(c.Row))
+		if err != nil || len(pairs) != 1 || !slices.Equal(pairs[0].Prompt, c.PromptIDs) || !slices.Equal(pairs[0].Chosen, c.ChosenIDs) ||
+			!slices.Equal(pairs[0].Rejected, c.RejectedIDs) {
+			t.Errorf("%s, template %q: %s: %v, %+v, want %v %v %v", c.Tokenizer, c.Template, c.Row, err, pairs, c.PromptIDs, c.ChosenIDs, c.RejectedIDs)
+		}
+		checked[cmp.Or(c.Template, "implicit")]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(checked)) {
+		golden.Checked(t, "dpo-texts/"+name, checked[name])
+	}
 }

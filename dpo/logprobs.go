@@ -24,12 +24,29 @@ func rows(pairs []Pair, context int) []lm.Row {
 	return out
 }
 
-// sums returns the summed log-probability of pair i's chosen completion at 2i and of its rejected one at 2i+1. Equal
-// completions get equal sums; computed in one row, they would differ by rounding.
-func sums(sc *lm.Scored, pairs []Pair) []float64 {
+// tokenWeights returns how much each scored token counts in its completion's log-probability. row is the sequence of each
+// token, numbered as by [rows], whose tokens follow each other. All count 1, or, beyond the length of the shorter completion of
+// the pair, alpha (LD-DPO, Liu et al. 2024, arXiv 2409.06411: the longer completion's excess is mostly verbosity).
+func tokenWeights(row []int, pairs []Pair, alpha float64) []float64 {
+	weights := make([]float64, len(row))
+	seen := make([]int, 2*len(pairs))
+	for i, r := range row {
+		p := pairs[r/2]
+		weights[i] = 1
+		if seen[r] >= min(len(p.Chosen), len(p.Rejected)) {
+			weights[i] = alpha
+		}
+		seen[r]++
+	}
+	return weights
+}
+
+// sums returns the weighted sum of the log-probabilities of pair i's chosen completion at 2i and of its rejected one at 2i+1.
+// Equal completions get equal sums; computed in one row, they would differ by rounding.
+func sums(sc *lm.Scored, pairs []Pair, weights []float64) []float64 {
 	out := make([]float64, 2*len(pairs))
 	for i, lp := range sc.LogProbs {
-		out[sc.Row[i]] += float64(lp)
+		out[sc.Row[i]] += weights[i] * float64(lp)
 	}
 	for i, p := range pairs {
 		if slices.Equal(p.Chosen, p.Rejected) {
@@ -67,7 +84,8 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
 			return err
 		}
 		batch := trainer.At(pairs, passes[i])
-		lp := sums(t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter, false), batch)
+		sc := t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter, false)
+		lp := sums(sc, batch, tokenWeights(sc.Row, batch, 1-t.LengthDiscount))
 		for k := range batch {
 			each(passes[i][k], lp[2*k], lp[2*k+1])
 		}

@@ -1,7 +1,10 @@
 package dpo
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -28,8 +31,10 @@ type Loss interface {
 // Params are the losses' parameters, under TRL's names.
 type Params struct {
 	Beta           float64 // strength of the pull towards the reference; a larger β stays closer
-	LabelSmoothing float64 // assumed share of flipped labels (cdpo, robust)
+	LabelSmoothing float64 // assumed share of flipped labels (cdpo, robust, exo_pair)
 	SFT            float64 // weight of the chosen completions' own likelihood beside the loss (TRL's rpo_alpha)
+	Divergence     string  // regularizer of losses of a difference (TRL's f_divergence_type); "" is reverse_kl
+	Gamma          float64 // margin of simpo (TRL's simpo_gamma)
 }
 
 var losses = map[string]func(Params) Loss{
@@ -41,22 +46,30 @@ var losses = map[string]func(Params) Loss{
 	"ipo":          func(p Params) Loss { return ipo{p.Beta} },
 	"ipo_sum":      func(p Params) Loss { return ipoSum{p.Beta} },
 	"sft":          func(Params) Loss { return sft{} },
+	"exo_pair":     func(p Params) Loss { return exoPair{p.Beta, p.LabelSmoothing} },
+	"nca_pair":     func(p Params) Loss { return ncaPair{p.Beta} },
+	"bco_pair":     func(p Params) Loss { return bcoPair{p.Beta} },
+	"sppo_hard":    func(p Params) Loss { return sppoHard{p.Beta} },
+	"apo_zero":     func(p Params) Loss { return apoZero{p.Beta} },
+	"apo_down":     func(p Params) Loss { return apoDown{p.Beta} },
+	"discopop":     func(p Params) Loss { return discopop{p.Beta} },
+	"cpo":          func(p Params) Loss { return cpo{p.Beta} },
+	"simpo":        func(p Params) Loss { return simpo{p.Beta, p.Gamma} },
+	"orpo":         func(p Params) Loss { return orpo{p.Beta} },
 }
 
 // Losses returns the names that [NewLoss] knows, sorted.
-func Losses() []string {
-	var names []string
-	for name := range losses {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Losses() []string { return slices.Sorted(maps.Keys(losses)) }
 
-// NewLoss makes a loss by name: sigmoid (DPO), sigmoid_norm, cdpo, robust, hinge, ipo (averaged over tokens, as TRL does),
-// ipo_sum or sft.
+// Divergences returns the names that [Params.Divergence] may have, sorted.
+func Divergences() []string { return slices.Sorted(maps.Keys(divergences)) }
+
+// NewLoss makes a loss by the name that TRL gives it; ipo_sum (the sum over tokens), cdpo and the reference-free cpo, simpo and
+// orpo are no values of its loss_type.
 func NewLoss(name string, p Params) (Loss, error) {
 	make, ok := losses[name]
+	p.Divergence = cmp.Or(p.Divergence, "reverse_kl")
+	score, known := divergences[p.Divergence]
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("dpo: loss %q is unknown (%s)", name, strings.Join(Losses(), ", "))
@@ -64,10 +77,22 @@ func NewLoss(name string, p Params) (Loss, error) {
 		return nil, fmt.Errorf("dpo: beta is %g, it must be positive", p.Beta)
 	case !(p.LabelSmoothing >= 0 && p.LabelSmoothing < 0.5):
 		return nil, fmt.Errorf("dpo: label smoothing is %g, it must be in [0, 0.5)", p.LabelSmoothing)
+	case name == "exo_pair" && p.LabelSmoothing == 0:
+		return nil, errors.New("dpo: label smoothing is 0, exo_pair needs one above 0; its paper recommends 1e-3")
+	case !known:
+		return nil, fmt.Errorf("dpo: divergence %q is unknown (%s)", p.Divergence, strings.Join(Divergences(), ", "))
+	case p.Divergence != "reverse_kl" && !slices.Contains(ofDifference, name):
+		return nil, fmt.Errorf("dpo: loss %s has no form with divergence %s, only these have: %s", name, p.Divergence,
+			strings.Join(ofDifference, ", "))
+	case !(p.Gamma >= 0) || math.IsInf(p.Gamma, 0):
+		return nil, fmt.Errorf("dpo: gamma is %g, it must not be negative", p.Gamma)
 	case !(p.SFT >= 0) || math.IsInf(p.SFT, 0):
 		return nil, fmt.Errorf("dpo: the SFT term has weight %g, it must not be negative", p.SFT)
 	}
 	loss := make(p)
+	if p.Divergence != "reverse_kl" {
+		loss = withDivergence{loss, score}
+	}
 	if p.SFT > 0 {
 		loss = withSFT{loss, p.SFT}
 	}

@@ -16,7 +16,8 @@ var kinked = map[string]float64{"hinge": 1}
 func TestLossGradients(t *testing.T) {
 	margins := []float64{0, 1e-6, -1e-6, 0.3, -0.7, 2, -3, 20, -20, 200, -200, 1e4, -1e4}
 	for _, name := range Losses() {
-		for _, p := range []Params{{Beta: 0.1}, {Beta: 1, LabelSmoothing: 0.1}, {Beta: 0.01, LabelSmoothing: 0.45}, {Beta: 0.5, SFT: 0.7}} {
+		for _, p := range []Params{{Beta: 0.1, LabelSmoothing: 0.01}, {Beta: 1, LabelSmoothing: 0.1}, {Beta: 0.01, LabelSmoothing: 0.45},
+			{Beta: 0.5, LabelSmoothing: 1e-3, SFT: 0.7, Gamma: 0.5}} {
 			l, err := NewLoss(name, p)
 			if err != nil {
 				t.Fatal(err)
@@ -109,6 +110,10 @@ func TestNewLossRefuses(t *testing.T) {
 		{"cdpo", Params{Beta: 1, LabelSmoothing: math.NaN()}, "label smoothing is NaN"},
 		{"robust", Params{Beta: 1, LabelSmoothing: -0.1}, "label smoothing is -0.1"},
 		{"hinge", Params{Beta: 1, SFT: -1}, "weight -1"},
+		{"exo_pair", Params{Beta: 1}, "recommends 1e-3"},
+		{"simpo", Params{Beta: 1, Gamma: math.NaN()}, "gamma is NaN"},
+		{"sigmoid", Params{Beta: 1, Divergence: "kl"}, `"kl" is unknown (alpha_divergence, `},
+		{"apo_zero", Params{Beta: 1, Divergence: "forward_kl"}, "apo_zero has no form with divergence forward_kl"},
 	} {
 		if l, err := NewLoss(c.name, c.p); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v gives %v, %v", c.name, c.p, l, err)

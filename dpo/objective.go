@@ -40,7 +40,8 @@ func (t *Tuner) pass(all []Pair, places []int, m *Metrics) trainer.Pass {
 		s.WithGrad(func() {
 			pairs := trainer.At(all, places)
 			sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
-			lp := sums(sc, pairs)
+			counted := tokenWeights(sc.Row, pairs, 1-t.LengthDiscount)
+			lp := sums(sc, pairs, counted)
 			byRow := make([]float64, 2*len(pairs))
 			refused := trainer.NonFinite{What: "pair"}
 			for i, pair := range pairs {
@@ -65,7 +66,7 @@ func (t *Tuner) pass(all []Pair, places []int, m *Metrics) trainer.Pass {
 			m.addDistribution(s, sc, float64(len(pairs))/n)
 			weights := make([]float32, len(sc.LogProbs))
 			for i, r := range sc.Row {
-				weights[i] = float32(byRow[r])
+				weights[i] = float32(byRow[r] * counted[i])
 			}
 			grads = sc.Gradients(s, weights, t.Optimizer.Params)
 		})

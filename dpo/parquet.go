@@ -3,24 +3,16 @@ package dpo
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"popri/internal/parquetio"
-	"popri/model/tokenizer"
+	"popri/model/chat"
 )
 
-// ReadParquet reads pairs from Parquet: the output of [WritePairs], with its token ids, or preference data in TRL's
-// form. The latter has the texts "prompt", "chosen" and "rejected", which become tokens and are checked as in
-// [ReadJSONL]. Errors name file, column and row (from 1).
-func ReadParquet(path string, tok *tokenizer.Tokenizer, context int) ([]Pair, error) {
-	pairs, err := readParquet(path, tok, context)
-	if err != nil {
-		return nil, fmt.Errorf("dpo: %w", err)
-	}
-	return pairs, nil
-}
-
-func readParquet(path string, tok *tokenizer.Tokenizer, context int) ([]Pair, error) {
+// readParquet reads the output of [WritePairs], with its token ids, or preference data in TRL's forms, whose conversations are
+// lists of structs with role and content. Errors name file, column and row (from 1).
+func (x *texts) readParquet(path string) ([]Pair, error) {
 	f, err := parquetio.Open(path)
 	if err != nil {
 		return nil, err
@@ -39,38 +31,84 @@ func readParquet(path string, tok *tokenizer.Tokenizer, context int) ([]Pair, er
 		}
 		return ReadPairs(path)
 	}
-	if !f.Has("prompt") && f.Has("chosen") && f.Has("rejected") {
-		return nil, fmt.Errorf("%s: column prompt is missing (%s)", path, implicitPrompt)
-	}
-	enc, err := newTexts(tok, context)
-	if err != nil {
-		return nil, err
-	}
-	var columns [3][]parquetio.Cell
+	var columns [3][]content
 	for i, name := range preference {
-		if columns[i], err = f.Strings(name); errors.Is(err, parquetio.ErrFormat) && f.Has(name) {
-			return nil, fmt.Errorf("%w (%s)", err, conversational)
-		} else if err != nil {
+		if i == 0 && !f.Has(name) {
+			continue
+		}
+		if columns[i], err = readColumn(f, path, name); err != nil {
 			return nil, err
 		}
 	}
-	pairs := make([]Pair, 0, len(columns[0]))
-	for row := range columns[0] {
-		var t [3]string
-		for i, name := range preference {
-			if columns[i][row].Null {
-				return nil, fmt.Errorf("%s: row %d: %s is null", path, row+1, name)
-			}
-			if t[i] = columns[i][row].Value; !utf8.ValidString(t[i]) {
-				return nil, fmt.Errorf("%s: row %d: %s is not UTF-8", path, row+1, name)
-			}
+	var pairs []Pair
+	for i := range columns[1] {
+		r := row{chosen: columns[1][i], rejected: columns[2][i]}
+		if columns[0] != nil {
+			r.prompt = &columns[0][i]
 		}
-		p, err := enc.pair(t)
-		if err != nil {
-			return nil, fmt.Errorf("%s: row %d: %w", path, row+1, err)
+		if pairs, err = x.add(pairs, r); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", path, i+1, err)
 		}
-		p.PromptIndex = row
-		pairs = append(pairs, p)
 	}
 	return pairs, nil
+}
+
+// readColumn reads a column of texts or of conversations.
+func readColumn(f *parquetio.File, path, name string) ([]content, error) {
+	if f.HasField(name, "role") {
+		return readMessages(f, path, name)
+	}
+	cells, err := f.Strings(name)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]content, len(cells))
+	for i, c := range cells {
+		if err := check(c); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %s %w", path, i+1, name, err)
+		}
+		out[i].text = c.Value
+	}
+	return out, nil
+}
+
+func readMessages(f *parquetio.File, path, name string) ([]content, error) {
+	if i := slices.IndexFunc(templateArguments, f.Has); i >= 0 {
+		return nil, fmt.Errorf("%s: column %s is not supported beside conversations: %s", path, templateArguments[i],
+			withoutArguments)
+	}
+	var fields [2][][]parquetio.Cell
+	for i, field := range []string{"role", "content"} {
+		var err error
+		if fields[i], err = f.FieldLists(name, field); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]content, len(fields[0]))
+	for i, roles := range fields[0] {
+		contents := fields[1][i]
+		if len(roles) == 0 || len(roles) != len(contents) {
+			return nil, fmt.Errorf("%s: row %d: %s is a list of %d roles and %d contents, want messages", path, i+1, name,
+				len(roles), len(contents))
+		}
+		for j := range roles {
+			for _, c := range []parquetio.Cell{roles[j], contents[j]} {
+				if err := check(c); err != nil {
+					return nil, fmt.Errorf("%s: row %d: %s: message %d %w", path, i+1, name, j+1, err)
+				}
+			}
+			out[i].messages = append(out[i].messages, chat.Message{"role": roles[j].Value, "content": contents[j].Value})
+		}
+	}
+	return out, nil
+}
+
+func check(c parquetio.Cell) error {
+	switch {
+	case c.Null:
+		return errors.New("is null")
+	case !utf8.ValidString(c.Value):
+		return errors.New("is not UTF-8")
+	}
+	return nil
 }

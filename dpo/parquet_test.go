@@ -35,7 +35,8 @@ func TestReadParquet(t *testing.T) {
 	tok := lineTokenizer(t)
 	path := filepath.Join(t.TempDir(), "pairs.parquet")
 	writeParquet(t, path, []textRow{{"the", new(" cat"), " hat", 1}, {"", new(""), "é", 2}})
-	got, err := ReadParquet(path, tok, 30)
+	options := ReadOptions{Tokenizer: tok, MaxLength: 30}
+	got, _, err := Read(path, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestReadParquet(t *testing.T) {
 	if err := os.WriteFile(lines, []byte(`{"prompt": "the", "chosen": " cat", "rejected": " hat"}`+"\n"+`{"prompt": "", "chosen": "", "rejected": "é"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if want, err := ReadJSONL(lines, tok, 30); err != nil || !reflect.DeepEqual(got, want) {
+	if want, _, err := Read(lines, options); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v: %+v, JSON lines give %+v", err, got, want)
 	}
 	own := []Pair{{Prompt: []int32{1}, Chosen: []int32{2, 3}, Rejected: []int32{4}, PromptText: "a", ChosenText: "b", RejectedText: "c", PromptIndex: 5, ChosenIndex: 6, RejectedIndex: 7,
@@ -51,7 +52,7 @@ func TestReadParquet(t *testing.T) {
 	if err := WritePairs(path, own); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadParquet(path, tok, 30); err != nil || !reflect.DeepEqual(got, own) {
+	if got, _, err := Read(path, options); err != nil || !reflect.DeepEqual(got, own) {
 		t.Errorf("%v: %+v, want %+v", err, got, own)
 	}
 
@@ -60,21 +61,8 @@ func TestReadParquet(t *testing.T) {
 		"row 2: chosen is null":                   func() { writeParquet(t, path, []textRow{{"a", new("b"), "c", 0}, {"a", nil, "c", 0}}) },
 		"row 2: rejected is not UTF-8":            func() { writeParquet(t, path, []textRow{{"a", new("b"), "c", 0}, {"a", new("b"), "\xff", 0}}) },
 		"row 1: chosen and rejected are the same": func() { writeParquet(t, path, []textRow{{"a", new("b"), "b", 0}}) },
-		"row 1: completions":                      func() { writeParquet(t, path, []textRow{{"a", &long, "c", 0}}) },
+		"of 1 pairs, none is left":                func() { writeParquet(t, path, []textRow{{long, new("b"), "c", 0}}) },
 		"no pairs":                                func() { writeParquet(t, path, []textRow{}) },
-		"chat template": func() {
-			writeParquet(t, path, []struct {
-				Prompt   []message `parquet:"prompt,list"`
-				Chosen   []message `parquet:"chosen,list"`
-				Rejected []message `parquet:"rejected,list"`
-			}{{[]message{{"user", "a"}}, []message{{"assistant", "b"}}, []message{{"assistant", "c"}}}})
-		},
-		"column prompt is missing": func() {
-			writeParquet(t, path, []struct {
-				Chosen   string `parquet:"chosen"`
-				Rejected string `parquet:"rejected"`
-			}{{"a b", "a c"}})
-		},
 		"column rejected is missing": func() {
 			writeParquet(t, path, []struct {
 				Prompt string `parquet:"prompt"`
@@ -88,9 +76,59 @@ func TestReadParquet(t *testing.T) {
 		},
 	} {
 		write()
-		if _, err := ReadParquet(path, tok, 30); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if _, _, err := Read(path, options); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("want %q: %v", want, err)
 		}
+	}
+}
+
+// Conversations in Parquet are read as those in JSON lines, with a prompt of their own and beside one that is text.
+func TestParquetConversations(t *testing.T) {
+	type explicit struct {
+		Prompt   []message `parquet:"prompt,list"`
+		Chosen   []message `parquet:"chosen,list"`
+		Rejected []message `parquet:"rejected,list"`
+	}
+	type beside struct {
+		Prompt   string    `parquet:"prompt"`
+		Chosen   []message `parquet:"chosen,list"`
+		Rejected []message `parquet:"rejected,list"`
+		Score    float64   `parquet:"score_chosen"`
+	}
+	turns := func(texts ...string) (list []message) {
+		for i, text := range texts {
+			list = append(list, message{[]string{"user", "assistant"}[i%2], text})
+		}
+		return list
+	}
+	dir := t.TempDir()
+	first, second, lines := filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet"), filepath.Join(dir, "c.jsonl")
+	writeParquet(t, first, []explicit{{turns("the"), turns("the", "cat")[1:], turns("the", "hat")[1:]}})
+	writeParquet(t, second, []beside{{"the", turns("the", "cat"), turns("the", "hat"), 1}, {"a", turns("a", "b", "c", "d"), turns("a", "b", "c", "e", "f"), 2}})
+	content := `{"chosen": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "cat"}], "rejected": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "hat"}]}
+		{"chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}],
+		"rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "e"}, {"role": "user", "content": "f"}]}`
+	if err := os.WriteFile(lines, []byte(strings.ReplaceAll(content, ",\n\t\t", ", ")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	options := ReadOptions{Tokenizer: lineTokenizer(t), Folder: chatFolder(t, "chatml", "tokenizers/gpt2-512"), MaxLength: 1000}
+	want, _, err := Read(lines, options)
+	if err != nil || len(want) != 2 {
+		t.Fatalf("%v: %d pairs", err, len(want))
+	}
+	if got, _, err := Read(second, options); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v: %+v, JSON lines give %+v", err, got, want)
+	}
+	if got, _, err := Read(first, options); err != nil || !reflect.DeepEqual(got, want[:1]) {
+		t.Errorf("%v: %+v, JSON lines give %+v", err, got, want)
+	}
+	options.Folder = t.TempDir()
+	if _, _, err := Read(first, options); err == nil || !strings.Contains(err.Error(), "a.parquet: row 1: the pairs are conversations") {
+		t.Error(err)
+	}
+	writeParquet(t, first, []explicit{{turns("the"), turns("cat"), nil}})
+	if _, _, err := Read(first, options); err == nil || !strings.Contains(err.Error(), "a.parquet: row 1: rejected is a list of 0 roles") {
+		t.Error(err)
 	}
 }
 
@@ -109,7 +147,7 @@ func TestPairsBomb(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "pairs.parquet")
 	writeParquet(t, path, rows)
-	if _, err := ReadParquet(path, lineTokenizer(t), 30); err == nil || !strings.Contains(err.Error(), "column prompt, after") || !strings.Contains(err.Error(), "limit") {
+	if _, _, err := Read(path, ReadOptions{Tokenizer: lineTokenizer(t), MaxLength: 30}); err == nil || !strings.Contains(err.Error(), "column prompt, after") || !strings.Contains(err.Error(), "limit") {
 		t.Errorf("a bomb: %v", err)
 	}
 }
@@ -135,7 +173,7 @@ func FuzzParquetPairs(f *testing.F) {
 		if err := os.WriteFile(path, content, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		pairs, err := ReadParquet(path, tok, 50)
+		pairs, _, err := Read(path, ReadOptions{Tokenizer: tok, MaxLength: 50})
 		if err == nil && len(pairs) == 0 {
 			t.Fatal("no pairs and no error")
 		}

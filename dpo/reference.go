@@ -123,6 +123,9 @@ func (t *Tuner) referenceKey(pairs []Pair, current bool) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%s\x00%v\x00%s\x00%v\x00%d\x00%d\x00%v\x00", referenceForm, t.WeightsHash,
 		t.Model.Compute, runtime.GOARCH, tensor.Arithmetic(), t.MicroPairs, t.MicroTokens, current)
+	if t.LengthDiscount > 0 {
+		fmt.Fprintf(h, "length discount %v\x00", t.LengthDiscount)
+	}
 	if current {
 		for _, p := range t.Optimizer.State().Params {
 			hashFloats(h, p)

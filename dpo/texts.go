@@ -6,69 +6,163 @@ import (
 	"slices"
 	"strings"
 
+	"popri/model/chat"
 	"popri/model/tokenizer"
 )
 
-// Fields of TRL's other data sets that this package does not read, with advice about them.
-const (
-	conversational = "lists of messages are not supported: apply the model's chat template first, as TRL's " +
-		"maybe_apply_chat_template does"
-	implicitPrompt = "pairs whose prompt stands inside the completions are not supported: take it out first, as " +
-		"TRL's maybe_extract_prompt does"
-)
+// ReadOptions say how the files of preference pairs become tokens.
+type ReadOptions struct {
+	Tokenizer *tokenizer.Tokenizer
+	// Folder is the model's; the chat template in it is read if the pairs are conversations.
+	Folder string
+	// MaxLength is the largest number of tokens of a prompt with a completion.
+	MaxLength int
+	// KeepEnd cuts the beginning of longer prompts instead of the end of completions.
+	KeepEnd bool
+}
 
-// texts turns preference texts into tokens as TRL 1.16 does (DPOTrainer._prepare_dataset). A completion gets an end of text,
-// unless it ends with one. The prompt alone and the prompt with each completion are tokenized, and the completions begin where
-// these first differ: words that merge across the border belong to the completion.
+// Cut counts what [ReadOptions.MaxLength] changed.
+type Cut struct {
+	Truncated int // pairs that lost tokens
+	Dropped   int // pairs that are left out: no completion, or no difference between both, was left of them
+}
+
+// texts turns preference data into tokens as TRL 1.16 does (DPOTrainer._prepare_dataset). The prompt alone and the prompt with
+// each completion are tokenized, and the completions begin where these first differ: words that merge across the border belong
+// to the completion. A completion that is text gets an end of text, unless it ends with one; messages get what the chat template
+// writes.
 type texts struct {
-	tok            *tokenizer.Tokenizer
+	ReadOptions
+	Cut
 	prefix, suffix []int32
 	eos            int32
-	end            string // the text of eos
-	context        int
+	end            string         // the text of eos
+	chat           *chat.Template // once there was a conversation
+	rows           int
 }
 
-func newTexts(tok *tokenizer.Tokenizer, context int) (texts, error) {
-	eos, ok := tok.EOS()
+func newTexts(o ReadOptions) (*texts, error) {
+	eos, ok := o.Tokenizer.EOS()
 	if !ok {
-		return texts{}, errors.New("the tokenizer has no end-of-text token")
+		return nil, errors.New("the tokenizer has no end-of-text token")
 	}
-	prefix, suffix := tok.Template()
-	return texts{tok, prefix, suffix, eos, tok.Decode([]int32{eos}, false), context}, nil
+	x := &texts{ReadOptions: o, eos: eos, end: o.Tokenizer.Decode([]int32{eos}, false)}
+	x.prefix, x.suffix = o.Tokenizer.Template()
+	return x, nil
 }
 
-func (x texts) encode(text string) []int32 {
-	return slices.Concat(x.prefix, x.tok.Encode(text), x.suffix)
-}
-
-// completed encodes a prompt with a completion, and returns how many of its first tokens are those of the prompt alone.
-func (x texts) completed(prompt []int32, text, completion string) (ids []int32, same int) {
-	ids = x.encode(text + strings.TrimSuffix(completion, x.end) + x.end)
-	for same < min(len(ids), len(prompt)) && ids[same] == prompt[same] {
-		same++
+// add appends the pair of a row of preference data, unless it is too long.
+func (x *texts) add(pairs []Pair, r row) ([]Pair, error) {
+	r, err := r.explicit()
+	if err != nil {
+		return nil, err
 	}
-	return ids, same
+	x.rows++
+	read := x.text
+	if r.chosen.messages != nil {
+		read = x.conversation
+	}
+	p, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	p.PromptIndex, p.RejectedIndex = x.rows-1, 1
+	kept, err := x.fit(&p)
+	if err != nil || !kept {
+		return pairs, err
+	}
+	return append(pairs, p), nil
 }
 
-// pair encodes prompt, chosen and rejected.
-func (x texts) pair(t [3]string) (Pair, error) {
-	p := Pair{PromptText: t[0], ChosenText: t[1], RejectedText: t[2], Prompt: x.encode(t[0]), RejectedIndex: 1}
-	chosen, n := x.completed(p.Prompt, t[0], t[1])
-	rejected, m := x.completed(p.Prompt, t[0], t[2])
-	n = min(n, m)
-	p.Prompt, p.Chosen, p.Rejected = p.Prompt[:n], chosen[n:], rejected[n:]
+func (x *texts) encode(text string) []int32 {
+	return slices.Concat(x.prefix, x.Tokenizer.Encode(text), x.suffix)
+}
+
+// text encodes texts.
+func (x *texts) text(r row) (Pair, error) {
+	completed := func(completion string) []int32 {
+		return x.encode(r.prompt.text + strings.TrimSuffix(completion, x.end) + x.end)
+	}
+	p := Pair{PromptText: r.prompt.text, ChosenText: r.chosen.text, RejectedText: r.rejected.text}
+	return p, x.divide(&p, x.encode(r.prompt.text), completed(r.chosen.text), completed(r.rejected.text))
+}
+
+// conversation encodes messages, written by the chat template.
+func (x *texts) conversation(r row) (Pair, error) {
+	if x.chat == nil {
+		var err error
+		if x.chat, err = chat.Load(x.Folder); errors.Is(err, chat.ErrNone) {
+			return Pair{}, fmt.Errorf("the pairs are conversations, and the model's folder has no chat template "+
+				"(chat_template.jinja, or chat_template in tokenizer_config.json): take a model that has one, or write prompt, chosen "+
+				"and rejected as texts: %w", err)
+		} else if err != nil {
+			return Pair{}, err
+		}
+	}
+	var written [3]string
+	for i, turns := range [][]chat.Message{nil, r.chosen.messages, r.rejected.messages} {
+		var err error
+		if written[i], err = x.chat.Render(slices.Concat(r.prompt.messages, turns), turns == nil); err != nil {
+			return Pair{}, err
+		}
+	}
+	p := Pair{PromptText: written[0], ChosenText: strings.TrimPrefix(written[1], written[0]),
+		RejectedText: strings.TrimPrefix(written[2], written[0])}
+	encode := x.Tokenizer.Encode // the template writes what begins and ends a text
+	return p, x.divide(&p, encode(written[0]), encode(written[1]), encode(written[2]))
+}
+
+// divide sets a pair's tokens from those of the prompt alone and of the prompt with each completion.
+func (x *texts) divide(p *Pair, prompt, chosen, rejected []int32) error {
+	n := min(same(prompt, chosen), same(prompt, rejected))
+	p.Prompt, p.Chosen, p.Rejected = prompt[:n], chosen[n:], rejected[n:]
 	if n == 0 {
 		p.Prompt = []int32{x.eos} // the first token of a completion needs a token before it
 	}
 	if slices.Equal(p.Chosen, p.Rejected) {
-		return Pair{}, fmt.Errorf("chosen and rejected are the same (%d bytes, %d tokens): they prefer nothing, "+
-			"leave the pair out", len(t[1]), len(p.Chosen))
+		return fmt.Errorf("chosen and rejected are the same (%d bytes, %d tokens): they prefer nothing, leave the pair out",
+			len(p.ChosenText), len(p.Chosen))
 	}
-	room := x.context - max(len(p.Chosen), len(p.Rejected))
-	if room < 1 {
-		return Pair{}, fmt.Errorf("completions of %d and %d tokens leave no room for a prompt in the context of "+
-			"%d", len(p.Chosen), len(p.Rejected), x.context)
+	if len(p.Chosen) == 0 || len(p.Rejected) == 0 {
+		return errors.New("the chat template writes a completion without a token of its own")
 	}
-	p.Prompt = p.Prompt[max(0, len(p.Prompt)-room):]
-	return p, nil
+	return nil
+}
+
+// same is the number of first elements that two lists share.
+func same[T comparable](a, b []T) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// fit cuts a pair to the length that is allowed, and returns whether anything is left to learn from.
+//
+// Cutting the end is TRL's keep_start: a pair whose prompt alone is too long is left out. Cutting the beginning resembles its
+// keep_end, but cuts a prompt once, by the longer completion, where TRL has the two completions follow different beginnings.
+func (x *texts) fit(p *Pair) (kept bool, err error) {
+	longest := max(len(p.Chosen), len(p.Rejected))
+	room := x.MaxLength - len(p.Prompt)
+	if longest <= room {
+		return true, nil
+	}
+	if x.KeepEnd {
+		if longest >= x.MaxLength {
+			return false, fmt.Errorf("completions of %d and %d tokens leave no room for a prompt in dpo.max_length, %d tokens "+
+				"(dpo.truncation_mode keep_start cuts completions)", len(p.Chosen), len(p.Rejected), x.MaxLength)
+		}
+		p.Prompt = p.Prompt[longest-room:]
+		x.Truncated++
+		return true, nil
+	}
+	if room > 0 {
+		p.Chosen, p.Rejected = p.Chosen[:min(room, len(p.Chosen))], p.Rejected[:min(room, len(p.Rejected))]
+	}
+	if room <= 0 || slices.Equal(p.Chosen, p.Rejected) {
+		x.Dropped++
+		return false, nil
+	}
+	x.Truncated++
+	return true, nil
 }

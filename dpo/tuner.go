@@ -15,8 +15,11 @@ import (
 type Options struct {
 	Loss Loss
 	// Beta is the β of the rewards β·(log π − log π_ref) that are reported. The loss has a β of its own.
-	Beta     float64
-	Schedule trainer.Schedule // learning rates by update
+	Beta float64
+	// LengthDiscount is 1 − α of LD-DPO: how much less the tokens of a completion count beyond the length of the other one. 0,
+	// the default, counts all tokens alike; 1 leaves those out.
+	LengthDiscount float64
+	Schedule       trainer.Schedule // learning rates by update
 	// BatchPairs is the pairs of one update, 1 or more.
 	BatchPairs int
 	// MicroPairs is the largest number of pairs of one forward pass, 1 or more; above BatchPairs it counts as

@@ -17,12 +17,14 @@ type Config struct {
 	Alpha   float64
 	RSLoRA  bool     // scale by alpha/√r instead of alpha/r
 	Targets []string // module names, or their ends after a dot; empty means every projection of the model
+	// Base is the folder or the name of the model, from which PEFT's AutoPeftModel takes it (base_model_name_or_path); "" leaves
+	// it to the reader.
+	Base string
 	// RankPattern and AlphaPattern give single projections another rank or alpha.
 	RankPattern, AlphaPattern Patterns
 
 	ranks, alphas []compiled
 	targets       *regexp.Regexp // set if target_modules is a string, which must match the whole name
-	base          string         // base_model_name_or_path of an imported adapter
 }
 
 // Pair is the adapter of one projection.

@@ -155,7 +155,7 @@ func parseConfig(raw []byte) (Config, error) {
 		return Config{}, quote.Errorf("bias: %q cannot be represented", f.Bias)
 	}
 	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, RankPattern: f.RankPattern,
-		AlphaPattern: f.AlphaPattern, base: f.Base}
+		AlphaPattern: f.AlphaPattern, Base: f.Base}
 	if err := c.check(); err != nil {
 		return Config{}, err
 	}
@@ -208,7 +208,7 @@ func (a *Adapter) Save(dir string) error {
 	if err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.base,
+	b, err := json.MarshalIndent(peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.Base,
 		Rank: a.Config.Rank, Alpha: a.Config.Alpha,
 		RSLoRA: a.Config.RSLoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets, RankPattern: a.Config.RankPattern,
 		AlphaPattern: a.Config.AlphaPattern, Inference: true, Init: true}, "", "  ")

@@ -45,9 +45,20 @@ func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {
 // traces of preference training, and ends with the same adapter.
 func TestTrainsInTRL(t *testing.T) {
 	enginePython(t, "trl")
+	for name, set := range map[string]func(d *configs.DPO){
+		"sigmoid":                 func(*configs.DPO) {},
+		"divergence and ld_alpha": func(d *configs.DPO) { d.FDivergence, d.LDAlpha = "js_divergence", 0.5 },
+		"exo_pair":                func(d *configs.DPO) { d.Loss, d.LabelSmoothing = "exo_pair", 1e-3 },
+	} {
+		t.Run(name, func(t *testing.T) { trainsInTRL(t, set) })
+	}
+}
+
+func trainsInTRL(t *testing.T, set func(d *configs.DPO)) {
 	w := testworld.Shared(t)
 	c := w.Config
 	inTRL(&c)
+	set(&c.DPO)
 	// A micro-batch for each pair: TRL gives micro-batches the same weight, popri pairs.
 	c.DPO.MicroPairs, c.Trainer.Rounds = 1, 1
 	dir, here := t.TempDir(), t.TempDir()

@@ -4,10 +4,11 @@
     pip install torch transformers peft
     python3 scripts/check_peft.py [FOLDER]
 
-The Go tests TestExport of package lora and TestExportTrained of package dpo/prefer, whose adapter preference training made,
-write models, adapters and logits into FOLDER (default: a temporary one). Logits
-with the adapter off, on and merged, computed by transformers and peft, may differ from popri's by TOLERANCE of the
-largest logit at most. Exits with 1 if any does, or if there was nothing to compare.
+The Go tests TestExport of package lora and TestExportTrained of package run/standalone, whose adapter preference training made,
+write models, adapters and logits into FOLDER (default: a temporary one). Logits with the adapter off, on and merged, computed by
+transformers and peft, may differ from popri's by TOLERANCE of the largest logit at most; so may those of
+AutoPeftModelForCausalLM, which finds the model by itself, where an adapter names it. Exits with 1 if any does, or if there was
+nothing to compare.
 """
 import os
 import subprocess
@@ -16,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import torch
-from peft import PeftModel
+from peft import AutoPeftModelForCausalLM, PeftConfig, PeftModel
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
@@ -35,6 +36,10 @@ def check(root):
                 tuned = PeftModel.from_pretrained(base, adapter).eval()
                 got["on"] = tuned(want["ids"]).logits
                 merged = tuned.merge_and_unload()(want["ids"]).logits
+                if PeftConfig.from_pretrained(adapter).base_model_name_or_path:
+                    auto = AutoPeftModelForCausalLM.from_pretrained(adapter, dtype=torch.float32).eval()
+                    got["auto"] = auto(want["ids"]).logits
+            want["auto"] = want["on"]
             distance = {k: (got[k] - want[k]).abs().max().item() for k in got}
             distance["merged"] = (merged - want["on"]).abs().max().item()
             largest = want["on"].abs().max().item()

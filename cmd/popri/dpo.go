@@ -28,12 +28,13 @@ func (a *app) dpo() *cobra.Command {
 		Use:   "dpo --pairs FILE --model DIR --out DIR",
 		Short: "Train an adapter on preference pairs",
 		Long: `Trains a LoRA adapter on preference pairs, with the model without the adapter as the reference, and writes it in PEFT's
-format. Pairs are JSON lines or Parquet in TRL's format (texts prompt, chosen and rejected), or a run's pairs.parquet. The
-keys dpo.*, optimizer.*, lora.* and seed of the configuration apply. steps.jsonl beside the adapter gets the metrics of each step under
+format. Pairs are JSON lines or Parquet in TRL's forms (prompt, chosen and rejected, as texts or as lists of messages, with the
+prompt beside the completions or at their beginning), or a run's pairs.parquet. Longer pairs than dpo.max_length are cut and
+counted. The keys dpo.*, optimizer.*, lora.* and seed of the configuration apply. steps.jsonl beside the adapter gets the metrics of each step under
 TRL's names; evals.jsonl gets those of held-out pairs (--eval-pairs, or dpo.eval_share of the pairs).
 
---resume continues a training that was interrupted or killed; it ends with the same bytes as an uninterrupted one. The
-reference log-probabilities are written to reference.safetensors, or to the file that --reference names; other trainings
+--resume continues a training that was interrupted or killed; it ends with the same bytes as an uninterrupted one. Of a
+training that is done it shows the result again. The reference log-probabilities are written to reference.safetensors, or to the file that --reference names; other trainings
 on the same pairs and model can reuse them.
 
 This training is not differentially private: the adapter can reveal the pairs to anybody who has it.
@@ -77,6 +78,10 @@ This training is not differentially private: the adapter can reveal the pairs to
 					begun = ", some of them done"
 				}
 				a.say("%d pairs, %d held out, %d steps%s", r.Pairs, r.Held, r.Steps, begun)
+				if r.Cut != (dpo.Cut{}) {
+					a.say("longer than dpo.max_length: %d pairs were cut (dpo.truncation_mode), %d of which nothing is left to learn were "+
+						"left out", r.Cut.Truncated, r.Cut.Dropped)
+				}
 				p.begin("dpo")
 			}
 			o.Step = func(_ dpo.Metrics, done, total int) { p.update(done, total) }
@@ -99,10 +104,14 @@ This training is not differentially private: the adapter can reveal the pairs to
 				}
 				return err
 			}
+			if r.Done {
+				a.say("the training in %s is done; nothing was computed", out)
+			} else {
+				p.end()
+			}
 			if r.Stale != "" {
 				a.say("reference log-probabilities were computed anew: %s", r.Stale)
 			}
-			p.end()
 			return a.emit(r, func(w io.Writer) {
 				for _, x := range []struct {
 					name  string

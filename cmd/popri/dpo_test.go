@@ -97,7 +97,6 @@ func TestDPO(t *testing.T) {
 		{command(filepath.Join(dir, "x"), "--resume"), "only --out"},
 		{[]string{"dpo", "--resume"}, "--out"},
 		{[]string{"dpo", "--resume", "--out", filepath.Join(dir, "x")}, "no training to resume"},
-		{[]string{"dpo", "--resume", "--out", out}, "holds an adapter already"},
 	} {
 		if code, stdout, errs := popri(t, c.args...); code != exitUsage || stdout != "" || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: exit code %d, %q, %s", c.args, code, stdout, errs)
@@ -105,6 +104,12 @@ func TestDPO(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
 			t.Errorf("%q: the folder of a training that failed before it began is left", c.args)
 		}
+	}
+	code, again, errs := popri(t, "dpo", "--resume", "--out", out, "--json")
+	var shown standalone.Result
+	if code != 0 || json.Unmarshal([]byte(again), &shown) != nil || shown.Last != got.Last || shown.Steps != 30 || shown.Out != out ||
+		!strings.Contains(errs, "is done; nothing was computed") {
+		t.Errorf("a training that is done: exit code %d, %s, %s", code, again, errs)
 	}
 	// A folder that was there before stays, whatever is in it.
 	mine := filepath.Join(dir, "mine")
@@ -116,5 +121,48 @@ func TestDPO(t *testing.T) {
 	}
 	if _, err := os.Stat(mine); err != nil {
 		t.Errorf("the user's folder was removed: %v", err)
+	}
+}
+
+// TestDPOForms: the forms of TRL's data sets, with the number of pairs that were too long.
+func TestDPOForms(t *testing.T) {
+	model, dir := tinyModel(t), t.TempDir()
+	implicit := write(t, dir, "implicit.jsonl", "{\"chosen\": \"the cat\", \"rejected\": \"the hat\"}\n"+
+		"{\"chosen\": \"a cat in the hat\", \"rejected\": \"a cat in the hat and the cat\"}\n"+
+		"{\"chosen\": \"the cat and the hat and the cat and the hat a\", \"rejected\": \"the cat and the hat and the cat and the hat b\"}\n")
+	beside := write(t, dir, "beside.jsonl", `{"prompt": "the", "chosen": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "cat"}], `+
+		`"rejected": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "hat"}], "score_chosen": 2}`)
+	inside := write(t, dir, "inside.jsonl", `{"prompt": "the", "chosen": "the cat", "rejected": "the hat"}`)
+	run := func(pairs, out string, more ...string) (int, standalone.Result, string) {
+		code, stdout, errs := popri(t, append([]string{"dpo", "--pairs", pairs, "--model", model, "--out", filepath.Join(dir, out), "--json",
+			"--set", "optimizer.epochs=1"}, more...)...)
+		var r standalone.Result
+		if code == 0 {
+			if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return code, r, errs
+	}
+	if code, r, errs := run(implicit, "a", "--set", "dpo.max_length=12"); code != 0 || r.Pairs != 2 || r.Truncated != 1 || r.Dropped != 1 ||
+		!strings.Contains(errs, "longer than dpo.max_length: 1 pairs were cut") {
+		t.Errorf("exit code %d, %+v, %s", code, r, errs)
+	}
+	if code, r, errs := run(implicit, "b", "--set", "dpo.max_length=12", "--set", "dpo.truncation_mode=keep_end"); code != 0 || r.Pairs != 3 ||
+		r.Truncated != 2 || r.Dropped != 0 {
+		t.Errorf("exit code %d, %+v, %s", code, r, errs)
+	}
+	for want, args := range map[string][]string{
+		"no chat template":            {beside},
+		"begin with the prompt":       {inside},
+		"at most the model's context": {implicit, "--set", "dpo.max_length=100000"},
+	} {
+		if code, _, errs := run(args[0], "c", args[1:]...); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("exit code %d, want %q: %s", code, want, errs)
+		}
+	}
+	write(t, model, "chat_template.jinja", "{% for m in messages %}{{ m.role + ' ' + m.content + ' ' }}{% endfor %}{% if add_generation_prompt %}assistant {% endif %}")
+	if code, r, errs := run(beside, "d"); code != 0 || r.Pairs != 1 {
+		t.Errorf("exit code %d, %+v, %s", code, r, errs)
 	}
 }

@@ -36,12 +36,13 @@ func Schedule(o configs.Optimizer, steps int) trainer.Schedule {
 // given number of steps.
 func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tuner, error) {
 	d := c.DPO
-	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta, LabelSmoothing: d.LabelSmoothing, SFT: d.SFTWeight})
+	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta, LabelSmoothing: d.LabelSmoothing, SFT: d.SFTWeight,
+		Divergence: d.FDivergence, Gamma: d.SimPOGamma})
 	if err != nil {
 		return nil, err
 	}
 	m.Recompute = c.Optimizer.GradientCheckpointing
-	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(c.Optimizer, steps),
+	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, LengthDiscount: 1 - d.LDAlpha, Schedule: Schedule(c.Optimizer, steps),
 		BatchPairs: c.Optimizer.Batch, MicroPairs: MicroPairs(c), MicroTokens: d.MicroTokens,
 		AdamW: Optimizer(c.Optimizer)})
 }

@@ -28,6 +28,7 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 	for key, code := range map[string][]string{
 		"method":             names,
 		"dpo.loss":           dpo.Losses(),
+		"dpo.f_divergence":   dpo.Divergences(),
 		"optimizer.schedule": trainer.Schedules,
 		"model.device":       tensor.Devices,
 		"fed.sampling":       texts(ledger.Full, ledger.Poisson, ledger.Fixed),
@@ -39,7 +40,7 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 		}
 	}
 	for _, name := range configs.Choices("dpo.loss") {
-		if _, err := dpo.NewLoss(name, dpo.Params{Beta: 0.1}); err != nil {
+		if _, err := dpo.NewLoss(name, dpo.Params{Beta: 0.1, LabelSmoothing: 0.01}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -269,6 +269,29 @@ func (f *File) Lists(name string) ([][]Cell, error) {
 	return lists, err
 }
 
+// HasField reports whether the column is a list of structs with a field of this name.
+func (f *File) HasField(name, field string) bool {
+	for c := f.parquet.Root().Column(name); c != nil && !c.Leaf(); c = c.Columns()[0] {
+		if len(c.Columns()) == 0 {
+			return false
+		}
+		if c.Column(field) != nil {
+			return f.IsList(name)
+		}
+	}
+	return false
+}
+
+// FieldLists reads a field of strings of a column of lists of structs, one list for each row.
+func (f *File) FieldLists(name, field string) ([][]Cell, error) {
+	lists := make([][]Cell, 0, min(f.Rows(), 1<<20))
+	err := f.scan([]Column{{Name: name, Field: field}}, []bool{true}, func(_ int64, row [][]Cell) error {
+		lists = append(lists, slices.Clone(row[0]))
+		return nil
+	})
+	return lists, err
+}
+
 // leaf is a column of byte arrays with the meaning of its levels.
 type leaf struct {
 	name           string
@@ -278,7 +301,8 @@ type leaf struct {
 	text           func(parquet.Value) string // of values that are no strings, else nil
 }
 
-func (f *File) leaf(name string, list bool, convert conversion) (leaf, error) {
+func (f *File) leaf(of Column, list bool) (leaf, error) {
+	name, convert := of.Name, of.conversion()
 	wrong := func(format string, args ...any) (leaf, error) {
 		return leaf{}, fmt.Errorf("%s: %w: column %s %s", f.path, ErrFormat, name, fmt.Sprintf(format, args...))
 	}
@@ -294,7 +318,7 @@ func (f *File) leaf(name string, list bool, convert conversion) (leaf, error) {
 		}
 	}
 	repeated := 0
-	for c := path[last]; ; c = c.Columns()[0] {
+	for c := path[last]; ; {
 		if c.Optional() {
 			l.maxDefinition++
 		}
@@ -316,8 +340,13 @@ func (f *File) leaf(name string, list bool, convert conversion) (leaf, error) {
 			}
 			break
 		}
-		if isStruct(c) || len(c.Columns()) != 1 {
-			return wrong("is a group of %d columns, want strings; the file has %s", len(c.Columns()), DescribeNames(f.Names()))
+		switch inner := c.Columns(); {
+		case of.Field != "" && c.Column(of.Field) != nil:
+			c = c.Column(of.Field)
+		case isStruct(c) || len(inner) != 1:
+			return wrong("is a group of %d columns, want strings; the file has %s", len(inner), DescribeNames(f.Names()))
+		default:
+			c = inner[0]
 		}
 	}
 	switch {

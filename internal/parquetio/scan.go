@@ -15,6 +15,8 @@ import (
 // Column is a column that [File.Scan] reads.
 type Column struct {
 	Name string
+	// Field, if not "", is the field that is read of a column of structs.
+	Field string
 	// Convert accepts whole numbers, booleans, dates, timestamps and UUIDs beside strings and turns them into text: a date and
 	// a timestamp into YYYY-MM-DD (of UTC), the others into digits, true or false, or the usual form of a UUID.
 	Convert bool
@@ -65,7 +67,7 @@ func (f *File) Scan(columns []Column, do func(row int64, cells [][]Cell) error) 
 func (f *File) scan(columns []Column, lists []bool, do func(row int64, cells [][]Cell) error) (err error) {
 	cursors := make([]*cursor, len(columns))
 	for i, c := range columns {
-		leaf, err := f.leaf(c.Name, lists[i], c.conversion())
+		leaf, err := f.leaf(c, lists[i])
 		if err != nil {
 			return err
 		}

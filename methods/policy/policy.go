@@ -92,7 +92,7 @@ func (p *Policy) Restore(round int) (err error) {
 	p.Close()
 	l := p.Config.LoRA
 	if round == 0 {
-		c := lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, Targets: l.Targets}
+		c := lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, Targets: l.Targets, Base: p.ModelDir}
 		p.Adapter, err = lora.New(p.Model, c, rng.New(p.Config.Seed, "lora"))
 	} else {
 		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), AdapterDir), p.Model)

@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 
 	"popri/configs"
@@ -72,7 +73,7 @@ func ModelOptions(c configs.Model) lm.Options {
 type Generator struct {
 	Model     *lm.Model
 	Tokenizer *tokenizer.Tokenizer
-	Dir       string
+	Dir       string // absolute
 }
 
 // LoadGenerator reads the model that model.path names. The caller frees it.
@@ -92,6 +93,9 @@ func LoadGenerator(c configs.Config) (Generator, error) {
 	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
 		m.Free()
 		return Generator{}, fault.Userf("%s: %w", dir, err)
+	}
+	if absolute, err := filepath.Abs(dir); err == nil {
+		dir = absolute // adapters name it, wherever they are opened
 	}
 	return Generator{m, tok, dir}, nil
 }

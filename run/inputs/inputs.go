@@ -40,7 +40,9 @@ var passing = []string{"model.threads", "model.device", "model.dtype", "model.pa
 
 // unchanged has the values by which newer keys keep what programs did that did not know them. A run that such a program
 // began goes on with them.
-var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_label": "false", "trainer.patience": "0"}
+var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_label": "false", "trainer.patience": "0",
+	"dpo.f_divergence": "reverse_kl", "dpo.ld_alpha": "1", "dpo.simpo_gamma": "0.5", "dpo.max_length": "0",
+	"dpo.truncation_mode": "keep_start"}
 
 // The keys of Content that are no files.
 const (

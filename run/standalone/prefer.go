@@ -43,6 +43,7 @@ const (
 	referenceFile = "reference.safetensors" // log-probabilities of the pairs without adapters
 	trainingFile  = "training.safetensors"  // the state after the last update, while the training is not done
 	trainingLock  = "training.lock"
+	resultFile    = "result.json" // the [Result] of a training that is done
 	// lastGood is the folder of the adapter as it was before a loss or gradient that was not finite ended the training.
 	lastGood = "last-good"
 )
@@ -68,6 +69,7 @@ type Options struct {
 // Prepared describes a preference training that is about to begin.
 type Prepared struct {
 	Pairs, Held, Steps int
+	Cut                dpo.Cut // held-out ones among them
 	Resumed            bool
 }
 
@@ -75,7 +77,10 @@ type Prepared struct {
 type Result struct {
 	Pairs int `json:"pairs"` // trained on
 	Held  int `json:"eval_pairs"`
-	Steps int `json:"steps"`
+	// Pairs that were cut to dpo.max_length, and those that are left out because nothing was left of them.
+	Truncated int `json:"truncated_pairs"`
+	Dropped   int `json:"dropped_pairs"`
+	Steps     int `json:"steps"`
 	// reference log-probabilities and steps, without loading; since the last interruption
 	Seconds float64         `json:"train_runtime"`
 	Loss    float64         `json:"train_loss"` // mean over the steps
@@ -85,6 +90,7 @@ type Result struct {
 	Cached  bool            `json:"reference_read"` // reference log-probabilities came from the file
 	Stale   string          `json:"reference_stale,omitempty"`
 	Out     string          `json:"out"`
+	Done    bool            `json:"-"` // the training was done before; nothing was computed
 }
 
 // provenance keys of settingsFile.
@@ -95,8 +101,13 @@ const (
 )
 
 // Train trains an adapter on preference pairs, with the model without adapter as the reference, and writes it to a
-// folder that holds none. An interrupted training is resumed and gives the same bytes.
+// folder that holds none. An interrupted training is resumed and gives the same bytes; one that is done gives its result again.
 func Train(ctx context.Context, o Options) (*Result, error) {
+	if o.Resume {
+		if r, err := readDone(o.Out); r != nil || err != nil {
+			return r, err
+		}
+	}
 	if err := o.configure(); err != nil {
 		return nil, err
 	}
@@ -110,7 +121,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer l.free()
-	train, held, err := l.pairs(o)
+	train, held, cut, err := l.pairs(o)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +138,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if o.Prepared != nil {
-		o.Prepared(Prepared{Pairs: len(train), Held: len(held), Steps: f.Total(), Resumed: resumed})
+		o.Prepared(Prepared{Pairs: len(train), Held: len(held), Steps: f.Total(), Cut: cut, Resumed: resumed})
 	}
 
 	begun := time.Now()
@@ -160,8 +171,22 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, l.failed(err, o.Out)
 	}
 	r := newResult(f, outcome, cached)
+	r.Truncated, r.Dropped = cut.Truncated, cut.Dropped
 	r.Out, r.Seconds = o.Out, time.Since(begun).Seconds()
-	return r, l.finish(o.Out, outcome)
+	return r, l.finish(o.Out, outcome, *r)
+}
+
+// readDone returns the result of a training that is done, or nil.
+func readDone(out string) (*Result, error) {
+	if rundir.Has(out, trainingFile) || !rundir.Has(out, lora.ConfigFile) || !rundir.Has(out, resultFile) {
+		return nil, nil
+	}
+	var r Result
+	if err := atomicfile.ReadJSON(filepath.Join(out, resultFile), &r); err != nil {
+		return nil, fault.Userf("%w", err)
+	}
+	r.Out, r.Done = out, true
+	return &r, nil
 }
 
 // configure reads the configuration of a training to resume, and checks all that can be checked before files are read.
@@ -255,6 +280,7 @@ func (o *Options) begin() error {
 type loaded struct {
 	model     *lm.Model
 	tokenizer *tokenizer.Tokenizer
+	folder    string // of the model
 	adapter   *lora.Adapter
 	tuner     *dpo.Tuner
 }
@@ -264,13 +290,13 @@ func load(c configs.Config) (l *loaded, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l = &loaded{model: g.Model, tokenizer: g.Tokenizer}
+	l = &loaded{model: g.Model, tokenizer: g.Tokenizer, folder: g.Dir}
 	defer func() {
 		if err != nil {
 			l.free()
 		}
 	}()
-	a := lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA, Targets: c.LoRA.Targets}
+	a := lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA, Targets: c.LoRA.Targets, Base: g.Dir}
 	if l.adapter, err = lora.New(l.model, a, rng.New(c.Seed, "lora")); err != nil {
 		return l, fault.Userf("%w", err)
 	}
@@ -291,9 +317,16 @@ func (l *loaded) free() {
 }
 
 // pairs reads the pairs to train on, and those to measure on.
-func (l *loaded) pairs(o Options) (train, held []dpo.Pair, err error) {
+func (l *loaded) pairs(o Options) (train, held []dpo.Pair, cut dpo.Cut, err error) {
+	context := l.model.Config.Context
+	length := cmp.Or(o.Config.DPO.MaxLength, context)
+	if length > context {
+		return nil, nil, cut, fault.Userf("dpo.max_length is %d, must be at most the model's context, %d", length, context)
+	}
 	read := func(path string) ([]dpo.Pair, error) {
-		pairs, err := readPairs(path, l.tokenizer, l.model.Config.Context)
+		pairs, lost, err := dpo.Read(path, dpo.ReadOptions{Tokenizer: l.tokenizer, Folder: l.folder, MaxLength: length,
+			KeepEnd: o.Config.DPO.TruncationMode == "keep_end"})
+		cut.Truncated, cut.Dropped = cut.Truncated+lost.Truncated, cut.Dropped+lost.Dropped
 		if err == nil {
 			err = l.tuner.Check(pairs)
 		}
@@ -304,7 +337,7 @@ func (l *loaded) pairs(o Options) (train, held []dpo.Pair, err error) {
 	}
 	pairs, err := read(o.Pairs)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, cut, err
 	}
 	train, held = dpo.HoldOut(pairs, o.Config.DPO.EvalShare, rng.New(o.Config.Seed, "held").Perm)
 	if o.EvalPairs != "" {
@@ -312,7 +345,7 @@ func (l *loaded) pairs(o Options) (train, held []dpo.Pair, err error) {
 	} else if o.Config.DPO.EvalShare > 0 && len(held) == 0 {
 		err = fault.Userf("%s holds pairs of a single prompt: none can be held out", o.Pairs)
 	}
-	return train, held, err
+	return train, held, cut, err
 }
 
 // failed says what a training that failed leaves in the folder.
@@ -329,8 +362,12 @@ func (l *loaded) failed(err error, out string) error {
 	return err
 }
 
-// finish writes the metrics and the adapter. The checkpoint goes last.
-func (l *loaded) finish(out string, o *dpo.Outcome) error {
+// finish writes the metrics, the result and the adapter. The checkpoint goes last.
+func (l *loaded) finish(out string, o *dpo.Outcome, r Result) error {
+	r.Seconds, r.Cached, r.Stale, r.Out = 0, false, "", "" // of this process, not of the training
+	if err := atomicfile.WriteJSON(filepath.Join(out, resultFile), r); err != nil {
+		return err
+	}
 	if err := rows.WriteLines(filepath.Join(out, preference.StepsFile), o.Steps); err != nil {
 		return err
 	}
@@ -386,11 +423,4 @@ func absolute(path string) string {
 		return a
 	}
 	return path
-}
-
-func readPairs(path string, tok *tokenizer.Tokenizer, context int) ([]dpo.Pair, error) {
-	if strings.EqualFold(filepath.Ext(path), ".parquet") {
-		return dpo.ReadParquet(path, tok, context)
-	}
-	return dpo.ReadJSONL(path, tok, context)
 }

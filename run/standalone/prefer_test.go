@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -185,10 +186,16 @@ func TestPreferCancelled(t *testing.T) {
 		o = Options{Out: dir, Resume: true}
 	}
 	sameAdapter(t, dir, want)
-	for _, again := range []Options{{Out: dir, Resume: true}, {Config: c, Pairs: pairs, Out: dir}} {
-		if _, err := Train(t.Context(), again); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
-			t.Errorf("a training that is done gives %v", err)
-		}
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("another training in the folder of one that is done gives %v", err)
+	}
+	before := testworld.Content(t, dir)
+	done, err := Train(t.Context(), Options{Out: dir, Resume: true})
+	if err != nil || !done.Done || done.Out != dir || done.Last != whole.Last || *done.Eval != *whole.Eval || done.Pairs != whole.Pairs {
+		t.Errorf("a training that is done gives %+v, %v", done, err)
+	}
+	if !reflect.DeepEqual(testworld.Content(t, dir), before) {
+		t.Error("to resume a training that is done changes its folder")
 	}
 
 	// Pairs to measure on from a file, and the reference of an earlier training.
@@ -248,16 +255,17 @@ func TestExportTrained(t *testing.T) {
 		root = t.TempDir()
 	}
 	_, pairs, c := preferFiles(t, 30)
-	dir := filepath.Join(root, "trained", "dpo")
-	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir, model := filepath.Join(root, "trained", "dpo"), filepath.Join(root, "trained", "model")
 	m, err := lm.Load(c.Model.Path, lm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Free()
-	if err := m.Save(filepath.Join(root, "trained", "model"), safetensors.F32); err != nil {
+	if err := os.CopyFS(model, os.DirFS(c.Model.Path)); err != nil {
+		t.Fatal(err)
+	}
+	c.Model.Path = model // which PEFT finds by the adapter's own configuration
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); err != nil {
 		t.Fatal(err)
 	}
 	a, err := lora.Load(dir, m)
@@ -265,11 +273,14 @@ func TestExportTrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Free()
+	if a.Config.Base != model {
+		t.Errorf("base_model_name_or_path is %q, want %q", a.Config.Base, model)
+	}
 	tok, err := tokenizer.Load(c.Model.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := dpo.ReadJSONL(pairs, tok, m.Config.Context)
+	read, _, err := dpo.Read(pairs, dpo.ReadOptions{Tokenizer: tok, MaxLength: m.Config.Context})
 	if err != nil {
 		t.Fatal(err)
 	}

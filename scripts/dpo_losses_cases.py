@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Makes testdata/golden/dpo-losses: preference losses and their gradients by TRL's own code.
+
+    pip install torch==2.8.0 trl==1.16.0 peft
+    python3 scripts/dpo_losses_cases.py [DESTINATION]
+
+No model takes part: DPOTrainer._compute_loss gets a pair's log-probabilities as leaves from a stub, and cpo_loss of CPOTrainer
+and odds_ratio_loss of ORPOTrainer get them as arguments. float64, but for two computations that TRL does in float32 whatever it
+is given; their cases have a tolerance of their own. The same seed and libraries give the same bytes.
+"""
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+import torch.nn.functional as F
+from trl import DPOTrainer
+from trl.experimental.cpo import CPOTrainer
+from trl.experimental.orpo import ORPOTrainer
+
+ROOT = Path(__file__).resolve().parent.parent
+OF_DIFFERENCE = ["sigmoid", "sigmoid_norm", "hinge", "ipo", "exo_pair", "robust", "discopop"]
+SMOOTHED = {"exo_pair": [1e-3, 0.2], "robust": [0.1]}
+RATIOS = [0.3, -2.1, 0.0, 12.5, -7.0, 60.0]  # of policy to reference, beside random ones
+
+
+def pairs():
+    """Log-probabilities of the tokens of pairs: policy and reference, chosen and rejected. float32 holds them without rounding."""
+    def tokens(n, ratio):
+        reference = (-3 * torch.rand(n) - 1).float().double()
+        move = torch.randn(n) * 0.3
+        policy = (reference + move - move.mean() + ratio / n).clamp(max=-1e-3)
+        return policy.float().double(), reference
+    out = []
+    for i in range(10):
+        ratio = RATIOS[i % len(RATIOS)] if i < len(RATIOS) else torch.randn(()).item() * 3
+        n, m = (int(torch.randint(1, 12, ())) for _ in range(2))
+        out.append(tokens(n, ratio) + tokens(m, -ratio / 2))
+    return out
+
+
+def dpo(pair, loss, beta, smoothing=0.0, divergence="reverse_kl", ld_alpha=None, dtype=torch.float64):
+    """Loss, token gradients and summed log-probabilities of one pair by DPOTrainer._compute_loss."""
+    chosen, ref_chosen, rejected, ref_rejected = (x.to(dtype) for x in pair)
+    lengths = [len(chosen), len(rejected)]
+    longest = max(lengths)
+    leaves = [chosen.clone().requires_grad_(), rejected.clone().requires_grad_()]
+    mask = torch.zeros(2, 1 + longest, dtype=torch.long)  # one token of prompt
+    for row, n in enumerate(lengths):
+        mask[row, 1:1 + n] = 1
+
+    def model(log_probs):
+        z = torch.zeros(2, longest)
+        rows = torch.stack([F.pad(x, (0, longest - len(x))) for x in log_probs])
+        return lambda **_: SimpleNamespace(log_probs=rows, entropy=z, mean_logits=z, is_top1=z.bool())
+
+    same = lambda x: x
+    module = torch.nn.Identity()  # in training, without adapters or checkpointing
+    module.is_gradient_checkpointing = False
+    stub = SimpleNamespace(
+        model=module, aux_loss_enabled=False, ld_alpha=ld_alpha, precompute_ref_logps=False,
+        accelerator=SimpleNamespace(device="cpu", gather_for_metrics=same, gather=same),
+        args=SimpleNamespace(gradient_checkpointing_kwargs=None, discopop_tau=0.05), ref_model=model([ref_chosen, ref_rejected]),
+        f_divergence_type=divergence, f_alpha_divergence_coef=0.5, loss_types=[loss], loss_weights=[1.0], beta=beta,
+        label_smoothing=smoothing, use_weighting=False, _metrics={"train": defaultdict(list)}, _total_train_tokens=0, _tp_size=1)
+    inputs = {"input_ids": torch.zeros_like(mask), "attention_mask": mask, "completion_mask": mask}
+    value = DPOTrainer._compute_loss(stub, model(leaves), inputs, False)
+    value.backward()
+    logged = stub._metrics["train"]
+    return value.item(), [x.grad.tolist() for x in leaves], [logged["logps/chosen"][0], logged["logps/rejected"][0]]
+
+
+def without_reference(pair, loss, beta, gamma):
+    """Loss and gradients by CPOTrainer.cpo_loss, or by ORPOTrainer.odds_ratio_loss with the completion's likelihood."""
+    chosen, _, rejected, _ = pair
+    leaves = [chosen.sum().requires_grad_(), rejected.sum().requires_grad_()]
+    n, m = (1, 1) if loss == "cpo" else (len(chosen), len(rejected))
+    stub = SimpleNamespace(accelerator=SimpleNamespace(device="cpu"), alpha=0.0, beta=beta, label_smoothing=0.0, simpo_gamma=gamma,
+                           loss_type="sigmoid" if loss == "cpo" else "simpo")
+    if loss == "orpo":
+        value = -leaves[0] / n - ORPOTrainer.odds_ratio_loss(stub, leaves[0] / n, leaves[1] / m)[0]
+    else:
+        value = CPOTrainer.cpo_loss(stub, leaves[0] / n, leaves[1] / m)[0]
+    value.backward()
+    return value.item(), leaves[0].grad.item(), leaves[1].grad.item()
+
+
+def main():
+    out = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "testdata/golden/dpo-losses")
+    torch.manual_seed(1)
+    torch.set_default_dtype(torch.float64)
+    data = pairs()
+    cases, kinds = [], []
+    for beta in (0.05, 0.5):
+        for loss in ("exo_pair", "nca_pair", "bco_pair", "sppo_hard", "apo_zero", "apo_down", "discopop"):
+            kinds += [(loss, beta, e, "reverse_kl") for e in SMOOTHED.get(loss, [0.0])]
+    for divergence in ("forward_kl", "js_divergence", "alpha_divergence"):
+        kinds += [(loss, 0.1, SMOOTHED.get(loss, [0.0])[0], divergence) for loss in OF_DIFFERENCE]
+    for loss, beta, e, divergence in kinds:
+        single = divergence == "alpha_divergence"
+        rows = [dpo(p, loss, beta, e, divergence, dtype=torch.float32 if single else torch.float64) for p in data]
+        cases.append({"loss": loss, "beta": beta, "label_smoothing": e, "divergence": divergence, "gamma": 0,
+                      "tolerance": 1e-5 if single else 1e-10, "losses": [r[0] for r in rows],
+                      "grad_chosen": [r[1][0][0] for r in rows], "grad_rejected": [r[1][1][0] for r in rows]})
+    for loss, gamma in (("cpo", 0), ("simpo", 0), ("simpo", 0.5), ("orpo", 0)):
+        for beta in (0.1, 2.0):
+            rows = [without_reference(p, loss, beta, gamma) for p in data]
+            cases.append({"loss": loss, "beta": beta, "label_smoothing": 0, "divergence": "reverse_kl", "gamma": gamma,
+                          "tolerance": 1e-5 if loss == "orpo" else 1e-10, "losses": [r[0] for r in rows],
+                          "grad_chosen": [r[1] for r in rows], "grad_rejected": [r[2] for r in rows]})
+    shared = []
+    for loss, alpha in (("sigmoid", 0.0), ("sigmoid", 0.5), ("ipo", 0.3), ("sppo_hard", 1.0)):
+        rows = [dpo(p, loss, 0.1, ld_alpha=alpha) for p in data]
+        shared.append({"loss": loss, "beta": 0.1, "ld_alpha": alpha, "losses": [r[0] for r in rows], "logps": [r[2] for r in rows],
+                       "grad_tokens": [r[1] for r in rows]})
+    out.mkdir(parents=True, exist_ok=True)
+    names = ("policy_chosen", "ref_chosen", "policy_rejected", "ref_rejected")
+    content = {"pairs": [dict(zip(names, (x.tolist() for x in p))) for p in data], "cases": cases, "ld_alpha": shared}
+    (out / "cases.json").write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+main()
