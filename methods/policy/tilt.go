@@ -14,10 +14,10 @@ import (
 )
 
 // How the tilt follows the released frequencies of words (scoring.features=words): by a share of the logarithm of their ratio in
-// a round, up to a bound. Neither was searched for.
+// a round, up to a bound.
 const (
-	tiltStep = 0.5
-	mostTilt = 4.0
+	tokenStep, pairStep = 0.8, 0.6
+	mostTilt            = 4.0
 )
 
 // tiltRow is the weight of a gram as stored.
@@ -37,11 +37,27 @@ func (p *Policy) steer(r *rounds.Round, t *target.Target, points embedding.Matri
 	}
 	wanted, have, noise := t.Words(points)
 	weights := p.weights(encoder, p.Writer.Tilt)
+	// ratio is the logarithm of how much more frequent a gram should be than it is, or would be after the tokens' steps. Twice the
+	// noise on both sides keeps what the noise hides from counting.
+	level := 2 * noise
+	ratio := func(i int, is float64) float64 { return math.Log((max(wanted[i], 0) + level) / (is + level)) }
+	steps := map[int32]float64{} // of tokens
+	for i, g := range encoder.Grams {
+		if g.Before == words.None {
+			steps[g.Token] = tokenStep * ratio(i, have[i])
+		}
+	}
 	square := 0.0
 	stored := make([]tiltRow, len(weights))
 	for i, g := range encoder.Grams {
-		step := tiltStep * math.Log((max(wanted[i], 0)+noise)/(have[i]+noise))
-		weights[i] = max(-mostTilt, min(mostTilt, weights[i]+float32(step)))
+		step := steps[g.Token]
+		if g.Before != words.None {
+			step = pairStep * ratio(i, have[i]*math.Exp(steps[g.Before]+steps[g.Token]))
+		}
+		// Without this bound, the noise of rare tokens would add up over the rounds: one that is never written stays as far from
+		// what the noise asks for.
+		most := min(mostTilt, ratio(i, 0))
+		weights[i] = float32(max(-mostTilt, min(most, float64(weights[i])+step)))
 		stored[i] = tiltRow{g.Before, g.Token, weights[i]}
 		square += (wanted[i] - have[i]) * (wanted[i] - have[i])
 	}

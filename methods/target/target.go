@@ -173,11 +173,11 @@ func (p *Pool) Read(answer *release.Release) *Target {
 	return t
 }
 
-// Words returns what the release tells of the frequencies of words (scoring.features=words), those of points, and a level below
-// which the release's noise hides them, all in the unit of a point's values.
-func (t *Target) Words(points embedding.Matrix) (wanted, have []float64, level float64) {
+// Words returns what the release tells of the frequencies of words (scoring.features=words), those of points, and the
+// standard deviation of the release's noise, all in the unit of a point's values.
+func (t *Target) Words(points embedding.Matrix) (wanted, have []float64, noise float64) {
 	from := points.Dim - t.words
-	return t.wanted()[from:], mean(points)[from:], max(2*t.Noise, leastNoise)
+	return t.wanted()[from:], mean(points)[from:], max(t.Noise, leastNoise)
 }
 
 // Scores returns ⟨z − z̄, ẑ − z̄⟩ for each row z of points, which are from [Pool.PointsOf].
