@@ -191,8 +191,8 @@ func TestSteeredByWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, last := figures[0].Get("words_distance"), figures[len(figures)-1].Get("words_distance")
-	if first == nil || last == nil || !(*last < 0.8**first) {
-		t.Errorf("the distance of words went from %v to %v", first, last)
+	if first == nil || last == nil || !(*last < 0.9**first) {
+		t.Errorf("the distance of words went from %.4f to %.4f", *first, *last)
 	}
 	audited, err := auditing.Runs([]string{want}, auditing.Options{})
 	if err != nil || audited.Verdict() != nil || len(audited.Runs[0].Noise) != 1 || audited.Runs[0].Noise[0].Freedom != target.Checks {
