@@ -35,6 +35,7 @@ func (a *app) demo() *cobra.Command {
 	var model, encoder, preset string
 	var set, with []string
 	var choice worldFlags
+	var own ownFlag
 	var live watchFlags
 	var track trackFlag
 	cmd := &cobra.Command{
@@ -112,6 +113,8 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			resume := rundir.Exists(out)
 			if resume {
 				a.say("%s holds a run already; going on with it and its configuration", out)
+			} else if err := own.check(cmd, *c); err != nil {
+				return err
 			}
 			command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", choice.typed(), c.Privacy.Epsilon, c.Seed)
 			if model != embeddedModel {
@@ -143,6 +146,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 		},
 	}
 	choice.add(cmd)
+	own.add(cmd)
 	live.add(cmd)
 	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"), "folder of the run; the default takes the next free name")
 	cmd.Flags().IntVar(&rounds, "rounds", 0, "rounds (default: the preset's)")

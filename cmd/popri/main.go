@@ -119,7 +119,7 @@ What it writes trains small models, under a stated (ε, δ). popri simulates the
 Start here:
   popri doctor               what this machine has, and what is missing
   popri demo                 the whole loop on text that comes with Go, in minutes; it prints where its report lies
-  popri data check FILE      whether a file of your own clients is in order; then popri run --help
+  popri data check FILE      whether a file of your own clients is in order; then popri demo --private FILE --public FILE
 "popri VERB --help" explains a verb with examples. The pages in docs/ begin with quickstart.md.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,

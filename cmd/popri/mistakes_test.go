@@ -105,7 +105,8 @@ func TestRunBadData(t *testing.T) {
 		{good, filepath.Join(dir, "missing.txt"), model, []string{"missing.txt", "no such file"}},
 		{good, public, filepath.Join(dir, "missing"), []string{filepath.Join(dir, "missing")}},
 	} {
-		code, stdout, errs := popri(t, "run", "--out", filepath.Join(dir, "run"), "--set", "data.private="+c.private, "--set", "data.public="+c.public, "--set", "model.path="+c.model)
+		code, stdout, errs := popri(t, "run", "--out", filepath.Join(dir, "run"), "--set", "data.private="+c.private, "--set", "data.public="+c.public, "--set", "model.path="+c.model,
+			"--set", "downstream.model="+model)
 		if code != exitUsage || stdout != "" {
 			t.Errorf("%s: exit code %d, standard output %q", c.want[0], code, stdout)
 		}

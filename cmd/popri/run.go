@@ -50,6 +50,7 @@ func (a *app) run() *cobra.Command {
 	var flags configFlags
 	var out string
 	var resume, accept bool
+	var own ownFlag
 	var live watchFlags
 	var track trackFlag
 	cmd := &cobra.Command{
@@ -99,7 +100,10 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 				return usage(errors.New("run: --accept-changes needs --resume"))
 			}
 			if !resume {
-				var err error
+				err := own.check(cmd, c)
+				if err != nil {
+					return err
+				}
 				if c, err = a.prepared(cmd, c); err != nil {
 					return fmt.Errorf("run: %w", err)
 				}
@@ -135,6 +139,7 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 	live.add(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue the run in --out")
 	cmd.Flags().BoolVar(&accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
+	own.add(cmd)
 	track.add(cmd)
 	return cmd
 }
