@@ -154,6 +154,7 @@ Start here:
 			cmd.AddCommand(verb)
 		}
 	}
+	complete(cmd)
 	return cmd
 }
 
