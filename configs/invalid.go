@@ -50,18 +50,18 @@ func (e *Invalid) Error() string {
 // UserFault tells that the user can correct it.
 func (e *Invalid) UserFault() bool { return true }
 
-// nearest returns the known key that an unknown one was probably meant to be, or "".
-func nearest(key string) string {
-	last := func(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
+// Nearest returns the known name that an unknown one was probably meant to be, or "".
+func Nearest(name string, known []string) string {
+	last := func(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 	best, distance := "", 0
-	for _, known := range keys {
+	for _, k := range known {
 		// A key in the wrong section, or without one, is also near.
-		d := min(levenshtein(key, known.Name), levenshtein(last(key), last(known.Name))+1)
+		d := min(levenshtein(name, k), levenshtein(last(name), last(k))+1)
 		if best == "" || d < distance {
-			best, distance = known.Name, d
+			best, distance = k, d
 		}
 	}
-	if distance > max(2, len(last(key))/3) {
+	if distance > max(2, len(last(name))/3) {
 		return ""
 	}
 	return best

@@ -59,6 +59,14 @@ func typeName(t reflect.Type) string {
 // Keys returns all settings in the order in which a configuration is printed.
 func Keys() []Key { return append([]Key(nil), keys...) }
 
+// Names returns the names of all settings in the same order.
+func Names() (names []string) {
+	for _, k := range keys {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
 // sections lists the sections in the order of the types.
 var sections = func() (list []string) {
 	for _, k := range keys {
@@ -200,7 +208,7 @@ func unknownKey(where, name string) Problem {
 	p := Problem{Where: where, Key: quote.Raw(name), Text: "unknown key"}
 	if isSection(name) {
 		p.Text = "is a section, not a setting"
-	} else if near := nearest(name); near != "" {
+	} else if near := Nearest(name, Names()); near != "" {
 		p.Text += fmt.Sprintf("; did you mean %s?", near)
 	}
 	return p

@@ -24,3 +24,22 @@ func beginsDate(text string) bool {
 	}
 	return false
 }
+
+// Borrowed returns the keys with public text or models of the embedded default in a run on other clients, which these say
+// nothing of.
+func (c Config) Borrowed() (names []string) {
+	const godoc, embedded = "godoc", "embedded"
+	if c.Data.Private == godoc {
+		return nil
+	}
+	if c.Data.Public == godoc || c.Data.Public == godoc+"-without-domain" {
+		names = append(names, "data.public")
+	}
+	if c.Model.Path == embedded {
+		names = append(names, "model.path")
+	}
+	if c.Downstream.Model == embedded {
+		names = append(names, "downstream.model")
+	}
+	return names
+}

@@ -120,13 +120,7 @@ func Read(dir string) (Facts, error) {
 	case err != nil:
 		return Facts{}, err
 	default:
-		f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
-		f.Since = c.Data.Since
-		f.UnsafeCeiling, f.Shards = c.Privacy.UnsafeCeiling, c.Fed.Elsewhere()
-		f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
-		if f.Validation == "" {
-			f.Validation = ValidationUse(*c, 1)
-		}
+		f.configured(*c)
 	}
 	if f.Spent, err = ledger.Spent(record.Budget, record.Entries); err != nil {
 		return f, err
@@ -160,6 +154,25 @@ func Read(dir string) (Facts, error) {
 		f.Validation += "+" + Halving
 	}
 	return f, nil
+}
+
+// Planned are the facts of a run that will have this configuration, with its provenance, and this ledger.
+func Planned(c configs.Config, record ledger.Record) (f Facts, err error) {
+	f.Record = record
+	f.configured(c)
+	f.Spent, err = ledger.Spent(record.Budget, record.Entries)
+	return f, err
+}
+
+// configured takes what the configuration of a run says.
+func (f *Facts) configured(c configs.Config) {
+	f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
+	f.Since = c.Data.Since
+	f.UnsafeCeiling, f.Shards = c.Privacy.UnsafeCeiling, c.Fed.Elsewhere()
+	f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
+	if f.Validation == "" {
+		f.Validation = ValidationUse(c, 1)
+	}
 }
 
 // readJSON reads an optional file.

@@ -35,6 +35,7 @@ type ablateFlags struct {
 	resume  bool
 	cell    string
 	jobs    jobFlags
+	own     ownFlag
 	track   trackFlag
 
 	adaptive bool
@@ -125,6 +126,7 @@ func (f *ablateFlags) addRuns(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.out, "out", filepath.Join("runs", "ablation"),
 		"folder of the ablation; each run is a folder in it")
 	f.jobs.add(cmd)
+	f.own.add(cmd)
 	f.track.add(cmd)
 }
 
@@ -268,11 +270,16 @@ func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Confi
 		return base, v, err
 	}
 	base.Model.Threads = cmp.Or(a.threads, base.Model.Threads)
+	if v, err = grid.Parse(flags.over, flags.instead, flags.seeds); err != nil {
+		return base, v, err
+	}
+	if err = flags.own.checkCells(cmd, flags.out, base, v); err != nil {
+		return base, v, err
+	}
 	if base, err = a.prepared(cmd, base); err != nil {
 		return base, v, fmt.Errorf("ablate: %w", err)
 	}
-	v, err = grid.Parse(flags.over, flags.instead, flags.seeds)
-	return base, v, err
+	return base, v, nil
 }
 
 // cost prints what all cells together will spend, unless all are done. It checks their folders and budgets.

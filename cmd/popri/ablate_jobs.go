@@ -188,7 +188,7 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 		Say:  func(text string) { a.say("%s", text) }}
 	result := submitted{Engine: engine.Name(), Cells: len(cells), Composed: cost}
 	if flags.jobs.dryRun {
-		return false, a.dryRun(f, result)
+		return false, a.writeJobs(f, result)
 	}
 	if err := array.Save(engine.Name()); err != nil {
 		return false, err
@@ -217,8 +217,8 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 	})
 }
 
-// dryRun writes the files for all cells that are not done.
-func (a *app) dryRun(f *jobs.Follower, result submitted) error {
+// writeJobs writes the files for all cells that are not done.
+func (a *app) writeJobs(f *jobs.Follower, result submitted) error {
 	var open []int
 	for _, task := range f.Tasks {
 		done, err := f.Done(task)

@@ -35,6 +35,8 @@ func (a *app) demo() *cobra.Command {
 	var model, encoder, preset string
 	var set, with []string
 	var choice worldFlags
+	var own ownFlag
+	var dry bool
 	var live watchFlags
 	var track trackFlag
 	cmd := &cobra.Command{
@@ -67,6 +69,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 ` + worldList(),
 		Example: "  popri demo --out runs/demo\n  popri demo --world congress --seed 1\n" +
 			"  popri demo --private clients.parquet --public public.jsonl --epsilon 1\n" +
+			"  popri demo --private clients.parquet --public public.jsonl --epsilon 1 --dry-run\n" +
 			"  popri demo --out runs/eps1 --epsilon 1 --seed 2 --json\n" +
 			"  popri demo --with private_evolution,private_evolution_sft\n" +
 			"  popri demo --report-to tensorboard",
@@ -110,6 +113,17 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			}
 			c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
 			resume := rundir.Exists(out)
+			if dry && len(with) > 0 {
+				return usage(errors.New("demo: --dry-run plans one run; do not combine it with --with"))
+			}
+			if !resume {
+				if err := own.check(cmd, *c); err != nil {
+					return err
+				}
+			}
+			if dry {
+				return a.dryRun(*c, out, true)
+			}
 			if resume {
 				a.say("%s holds a run already; going on with it and its configuration", out)
 			}
@@ -143,6 +157,8 @@ does nothing. docs/data.md says how to make such files. Worlds:
 		},
 	}
 	choice.add(cmd)
+	own.add(cmd)
+	addDryRun(cmd, &dry)
 	live.add(cmd)
 	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"), "folder of the run; the default takes the next free name")
 	cmd.Flags().IntVar(&rounds, "rounds", 0, "rounds (default: the preset's)")

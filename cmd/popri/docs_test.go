@@ -139,6 +139,11 @@ func checkCommand(line string) error {
 			}
 		}
 	}
+	if cmd.Flags().Lookup("allow-embedded") != nil && !slices.Contains(rest, "--allow-embedded") {
+		if keys := preset.Borrowed(); len(keys) > 0 {
+			return fmt.Errorf("is refused: the clients are not the embedded ones, but %v", keys)
+		}
+	}
 	return nil
 }
 
@@ -158,7 +163,7 @@ func TestCommandsInPages(t *testing.T) {
 	}
 	for _, line := range []string{"popri runs --out x", "popri data nonsense", "popri run --outs x", "popri run --set a.b=c",
 		"popri run --set trainer.rounds=many", "popri run --preset none", "popri account epsilon --rounds many",
-		"popri demo --world x --nonsense", "popri ablate --over dpo.betas=1"} {
+		"popri demo --world x --nonsense", "popri run --set data.private=c.parquet --set data.public=p.jsonl", "popri ablate --over dpo.betas=1"} {
 		if checkCommand(line) == nil {
 			t.Errorf("%s is accepted", line)
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"popri/configs"
 	_ "popri/internal/allocator"
@@ -119,7 +120,7 @@ What it writes trains small models, under a stated (ε, δ). popri simulates the
 Start here:
   popri doctor               what this machine has, and what is missing
   popri demo                 the whole loop on text that comes with Go, in minutes; it prints where its report lies
-  popri data check FILE      whether a file of your own clients is in order; then popri run --help
+  popri data check FILE      whether a file of your own clients is in order; then popri demo --private FILE --public FILE
 "popri VERB --help" explains a verb with examples. The pages in docs/ begin with quickstart.md.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -153,26 +154,38 @@ Start here:
 			cmd.AddCommand(verb)
 		}
 	}
+	complete(cmd)
 	return cmd
 }
 
-// hinted adds to the error of an unknown flag the setting of that name, which --set sets.
+// hinted adds to the error of an unknown flag the setting of that name, which --set sets, or the flag or setting whose name is
+// nearest.
 func hinted(cmd *cobra.Command, err error) error {
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
-	if !unknown || cmd.Flags().Lookup("set") == nil {
+	if !unknown {
 		return err
 	}
-	name = strings.ReplaceAll(name, "-", "_")
-	var found []string
-	for _, k := range configs.Keys() {
-		if strings.HasSuffix(k.Name, "."+name) || k.Name == name {
-			found = append(found, "--set "+k.Name+"=…")
+	var flags, keys, found []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+	if cmd.Flags().Lookup("set") != nil {
+		keys = configs.Names()
+	}
+	key := strings.ReplaceAll(name, "-", "_")
+	for _, k := range keys {
+		if strings.HasSuffix(k, "."+key) || k == key {
+			found = append(found, "--set "+k+"=…")
 		}
 	}
-	if len(found) == 0 {
-		return err
+	if len(found) > 0 {
+		return fmt.Errorf("%w; a setting of that name is %s", err, strings.Join(found, " or "))
 	}
-	return fmt.Errorf("%w; a setting of that name is %s", err, strings.Join(found, " or "))
+	if near := configs.Nearest(name, flags); near != "" {
+		return fmt.Errorf("%w; did you mean --%s?", err, near)
+	}
+	if near := configs.Nearest(key, keys); near != "" {
+		return fmt.Errorf("%w; did you mean --set %s=…?", err, near)
+	}
+	return err
 }
 
 // say prints a line of progress.

@@ -130,6 +130,23 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: exit code %d, %d bytes, %s", shell, code, len(out), errs)
 		}
 	}
+	for want, args := range map[string][]string{
+		"demo-rounds demo-smollm2 ":                                  {"run", "--preset", "demo-"},
+		"dpo.loss= dpo.label_smoothing= dpo.ld_alpha= ":              {"run", "--set", "dpo.l"},
+		"dpo.loss=ipo dpo.loss=ipo_sum ":                             {"ablate", "--over", "dpo.loss=ip"},
+		"model.path=embedded model.path=smollm2 model.path=trained ": {"demo", "--set", "model.path="},
+		"scoring.encoder=minilm ":                                    {"doctor", "--set", "scoring.encoder=m"},
+		"smollm2 ":                                                   {"generate", "--model", "s"},
+		"congress ":                                                  {"demo", "--world", "c"},
+		"cpu cuda ":                                                  {"doctor", "--device", "c"},
+		"":                                                           {"bench", "generate", "--model", "s"}, // a folder
+	} {
+		code, out, _ := popri(t, append([]string{"__complete"}, args...)...)
+		list, _, found := strings.Cut(out, ":")
+		if got := strings.ReplaceAll(list, "\n", " "); code != 0 || !found || got != want {
+			t.Errorf("%v: exit code %d, %q, want %q", args, code, got, want)
+		}
+	}
 }
 
 // TestMistakes: what the user did wrong gives code 2, names the value met, and prints nothing on standard output.

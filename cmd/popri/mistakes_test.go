@@ -105,7 +105,8 @@ func TestRunBadData(t *testing.T) {
 		{good, filepath.Join(dir, "missing.txt"), model, []string{"missing.txt", "no such file"}},
 		{good, public, filepath.Join(dir, "missing"), []string{filepath.Join(dir, "missing")}},
 	} {
-		code, stdout, errs := popri(t, "run", "--out", filepath.Join(dir, "run"), "--set", "data.private="+c.private, "--set", "data.public="+c.public, "--set", "model.path="+c.model)
+		code, stdout, errs := popri(t, "run", "--out", filepath.Join(dir, "run"), "--set", "data.private="+c.private, "--set", "data.public="+c.public, "--set", "model.path="+c.model,
+			"--set", "downstream.model="+model)
 		if code != exitUsage || stdout != "" {
 			t.Errorf("%s: exit code %d, standard output %q", c.want[0], code, stdout)
 		}
@@ -131,7 +132,14 @@ func TestFlagsThatAreSettings(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--set dpo.beta=…":                {"run", "--beta", "0.1", "--out", "x"},
 		"--set optimizer.learning_rate=…": {"ablate", "--learning-rate", "1"},
-		"unknown flag: --nothing":         {"run", "--nothing"},
+		"unknown flag: --nothing\n":       {"run", "--nothing"},
+		"did you mean --preset?":          {"run", "--presets", "demo"},
+		"did you mean --allow-embedded?":  {"demo", "--alow-embeded"},
+		"did you mean --json?":            {"version", "--jsn"},
+		"mean --set lora.alpha=…?":        {"run", "--lora-alpa", "8"},
+		"did you mean --set dpo.loss=…?":  {"ablate", "--losss", "ipo"},
+		"did you mean dpo.rejected_rank?": {"ablate", "--over", "dpo.rejected_rnk=2,5"},
+		"did you mean dpo.beta?":          {"run", "--set", "dpo.bta=1"},
 	} {
 		code, _, errs := popri(t, args...)
 		if code != exitUsage || !strings.Contains(errs, want) {

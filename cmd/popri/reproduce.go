@@ -11,8 +11,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"popri/eval/benchmark"
-	"popri/run/assembly"
 	"popri/run/reporting"
 	"popri/study"
 	"popri/study/cost"
@@ -187,12 +185,10 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 		}
 		plan = append(plan, w)
 	}
-	rate, err := benchmark.ProductRate(assembly.ComputeType(base.Model.DType))
+	rate, seconds, err := speed(base)
 	if err != nil {
 		return err
 	}
-	// Sampling and training reach about half of the rate of large products (README, Speed).
-	seconds := func(flops float64) float64 { return 2 * flops / rate }
 	total := 0.0
 	for _, p := range plan {
 		if !p.Done {

@@ -49,7 +49,8 @@ func (f *configFlags) load() (configs.Config, error) {
 func (a *app) run() *cobra.Command {
 	var flags configFlags
 	var out string
-	var resume, accept bool
+	var resume, accept, dry bool
+	var own ownFlag
 	var live watchFlags
 	var track trackFlag
 	cmd := &cobra.Command{
@@ -66,6 +67,9 @@ and refuses changes, unless --accept-changes is given.
 
 If the budget ends before the last round, the synthetic set comes from the finished rounds and the exit code is 3.
 
+--dry-run prints what the run would read, cost, spend and publish, and ends before anything is trained or spent. The time is an
+estimate from the number of floating-point operations.
+
 --watch serves a page that shows the run while it trains, and prints its address; see "popri watch".
 
 With fed.clients above 0 the run reads no train client. It writes the question of a round and ends with exit code 4;
@@ -73,6 +77,7 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 
 ` + trackersHelp,
 		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out runs/eps1\n" +
+			"  popri run --preset paper --dry-run\n" +
 			"  popri run --preset demo --out runs/shown --report-to tensorboard,mlflow",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,7 +93,7 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 					return err
 				}
 			}
-			if out == "" {
+			if out == "" && !dry {
 				return usage(errors.New("run: --out names no folder"))
 			}
 			if err := track.check(); err != nil {
@@ -98,8 +103,17 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 			if accept && !resume {
 				return usage(errors.New("run: --accept-changes needs --resume"))
 			}
+			if dry && resume {
+				return usage(errors.New("run: --resume goes on with the plan that the run has; do not combine it with --dry-run"))
+			}
 			if !resume {
-				var err error
+				err := own.check(cmd, c)
+				if err != nil {
+					return err
+				}
+				if dry {
+					return a.dryRun(c, out, false)
+				}
 				if c, err = a.prepared(cmd, c); err != nil {
 					return fmt.Errorf("run: %w", err)
 				}
@@ -135,6 +149,8 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 	live.add(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue the run in --out")
 	cmd.Flags().BoolVar(&accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
+	own.add(cmd)
+	addDryRun(cmd, &dry)
 	track.add(cmd)
 	return cmd
 }

@@ -37,6 +37,11 @@ func Budget(c configs.Config, p *clients.Population) (ledger.Budget, error) {
 	if err != nil {
 		return ledger.Budget{}, err
 	}
+	return BudgetOf(c, p, tag), nil
+}
+
+// BudgetOf is the budget for train clients with that tag. A plan may have none, which makes no key.
+func BudgetOf(c configs.Config, p *clients.Population, tag string) ledger.Budget {
 	b := ledger.Budget{Epsilon: c.Privacy.Epsilon, Delta: c.Privacy.Delta, Mechanism: "gaussian", Unit: p.Unit,
 		Relation: accountant.ZeroOut, Data: tag, Group: c.Privacy.Group,
 		Clients: len(p.Split(clients.Train)), ForcedDelta: c.Privacy.ForceDelta,
@@ -50,7 +55,7 @@ func Budget(c configs.Config, p *clients.Population) (ledger.Budget, error) {
 	if b.Unit == "" {
 		b.Unit = "a client is all rows with one client_id"
 	}
-	return b, nil
+	return b
 }
 
 // continued is the ledger that a run continues, or "".

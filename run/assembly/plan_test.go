@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -31,6 +32,10 @@ func TestMemoryPlan(t *testing.T) {
 		}
 		if found.Parameters != m.Parameters() || len(found.Projections) != len(m.Linears()) {
 			t.Errorf("%s: %d parameters in %d projections, want %d in %d", shape.Type, found.Parameters, len(found.Projections), m.Parameters(), len(m.Linears()))
+		}
+		if made := lm.ShapeOf(shape); shape.Type == "gpt2" && (made.Parameters != found.Parameters || !maps.Equal(made.Projections, found.Projections) ||
+			made.Config.KVHeads != found.Config.KVHeads) {
+			t.Errorf("the shape of a model to be made is %+v, that of its files %+v", made, found)
 		}
 		adapters := int64(0)
 		c := configs.Default()

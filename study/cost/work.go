@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"popri/configs"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/run/assembly"
@@ -22,21 +23,29 @@ type Work struct {
 // Estimate estimates the work of a run.
 func Estimate(cell grid.Cell) (Work, error) {
 	c := cell.Config
-	p := Work{Name: cell.Name, Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples,
-		Product: c.Synthetic.Texts, SmallModels: 1}
-	if c.Method == "popri" {
-		p.Pairs = c.Trainer.Rounds * c.Generate.Prompts
-	}
-	if c.Eval.ReferencePrivate {
-		p.SmallModels++ // shared by the runs of one seed
-	}
 	generator, err := shapeOf(c.Model.Path, shipped.Generator)
 	if err != nil {
-		return p, err
+		return Work{}, err
 	}
 	small, err := shapeOf(c.Downstream.Model, shipped.Device)
 	if err != nil {
-		return p, err
+		return Work{}, err
+	}
+	models := 1
+	if c.Eval.ReferencePrivate {
+		models++ // shared by the runs of one seed
+	}
+	p := estimate(c, generator, small, models, false)
+	p.Name = cell.Name
+	return p, nil
+}
+
+// estimate estimates the work of a run with models of these shapes, after which so many small models are trained. If untuned is
+// set, the untuned model writes as many texts as the tuned one.
+func estimate(c configs.Config, generator, small lm.Shape, models int, untuned bool) Work {
+	p := Work{Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples, Product: c.Synthetic.Texts, SmallModels: models}
+	if c.Method == "popri" {
+		p.Pairs = c.Trainer.Rounds * c.Generate.Prompts
 	}
 	_, p.Memory = assembly.Most(assembly.MemoryPlan(c, generator))
 	// Two operations a weight and token to write; six to train all weights; four with adapters alone, which need no
@@ -46,14 +55,18 @@ func Estimate(cell grid.Cell) (Work, error) {
 	ofPrompt := c.Generate.Samples // samples that share a prompt
 	switch e := c.PrivateEvolution; {
 	case c.Method == "public_selection":
-		p.Samples = 0
+		p.Samples, p.Product = 0, 0
 	case c.Method == "private_evolution" && e.Variant == "aug_pe":
 		p.Samples, ofPrompt = c.Trainer.Rounds*e.Population*(e.LookAhead*(1+e.Variations)+e.Variations), 1
 	case c.Method == "private_evolution":
 		p.Samples, ofPrompt = (c.Trainer.Rounds*(e.LookAhead+1)-1)*e.Population, 1 // the first population is public text
 	}
+	texts := p.Product
+	if untuned {
+		texts += c.Synthetic.Texts
+	}
 	written := float64(p.Samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(ofPrompt)) +
-		float64(p.Product)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, c.Synthetic.Samples)))
+		float64(texts)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, c.Synthetic.Samples)))
 	learnt := float64(p.Pairs*c.Optimizer.Epochs) * (prompt + 2*float64(c.Generate.MaxNewTokens))
 	switch c.Method {
 	case "private_evolution_sft":
@@ -67,7 +80,7 @@ func Estimate(cell grid.Cell) (Work, error) {
 	}
 	p.Flops = n*(2*written+6*learnt) +
 		6*float64(small.Parameters)*updates*float64(c.Downstream.Length)*float64(p.SmallModels)
-	return p, nil
+	return p
 }
 
 func shapeOf(model, embedded string) (lm.Shape, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"popri/datasets"
+	"popri/model/lm"
 	"popri/model/tensor"
 )
 
@@ -43,6 +44,13 @@ func Small(public datasets.Public, role string, compute tensor.DType) Recipe {
 	o.Steps = max(leastSteps, min(o.Steps, int(enough)))
 	o.Warmup = min(100, o.Steps/10)
 	return Recipe{Role: role, Vocab: 4096, Options: o}
+}
+
+// Shape is the size of the model that the recipe makes of enough text, and flops the work of its training: six operations a
+// weight and token.
+func (r Recipe) Shape() (shape lm.Shape, flops float64) {
+	shape = lm.ShapeOf(r.Options.config(r.Vocab, 0))
+	return shape, 6 * float64(shape.Parameters) * float64(r.Options.Batch*r.Options.Context*r.Options.Steps)
 }
 
 // Texts returns the part of public text that the role is trained on.

@@ -28,6 +28,12 @@ type Options struct {
 	SaveEvery int
 }
 
+// config is the model's.
+func (o Options) config(vocab int, eot int32) lm.Config {
+	return lm.Config{Type: "gpt2", Vocab: vocab, Context: o.Context, Hidden: o.Width, Layers: o.Layers, Heads: o.Heads,
+		Inner: 4 * o.Width, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true, EOS: []int32{eot}}
+}
+
 // stepParts is the number of parts of a batch that are computed in parallel.
 const stepParts = 2
 
@@ -55,10 +61,7 @@ func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 		return nil, Stats{}, err
 	}
 	normal := rng.New(o.Seed, "pretrain", "init")
-	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: o.Context, Hidden: o.Width,
-		Layers: o.Layers, Heads: o.Heads,
-		Inner: 4 * o.Width, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true, EOS: []int32{c.eot}},
-		lm.Options{Weights: tensor.Float32, Compute: o.Compute}, normal.NormFloat64)
+	m, err := lm.New(o.config(tok.VocabSize(), c.eot), lm.Options{Weights: tensor.Float32, Compute: o.Compute}, normal.NormFloat64)
 	if err != nil {
 		return nil, Stats{}, err
 	}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"popri/configs"
+	"popri/configs/worlds"
+	"popri/internal/modelcache"
+)
+
+// completions are what the shell completes the values of flags to, by their names, wherever a verb has them.
+func completions() map[string]cobra.CompletionFunc {
+	models, encoders := []string{embeddedModel}, configs.Encoders
+	for _, s := range modelcache.Sources {
+		if s.Encodes {
+			encoders = append(encoders[:len(encoders):len(encoders)], s.Name)
+		} else {
+			models = append(models, s.Name)
+		}
+	}
+	return map[string]cobra.CompletionFunc{
+		"preset": names(configs.Presets), "world": names(worlds.Names), "set": settingsFor(models, encoders), "over": settingsFor(models, encoders),
+		"instead": settingsFor(models, encoders), "model": namesOrFiles(models), "encoder": namesOrFiles(encoders),
+		"with": names(func() []string { return configs.Choices("method")[1:] }), "device": names(func() []string { return configs.Choices("model.device") }),
+	}
+}
+
+// byName are the verbs whose --model and --encoder may be names; those of others are folders.
+var byName = []string{"popri demo", "popri generate", "popri dpo", "popri doctor"}
+
+// complete makes cmd and its verbs complete the values of their flags.
+func complete(cmd *cobra.Command) {
+	for flag, values := range completions() {
+		folder := (flag == "model" || flag == "encoder") && !slices.Contains(byName, cmd.CommandPath())
+		if !folder {
+			_ = cmd.RegisterFlagCompletionFunc(flag, values) // fails for a flag that the verb does not have
+		}
+	}
+	for _, verb := range cmd.Commands() {
+		complete(verb)
+	}
+}
+
+func names(list func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return beginning(begun, list()), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// namesOrFiles completes to files where no name begins so.
+func namesOrFiles(list []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return beginning(begun, list), cobra.ShellCompDirectiveDefault
+	}
+}
+
+// settingsFor completes to a key and "=", and then to the key's values where it has a list of them.
+func settingsFor(models, encoders []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		var all []string
+		key, _, found := strings.Cut(begun, "=")
+		if !found {
+			for _, name := range configs.Names() {
+				all = append(all, name+"=")
+			}
+			return beginning(begun, all), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		}
+		values := configs.Choices(key)
+		switch key {
+		case "model.path", "downstream.model":
+			values = append(models[:len(models):len(models)], configs.Trained)
+		case "scoring.encoder":
+			values = encoders
+		}
+		for _, value := range values {
+			all = append(all, key+"="+value)
+		}
+		return beginning(begun, all), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// beginning are the names of a list that begin so.
+func beginning(begun string, list []string) (out []string) {
+	for _, name := range list {
+		if strings.HasPrefix(name, begun) {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package cost
+
+import (
+	"fmt"
+
+	"popri/accountant/guarantee"
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/datasets/clients"
+	"popri/internal/fault"
+	"popri/methods"
+	"popri/methods/target"
+	"popri/model/lm"
+	"popri/model/shipped"
+	"popri/run/assembly"
+	"popri/run/evaluator"
+	"popri/run/provenance"
+	"popri/trainer/pretrain"
+)
+
+// DryRun is what a run would read, cost, spend and publish.
+type DryRun struct {
+	Clients     map[clients.Split]clients.Counts `json:"clients"`
+	PublicTexts int                              `json:"public_texts"` // that prompts may quote, of any length
+	// NoiseMultiplier is that of each of so many releases, which spend Epsilon of the budget together.
+	NoiseMultiplier float64 `json:"noise_multiplier"`
+	Releases        int     `json:"releases"`
+	Epsilon         float64 `json:"epsilon"`
+	Budget          float64 `json:"budget"`
+	Delta           float64 `json:"delta"`
+	Work            Work    `json:"work"`
+	// Trained are the roles of the models that are trained on the public text first, unless they are in the cache.
+	Trained   []string `json:"trained_first"`
+	Publishes []string `json:"publishes"`
+	Guarantee string   `json:"guarantee"`
+	Warnings  []string `json:"warnings"`
+}
+
+// Dry reads the data of a run and checks them as the run would, plans its releases and estimates its work, with that of
+// its evaluation or without. It trains nothing and writes nothing, but for the embedded models' copy in the cache folder.
+func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) {
+	if err := evaluator.CheckTask(c); err != nil {
+		return nil, err
+	}
+	data, err := assembly.LoadRun(c, warn)
+	if err != nil {
+		return nil, err
+	}
+	budget := assembly.BudgetOf(c, data.Private, "")
+	d := &DryRun{PublicTexts: len(data.Public.Prompts), Clients: map[clients.Split]clients.Counts{}, Budget: budget.Epsilon,
+		Delta: budget.Delta, Trained: []string{}, Warnings: []string{}}
+	for _, split := range []clients.Split{clients.Train, clients.Validation, clients.Test} {
+		d.Clients[split] = clients.Count(data.Private.Split(split))
+	}
+	record, err := assembly.Expect(c, budget, "dry run")
+	if err != nil {
+		return nil, err
+	}
+	d.Releases = methods.Of(c).ReleasesOf(c)
+	for _, e := range record.Entries {
+		d.NoiseMultiplier = e.Sigma
+	}
+
+	shape := func(path, embedded, role string) (lm.Shape, error) {
+		if path != configs.Trained {
+			return shapeOf(path, embedded)
+		}
+		shape, flops := pretrain.Small(data.Public, role, assembly.ComputeType(c.Model.DType)).Shape()
+		d.Trained, d.Work.Flops = append(d.Trained, role), d.Work.Flops+flops
+		return shape, nil
+	}
+	small, err := shape(c.Downstream.Model, shipped.Device, pretrain.Device)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	generator, err := shape(c.Model.Path, shipped.Generator, pretrain.Generator)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	first := d.Work.Flops
+	d.Work = estimate(c, generator, small, smallModels(c, evaluation, len(data.Public.InDomain) > 0), evaluation)
+	d.Work.Flops += first
+
+	if c.Provenance, err = provenance.Of(c, provenance.Run{Validation: d.Clients[clients.Validation].Clients}); err != nil {
+		return nil, err
+	}
+	facts, err := guarantee.Planned(c, record)
+	if err != nil {
+		return nil, err
+	}
+	facts.Evaluated, facts.Reference = evaluation, evaluation && c.Eval.ReferencePrivate
+	if d.Epsilon = facts.Spent; d.Epsilon > d.Budget {
+		d.Warnings = append(d.Warnings, "all releases together spend more than the budget: the run ends before the last one (exit code 3)")
+	}
+	d.Guarantee, d.Warnings = facts.Headline(), append(d.Warnings, facts.Warnings()...)
+	d.Publishes = publishes(c, budget, d, evaluation)
+	return d, nil
+}
+
+// smallModels is the number of small models that the run trains to choose its product, and those of its evaluation.
+func smallModels(c configs.Config, evaluation, inDomain bool) (n int) {
+	m := methods.Of(c)
+	if m.ChoosesMix(c) {
+		n += 3
+	}
+	if !evaluation {
+		return n
+	}
+	n += 3 // the untuned model's text, the product, all public text
+	asked, _ := m.Query(c)
+	mean, _ := target.Query(c)
+	for _, more := range []bool{asked == mean, inDomain, c.Eval.ReferencePrivate} {
+		if more {
+			n++
+		}
+	}
+	if m.Mixes && c.Synthetic.PublicTexts > 0 {
+		n += 2
+	}
+	return n
+}
+
+// publishes says what the run's folder has for its readers.
+func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []string {
+	product := fmt.Sprintf("synthetic.parquet: %d texts that the tuned model writes", d.Work.Product)
+	switch m := methods.Of(c); {
+	case c.Method == "public_selection":
+		product = fmt.Sprintf("synthetic.parquet: %d public texts, chosen by the noised release", c.PublicSelection.Rows)
+	case m.ChoosesMix(c):
+		product += fmt.Sprintf(" and %d public texts that the noised release weights, or one of both, as validation clients choose", c.Synthetic.PublicTexts)
+	case m.Mixes && c.Synthetic.PublicTexts > 0:
+		product += fmt.Sprintf(" and %d public texts that the noised release weights", c.Synthetic.PublicTexts)
+	}
+	list := []string{product,
+		fmt.Sprintf("rounds/: samples, scores, adapters, and the noised sum of the train clients' vectors of each release (%d)", d.Releases),
+		fmt.Sprintf("config.yaml, ledger.jsonl: all settings, and the number of train clients (%d)", b.Clients)}
+	if evaluation {
+		list = append(list, "eval.json, report.html: figures on validation and test clients, who are not protected")
+	} else {
+		list = append(list, "report.html: figures on validation clients, who are not protected")
+	}
+	return list
+}
