@@ -322,6 +322,37 @@ func TestUnwritableFolder(t *testing.T) {
 	}
 }
 
+// TestRefusedEarly: public text of which nothing can be learned, and settings that a run's files cannot hold, are refused before
+// there is a folder, so that the corrected run can be made where the refused one was asked for.
+func TestRefusedEarly(t *testing.T) {
+	w := testworld.Shared(t)
+	same, two := `{"text": "the cat sees the hat in the garden at noon."}`+"\n", `{"text": "a small dog, a long rope."}`+"\n"
+	for name, texts := range map[string]string{"alike": strings.Repeat(same, 200), "alternating": strings.Repeat(same+two, 100)} {
+		c := w.Config
+		testworld.AskOnce(&c)
+		c.Scoring.Encoder, c.Data.Public = "hashing", filepath.Join(t.TempDir(), name+".jsonl")
+		if err := os.WriteFile(c.Data.Public, []byte(texts), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []string{"popri", "grpo", "private_evolution_sft", "public_selection"} {
+			c.Method = m
+			dir := filepath.Join(t.TempDir(), "run")
+			if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "200 public texts are all alike") ||
+				exists(dir) {
+				t.Errorf("%s, %s: the error is %v; there is a folder: %v", m, name, err, exists(dir))
+			}
+		}
+	}
+	c, dir := w.Config, filepath.Join(t.TempDir(), "run")
+	c.Data.Private = filepath.Join(t.TempDir(), "clients\xff.parquet")
+	if err := os.Symlink(w.Private, c.Data.Private); err != nil {
+		t.Skip(err) // a file system whose names are all UTF-8
+	}
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "data.private") || exists(dir) {
+		t.Errorf("a path that is not UTF-8 gives %v; there is a folder: %v", err, exists(dir))
+	}
+}
+
 // TestNoRoom: a write that the system refuses half way, as on a full disk, ends the run with the file's name; with room
 // again it goes on and ends as one that had always had it.
 func TestNoRoom(t *testing.T) {
