@@ -77,8 +77,9 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("an uninterrupted run takes %v; moments from seed %d", took, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	runs := 0
-	for killed := 0; killed < kills; {
+	kills = testworld.Trials(t, kills)
+	runs, killed := 0, 0
+	for killed < kills && !testworld.Late(t) {
 		runs++
 		dir := t.TempDir()
 		inThis := 0
@@ -112,7 +113,7 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 			t.Fatalf("run %d was killed %d times", runs, inThis)
 		}
 	}
-	t.Logf("%d kills over %d runs", kills, runs)
+	t.Logf("faults: %d kills (of %d runs)", killed, runs)
 }
 
 // TestCancelled ends a run by its context, as Ctrl-C does, at each kind of moment; the resumed run is the same.
@@ -373,6 +374,7 @@ func TestNoRoom(t *testing.T) {
 			t.Errorf("with files of at most %s bytes: %s", limit, out)
 		}
 	}
+	t.Logf("faults: %d full disks", failed)
 	if failed < 3 {
 		t.Errorf("%d runs met the limit, at least 3 should", failed)
 	}
@@ -391,7 +393,7 @@ func TestNoRoomAtEachStage(t *testing.T) {
 	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ stage, limit, file string }{
+	stages := []struct{ stage, limit, file string }{
 		{"generate", "100", "prompts.parquet"},
 		{"collect", "100", "release.pending"},
 		{"collect", "800", rundir.Ledger}, // the release fits, its charge does not
@@ -400,7 +402,8 @@ func TestNoRoomAtEachStage(t *testing.T) {
 		{"dpo", "8000", "round 1: dpo"},
 		{"synthesize", "100", "part-00000.parquet"},
 		{"report", "1000", rundir.Report},
-	} {
+	}
+	for _, c := range stages {
 		dir := t.TempDir()
 		cmd, out := testworld.Process(t, dir, w.File)
 		cmd.Env = append(cmd.Env, childStage+"="+c.stage, childLimit+"="+c.limit)
@@ -413,6 +416,7 @@ func TestNoRoomAtEachStage(t *testing.T) {
 		}
 		sameRun(t, dir, want)
 	}
+	t.Logf("faults: %d full disks", len(stages))
 }
 
 // TestNoMemory: a process whose memory ends in the middle of a round is as one that was killed.
