@@ -345,6 +345,14 @@ func TestRefusedEarly(t *testing.T) {
 		}
 	}
 	c, dir := w.Config, filepath.Join(t.TempDir(), "run")
+	c.Scoring.Encoder, c.Scoring.Dim, c.Data.Public = "latent", 512, filepath.Join(t.TempDir(), "public.jsonl")
+	if err := os.WriteFile(c.Data.Public, []byte(strings.Repeat(same+two, 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "too few") || exists(dir) {
+		t.Errorf("two texts for the latent encoder give %v; there is a folder: %v", err, exists(dir))
+	}
+	c = w.Config
 	c.Data.Private = filepath.Join(t.TempDir(), "clients\xff.parquet")
 	if err := os.Symlink(w.Private, c.Data.Private); err != nil {
 		t.Skip(err) // a file system whose names are all UTF-8
