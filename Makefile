@@ -88,7 +88,7 @@ attack: setup ## the attacks that docs/security.md lists: on what is shared, the
 	go test -count=1 -run "^($$(grep -o '\bTest[A-Za-z]*' docs/security.md | sort -u | paste -sd '|'))$$" $(PACKAGES)
 
 # What ends a test is printed, and how many trials there were; what merely passed is not.
-faults: setup ## kills at any moment, full disks, failing system calls: TRIALS (2) times as many as in the tests, in ten minutes at most
+faults: setup ## kills and failing system calls, TRIALS (2) times as many as in the tests, and full disks; ten minutes at most
 	@POPRI_TRIALS=$(TRIALS) go test -count=1 -v -timeout 9m -run '^($(FAULTS))$$' ./run ./run/sharding ./run/standalone 2>&1 | awk '\
 		/^=== / || /^ *--- PASS/ || /^PASS$$/ { next } \
 		sub(/^ *[a-z_]+_test\.go:[0-9]+: /, "") && match($$0, /^faults: [0-9]+ [a-z ]*[a-z]/) { \
