@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build client demo test portable cuda pure lint docs golden bench fuzz attack race leak engines engines-models engines-jobs \
+.PHONY: help setup build client demo test portable cuda pure lint docs golden bench fuzz attack faults race leak engines engines-models engines-jobs \
 	trackers clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
@@ -15,6 +15,7 @@ ENCODER   ?=
 PACKAGES  ?= ./...
 FUZZTIME  ?= 1m
 TESTFLAGS ?=
+TRIALS    ?= 2
 
 # What must build without cgo, on any platform.
 PURE := ./cmd/popri-client ./accountant/... ./configs/... ./datasets/... ./fedsim/... ./scoring/... ./show/... ./eval/domain ./eval/metrics \
@@ -23,6 +24,8 @@ PURE := ./cmd/popri-client ./accountant/... ./configs/... ./datasets/... ./fedsi
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+FAULTS := TestKilledAtAnyMoment|TestPreferKilled|TestMergeKilledAtAnyMoment|TestNoRoom|TestNoRoomAtEachStage|TestSystemCallsFail
 
 setup: ## libtorch and its bindings, once for all checkouts of a user (seconds when they are there)
 	@go run ./internal/setup
@@ -83,6 +86,15 @@ fuzz: setup ## each fuzz target for FUZZTIME (1m)
 
 attack: setup ## the attacks that docs/security.md lists: on what is shared, the ledger, the noise; kills, hostile files
 	go test -count=1 -run "^($$(grep -o '\bTest[A-Za-z]*' docs/security.md | sort -u | paste -sd '|'))$$" $(PACKAGES)
+
+# What ends a test is printed, and how many trials there were; what merely passed is not.
+faults: setup ## kills and failing system calls, TRIALS (2) times as many as in the tests, and full disks; ten minutes at most
+	@POPRI_TRIALS=$(TRIALS) go test -count=1 -v -timeout 9m -run '^($(FAULTS))$$' ./run ./run/sharding ./run/standalone 2>&1 | awk '\
+		/^=== / || /^ *--- PASS/ || /^PASS$$/ { next } \
+		sub(/^ *[a-z_]+_test\.go:[0-9]+: /, "") && match($$0, /^faults: [0-9]+ [a-z ]*[a-z]/) { \
+			kind = substr($$0, 9, RLENGTH - 8); sub(/^[0-9]+ /, "", kind); counts[kind] += $$2 } \
+		{ print; fflush() } \
+		END { for (kind in counts) printf "faults: %d %s in all\n", counts[kind], kind }'
 
 race: setup ## every test under the race detector
 	go test -race $(TESTFLAGS) $(PACKAGES)

@@ -32,3 +32,17 @@ func TestListOfNumbers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A text that is not UTF-8 would become another one in the files of a run.
+func TestTextsAreUTF8(t *testing.T) {
+	for _, k := range Keys() {
+		if k.Type != "text" {
+			continue
+		}
+		c := Default()
+		reflect.ValueOf(&c).Elem().FieldByIndex(k.index).SetString("a\xff")
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), k.Name+": is \"a\\xff\", must be UTF-8") {
+			t.Errorf("%s: %v", k.Name, err)
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package configs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"popri/internal/quote"
 )
@@ -70,6 +72,7 @@ func (c Config) Validate() error { return c.check(&validator{}) }
 
 // check is [Config.Validate] by a validator that can be looked at afterwards.
 func (c Config) check(v *validator) error {
+	v.utf8(c)
 	v.oneOf("method", c.Method, methods)
 
 	v.text("data.private", c.Data.Private, `"godoc", the path of a Parquet file of clients, or "none"`)
@@ -317,6 +320,15 @@ func Choices(key string) []string {
 
 func (v *validator) add(key, format string, args ...any) {
 	v.problems = append(v.problems, Problem{Key: key, Text: quote.Sprintf(format, args...)})
+}
+
+// utf8 refuses texts that the files of a run cannot hold, such as a path in another encoding.
+func (v *validator) utf8(c Config) {
+	for _, k := range keys {
+		if value, _ := c.Get(k.Name); !utf8.ValidString(fmt.Sprint(value)) {
+			v.add(k.Name, "is %q, must be UTF-8", value)
+		}
+	}
 }
 
 func (v *validator) text(key, value, meaning string) {

@@ -77,8 +77,9 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("an uninterrupted run takes %v; moments from seed %d", took, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	runs := 0
-	for killed := 0; killed < kills; {
+	kills = testworld.Trials(t, kills)
+	runs, killed := 0, 0
+	for killed < kills && !testworld.Late(t) {
 		runs++
 		dir := t.TempDir()
 		inThis := 0
@@ -112,7 +113,7 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 			t.Fatalf("run %d was killed %d times", runs, inThis)
 		}
 	}
-	t.Logf("%d kills over %d runs", kills, runs)
+	t.Logf("faults: %d kills (of %d runs)", killed, runs)
 }
 
 // TestCancelled ends a run by its context, as Ctrl-C does, at each kind of moment; the resumed run is the same.
@@ -322,6 +323,45 @@ func TestUnwritableFolder(t *testing.T) {
 	}
 }
 
+// TestRefusedEarly: public text of which nothing can be learned, and settings that a run's files cannot hold, are refused before
+// there is a folder, so that the corrected run can be made where the refused one was asked for.
+func TestRefusedEarly(t *testing.T) {
+	w := testworld.Shared(t)
+	same, two := `{"text": "the cat sees the hat in the garden at noon."}`+"\n", `{"text": "a small dog, a long rope."}`+"\n"
+	for name, texts := range map[string]string{"alike": strings.Repeat(same, 200), "alternating": strings.Repeat(same+two, 100)} {
+		c := w.Config
+		testworld.AskOnce(&c)
+		c.Scoring.Encoder, c.Data.Public = "hashing", filepath.Join(t.TempDir(), name+".jsonl")
+		if err := os.WriteFile(c.Data.Public, []byte(texts), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []string{"popri", "grpo", "private_evolution_sft", "public_selection"} {
+			c.Method = m
+			dir := filepath.Join(t.TempDir(), "run")
+			if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "200 public texts are all alike") ||
+				exists(dir) {
+				t.Errorf("%s, %s: the error is %v; there is a folder: %v", m, name, err, exists(dir))
+			}
+		}
+	}
+	c, dir := w.Config, filepath.Join(t.TempDir(), "run")
+	c.Scoring.Encoder, c.Scoring.Dim, c.Data.Public = "latent", 512, filepath.Join(t.TempDir(), "public.jsonl")
+	if err := os.WriteFile(c.Data.Public, []byte(strings.Repeat(same+two, 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "too few") || exists(dir) {
+		t.Errorf("two texts for the latent encoder give %v; there is a folder: %v", err, exists(dir))
+	}
+	c = w.Config
+	c.Data.Private = filepath.Join(t.TempDir(), "clients\xff.parquet")
+	if err := os.Symlink(w.Private, c.Data.Private); err != nil {
+		t.Skip(err) // a file system whose names are all UTF-8
+	}
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "data.private") || exists(dir) {
+		t.Errorf("a path that is not UTF-8 gives %v; there is a folder: %v", err, exists(dir))
+	}
+}
+
 // TestNoRoom: a write that the system refuses half way, as on a full disk, ends the run with the file's name; with room
 // again it goes on and ends as one that had always had it.
 func TestNoRoom(t *testing.T) {
@@ -342,6 +382,7 @@ func TestNoRoom(t *testing.T) {
 			t.Errorf("with files of at most %s bytes: %s", limit, out)
 		}
 	}
+	t.Logf("faults: %d full disks", failed)
 	if failed < 3 {
 		t.Errorf("%d runs met the limit, at least 3 should", failed)
 	}
@@ -360,7 +401,7 @@ func TestNoRoomAtEachStage(t *testing.T) {
 	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ stage, limit, file string }{
+	stages := []struct{ stage, limit, file string }{
 		{"generate", "100", "prompts.parquet"},
 		{"collect", "100", "release.pending"},
 		{"collect", "800", rundir.Ledger}, // the release fits, its charge does not
@@ -369,7 +410,8 @@ func TestNoRoomAtEachStage(t *testing.T) {
 		{"dpo", "8000", "round 1: dpo"},
 		{"synthesize", "100", "part-00000.parquet"},
 		{"report", "1000", rundir.Report},
-	} {
+	}
+	for _, c := range stages {
 		dir := t.TempDir()
 		cmd, out := testworld.Process(t, dir, w.File)
 		cmd.Env = append(cmd.Env, childStage+"="+c.stage, childLimit+"="+c.limit)
@@ -382,6 +424,7 @@ func TestNoRoomAtEachStage(t *testing.T) {
 		}
 		sameRun(t, dir, want)
 	}
+	t.Logf("faults: %d full disks", len(stages))
 }
 
 // TestNoMemory: a process whose memory ends in the middle of a round is as one that was killed.

@@ -17,10 +17,13 @@ import (
 	"popri/internal/version"
 )
 
-// refuseFolder refuses a folder as the file to write.
-func refuseFolder(verb, out string) error {
+// checkOut refuses, before any work, a file that cannot be written.
+func checkOut(verb, out string) error {
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
 		return usage(fmt.Errorf("%s: --out %s is a folder", verb, out))
+	}
+	if err := atomicfile.Check(out); err != nil {
+		return usage(fmt.Errorf("%s: --out: %w", verb, err))
 	}
 	return nil
 }
@@ -80,6 +83,9 @@ its prompts quote.`,
 
 // buildEmbedded writes the embedded default, and its public texts where public names a file.
 func (a *app) buildEmbedded(out, public string, o clients.ImportOptions) error {
+	if err := checkOut("data build", out); err != nil {
+		return err
+	}
 	corpus, err := godoc.Load("")
 	if err != nil {
 		return usage(err)
@@ -100,9 +106,6 @@ func (a *app) buildEmbedded(out, public string, o clients.ImportOptions) error {
 	}
 	p := corpus.Private
 	p.Name, p.Unit = cmp.Or(o.Name, p.Name), cmp.Or(o.Unit, p.Unit)
-	if err := refuseFolder("data build", out); err != nil {
-		return err
-	}
 	if err := clients.Write(out, p); err != nil {
 		return fmt.Errorf("data build: %w", err)
 	}

@@ -276,7 +276,7 @@ func printPreview(w io.Writer, p *clients.Population, rows int) {
 }
 
 func (a *app) importData(ctx context.Context, verb, out string, files []clients.ImportFile, o clients.ImportOptions) error {
-	if err := refuseFolder(verb, out); err != nil {
+	if err := checkOut(verb, out); err != nil {
 		return err
 	}
 	for _, f := range files {

@@ -139,6 +139,11 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 	if err != nil {
 		return usage(err)
 	}
+	if o.out != "" {
+		if err := checkOut("generate", o.out); err != nil {
+			return err
+		}
+	}
 	prompts, err := o.readPrompts(cmd.InOrStdin(), tok)
 	if err != nil {
 		return err

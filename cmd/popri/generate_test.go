@@ -299,14 +299,18 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestUnwritable: where the result cannot be written, that is said, and nothing is left behind.
+// TestUnwritable: where the result cannot be written, that is said before any work, and nothing is left behind.
 func TestUnwritable(t *testing.T) {
 	model, dir := tinyModel(t), t.TempDir()
-	prompts := write(t, dir, "prompts.jsonl", `{"prompt": "the cat"}`)
+	prompts := write(t, dir, "prompts.jsonl", "not read yet")
 	for _, out := range []string{filepath.Join(dir, "missing", "out.jsonl"), filepath.Join(prompts, "out.jsonl")} {
 		code, stdout, errs := popri(t, "generate", "--model", model, "--prompts", prompts, "--max-new-tokens", "4", "--out", out, "--quiet")
-		if code == 0 || stdout != "" || !strings.Contains(errs, out) {
+		if code != exitUsage || stdout != "" || !strings.Contains(errs, out) {
 			t.Errorf("exit code %d, %q, %s", code, stdout, errs)
+		}
+		code, _, errs = popri(t, "data", "build", "godoc", "--out", out, "--public", filepath.Join(dir, "public.jsonl"))
+		if code != exitUsage || !strings.Contains(errs, out) {
+			t.Errorf("exit code %d, %s", code, errs)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {

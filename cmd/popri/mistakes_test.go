@@ -156,6 +156,20 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
+// A disk without room ends an import as a failure: the user's files are in order.
+func TestImportWithoutRoom(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, dir, "in.jsonl", strings.Repeat(`{"client_id": "a", "text": "`+strings.Repeat("word ", 1000)+`"}`+"\n", 20))
+	cmd := limitedTo(t, "-f 4", "data", "import", file, "--client-per-text", "--out", filepath.Join(dir, "out.parquet"))
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), syscall.EFBIG.Error()) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v is left (%v)", left, err)
+	}
+}
+
 // A result that cannot be written is no success, also where lines are printed one by one.
 func TestResultsThatCannotBeWritten(t *testing.T) {
 	w := testworld.Shared(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -125,6 +126,40 @@ func TestRunIsWatchedAndStopped(t *testing.T) {
 	cancel()
 	if code := <-served; code != 0 {
 		t.Errorf("the end of watching has exit code %d", code)
+	}
+}
+
+// A flood of viewers takes no file handle that the run needs: with 64 of them it ends as it does alone.
+func TestFloodOfViewers(t *testing.T) {
+	w := testworld.Shared(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	cmd := limitedTo(t, "-n 64", "run", "--config", w.File, "--out", dir, "--watch")
+	errs := &printedLines{seen: make(chan string, 1000)}
+	cmd.Stderr = errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := ""
+	for !strings.HasPrefix(line, "watch: http://") {
+		select {
+		case line = <-errs.seen:
+		case <-time.After(time.Minute):
+			t.Fatal(errs.text.String())
+		}
+	}
+	address := strings.Trim(strings.TrimPrefix(line, "watch: http://"), "/")
+	for range 300 {
+		viewer, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
+		if err != nil {
+			break // the system's queue is full
+		}
+		defer viewer.Close()
+		if _, err := io.WriteString(viewer, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil || !rundir.Has(dir, rundir.Synthetic) {
+		t.Errorf("%v: %s", err, errs.text.String())
 	}
 }
 

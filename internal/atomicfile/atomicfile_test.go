@@ -62,8 +62,16 @@ func TestWriteToADirectoryOrAMissingOne(t *testing.T) {
 		t.Error("wrote over a directory")
 	}
 	missing := filepath.Join(dir, "no", "file")
-	if err := WriteBytes(missing, nil); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) {
-		t.Errorf("error %v", err)
+	for _, err := range []error{WriteBytes(missing, nil), Check(missing)} {
+		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+			t.Errorf("error %v", err)
+		}
+	}
+	if err := Check(filepath.Join(dir, "file")); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

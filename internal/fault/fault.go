@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"syscall"
 )
 
 // Error marks another error as one that the user can correct: a flag, a setting or an input file.
@@ -32,14 +34,19 @@ func User(err error) error {
 // Userf is [User] of fmt.Errorf.
 func Userf(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
-// IsUser reports whether the user can correct err: whether it, or an error that it wraps, has a method UserFault.
+// IsUser reports whether the user can correct err: whether it, or an error that it wraps, has a method UserFault, and the
+// machine is not what failed. A disk may be full or break wherever an input file is read or a result is written, so marks tell
+// nothing about it.
 func IsUser(err error) bool {
 	var e interface {
 		error
 		UserFault() bool
 	}
-	return errors.As(err, &e) && e.UserFault()
+	return errors.As(err, &e) && e.UserFault() && !slices.ContainsFunc(machine, func(m error) bool { return errors.Is(err, m) })
 }
+
+// machine are the errors of a disk that is full or broken, of a quota or limit, of no memory, and of no file handles.
+var machine = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
 // IsResumable reports whether the work that ended with err can go on later: whether err is an interruption or a request to
 // stop (context.Canceled), or it, or an error that it wraps, has a method Resumable.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 	"testing"
 
 	"popri/configs"
@@ -24,7 +25,9 @@ func TestIsUser(t *testing.T) {
 			}
 		}
 	}
-	for _, err := range []error{nil, fs.ErrNotExist, fmt.Errorf("run: %w", fs.ErrNotExist)} {
+	full := &fs.PathError{Op: "write", Path: "out.parquet", Err: syscall.ENOSPC}
+	for _, err := range []error{nil, fs.ErrNotExist, fmt.Errorf("run: %w", fs.ErrNotExist),
+		fault.User(full), fault.Userf("data import: %w", errors.Join(fault.User(full), fs.ErrClosed)), fault.User(syscall.EIO)} {
 		if fault.IsUser(err) {
 			t.Errorf("%v is the user's", err)
 		}

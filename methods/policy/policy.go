@@ -20,6 +20,7 @@ import (
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
+	"popri/methods/target"
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/trainer"
@@ -46,11 +47,14 @@ type Policy struct {
 	round int // of the adapters
 }
 
-// New makes a policy that clients give the configured feedback.
-func New(e method.Env) *Policy {
+// New makes a policy that clients give the configured feedback, if public text is fit for it.
+func New(e method.Env) (*Policy, error) {
 	p := &Policy{Env: e}
 	p.Feedback = newFeedback(p)
-	return p
+	if _, once := p.Feedback.(*Single); once {
+		return p, target.Check(e)
+	}
+	return p, nil
 }
 
 // single is the feedback of clients who are asked once. Settings that need it are refused where they are not

@@ -71,7 +71,10 @@ type Method struct {
 }
 
 // New makes the method.
-func New(e method.Env) (rounds.Method, error) { return &Method{Policy: policy.New(e)}, nil }
+func New(e method.Env) (rounds.Method, error) {
+	p, err := policy.New(e)
+	return &Method{Policy: p}, err
+}
 
 // Close implements rounds.Method.
 func (m *Method) Close() {

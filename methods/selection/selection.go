@@ -31,7 +31,7 @@ var Description = method.Description{
 	Query:      target.Query,
 	NeedsTexts: target.HasFeatures,
 	Rounds:     func(configs.Config) int { return 1 },
-	New:        func(e method.Env) (rounds.Method, error) { return &Method{e}, nil },
+	New:        func(e method.Env) (rounds.Method, error) { return &Method{e}, target.Check(e) },
 	Series:     figures,
 	Work: func(c configs.Config) string {
 		return fmt.Sprintf("weights for the %d most relevant public texts", c.PublicSelection.Texts)

@@ -53,7 +53,10 @@ var figures = series.Set{
 type Method struct{ *policy.Policy }
 
 // New makes the method.
-func New(e method.Env) (rounds.Method, error) { return &Method{policy.New(e)}, nil }
+func New(e method.Env) (rounds.Method, error) {
+	p, err := policy.New(e)
+	return &Method{p}, err
+}
 
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {

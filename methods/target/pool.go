@@ -1,7 +1,6 @@
 package target
 
 import (
-	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -142,7 +141,7 @@ func gain(rows embedding.Matrix, centre []float64, each int) (float64, error) {
 		}
 	}
 	if counted == 0 {
-		return 0, fmt.Errorf("target: the %d public texts are all alike", rows.Rows)
+		return 0, fault.Userf("data.public: the %d public texts are all alike to scoring.encoder", rows.Rows)
 	}
 	return sum / float64(counted), nil
 }

@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 	"gonum.org/v1/gonum/mat"
 
+	"popri/internal/fault"
 	"popri/internal/rng"
 )
 
@@ -79,7 +80,7 @@ func FitLatent(public []string, config LatentConfig) (*Latent, error) {
 	l.pool.New = func() any { return newScratch() }
 	l.chooseTerms(public)
 	if len(l.idf) < config.Dim || len(public) < config.Dim {
-		return nil, fmt.Errorf("embedding: %d public texts with %d features in more than one of them are too few "+
+		return nil, fault.Userf("embedding: %d public texts with %d features in more than one of them are too few "+
 			"for %d dimensions",
 			len(public), len(l.idf), config.Dim)
 	}

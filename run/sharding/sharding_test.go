@@ -260,6 +260,7 @@ func TestMergeKilledAtAnyMoment(t *testing.T) {
 		kills++
 		alive += alive / 7
 	}
+	t.Logf("faults: %d kills", kills)
 	if _, entries := testworld.Charges(t, dir); len(entries) != 1 || len(seen) != 1 || kills == 0 {
 		t.Errorf("%d charges and %d noised sums after %d kills", len(entries), len(seen), kills)
 	}

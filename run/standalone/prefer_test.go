@@ -74,7 +74,7 @@ func sameAdapter(t *testing.T, dir, want string) {
 
 // TestPreferKilled kills trainings with SIGKILL at random moments; gone on with, they end with the same bytes.
 func TestPreferKilled(t *testing.T) {
-	const kills = 6
+	kills := testworld.Trials(t, 6)
 	config, pairs, _ := preferFiles(t, 30)
 	want := filepath.Join(t.TempDir(), "whole")
 	start := func(dir string) (wait func() error, kill func(), state func() syscall.WaitStatus) {
@@ -135,7 +135,7 @@ func TestPreferKilled(t *testing.T) {
 			t.FailNow()
 		}
 	}
-	t.Logf("%d of %d kills in the midst of the steps", midway, kills)
+	t.Logf("faults: %d kills (%d in the midst of the steps)", kills, midway)
 }
 
 // TestPreferCancelled stops a training after every step and measurement; it ends with the same bytes. What does not belong

@@ -60,7 +60,7 @@ func (w *Watcher) Serve(ctx context.Context, l net.Listener) error {
 			server.Close()
 		}
 	})
-	err := server.Serve(l)
+	err := server.Serve(limited(l))
 	if !stop() {
 		<-ended
 	}
