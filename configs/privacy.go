@@ -34,8 +34,8 @@ type Scoring struct {
 	// "moments", second moments along the leading principal directions of the public texts. They are chosen from public
 	// texts alone. Default "mean", none: on the embedded default, none told public texts of the clients' domain better by
 	// more than 0.005 in AUC. "words" are the frequencies of the tokens and pairs of tokens that are most frequent in public
-	// text, for a generator in this program: they steer what the model writes towards the clients' words (docs/preference.md),
-	// and tell a small model more than the mean embedding does where public text is far from the clients.
+	// text, for a generator in this program: they steer what the model writes towards the clients' words (docs/preference.md), and
+	// were not shown to help so far.
 	Features string `yaml:"features"`
 	// FeatureCount is the number of features; "moments" takes the largest number p of directions with p(p+1)/2 second moments
 	// at most. Default 256. More resolve more of the distribution, and share the same bound.

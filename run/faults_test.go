@@ -39,7 +39,7 @@ func TestSystemCallsFail(t *testing.T) {
 	for tried := 0; failed < trials && tried < 10*trials && !testworld.Late(t); tried++ {
 		c := systemCalls[random.IntN(len(systemCalls))]
 		dir, log := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "strace")
-		cmd, out := testworld.Process(t, dir, w.File)
+		cmd, _ := testworld.Process(t, dir, w.File)
 		// Calls are counted by thread; some threads make a few, some a hundred.
 		from := int(math.Exp(random.Float64() * math.Log(100)))
 		cmd.Path, cmd.Args = strace, []string{"strace", "-f", "--seccomp-bpf", "-y", "-o", log, "-e", "trace=" + c.call, "-e",
