@@ -44,7 +44,8 @@ type Policy struct {
 	Adapter  *lora.Adapter
 	Feedback Feedback
 
-	round int // of the adapters
+	round int       // of the adapters
+	tilt  []tiltRow // weights of the encoder's grams, from which Writer.Tilt follows; nil before the first ones
 }
 
 // New makes a policy that clients give the configured feedback, if public text is fit for it.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 
@@ -36,7 +37,6 @@ func (p *Policy) steer(r *rounds.Round, t *target.Target, points embedding.Matri
 		return nil
 	}
 	wanted, have, noise := t.Words(points)
-	weights := p.weights(encoder, p.Writer.Tilt)
 	// ratio is the logarithm of how much more frequent a gram should be than it is, or would be after the tokens' steps. Twice the
 	// noise on both sides keeps what the noise hides from counting.
 	level := 2 * noise
@@ -48,8 +48,12 @@ func (p *Policy) steer(r *rounds.Round, t *target.Target, points embedding.Matri
 		}
 	}
 	square := 0.0
-	stored := make([]tiltRow, len(weights))
+	moved := make([]tiltRow, len(encoder.Grams))
 	for i, g := range encoder.Grams {
+		weight := 0.0
+		if p.tilt != nil {
+			weight = float64(p.tilt[i].Weight)
+		}
 		step := steps[g.Token]
 		if g.Before != words.None {
 			step = pairStep * ratio(i, have[i]*math.Exp(steps[g.Before]+steps[g.Token]))
@@ -57,58 +61,42 @@ func (p *Policy) steer(r *rounds.Round, t *target.Target, points embedding.Matri
 		// Without this bound, the noise of rare tokens would add up over the rounds: one that is never written stays as far from
 		// what the noise asks for.
 		most := min(mostTilt, ratio(i, 0))
-		weights[i] = float32(max(-mostTilt, min(most, float64(weights[i])+step)))
-		stored[i] = tiltRow{g.Before, g.Token, weights[i]}
+		moved[i] = tiltRow{g.Before, g.Token, float32(max(-mostTilt, min(most, weight+step)))}
 		square += (wanted[i] - have[i]) * (wanted[i] - have[i])
 	}
 	r.Figures.Set("words_distance", math.Sqrt(square))
-	p.Writer.Tilt = p.tilt(stored)
-	return rows.Write(filepath.Join(r.Dir, rundir.Tilt), stored)
+	p.setTilt(moved)
+	return rows.Write(filepath.Join(r.Dir, rundir.Tilt), moved)
 }
 
 // restoreTilt sets the tilt to its state after a complete round.
 func (p *Policy) restoreTilt(round int) error {
-	p.Writer.Tilt = nil
-	if _, ok := p.Encoder.(*words.Encoder); !ok || round == 0 {
+	p.tilt, p.Writer.Tilt = nil, nil
+	encoder, ok := p.Encoder.(*words.Encoder)
+	if !ok || round == 0 {
 		return nil
 	}
-	stored, err := rows.Read[tiltRow](filepath.Join(rundir.Round(p.Dir, round), rundir.Tilt))
-	if err == nil {
-		p.Writer.Tilt = p.tilt(stored)
+	path := filepath.Join(rundir.Round(p.Dir, round), rundir.Tilt)
+	stored, err := rows.Read[tiltRow](path)
+	if err != nil {
+		return err
 	}
-	return err
+	if len(stored) != len(encoder.Grams) {
+		return fmt.Errorf("policy: %s has the weights of %d tokens and pairs, the encoder counts %d", path, len(stored), len(encoder.Grams))
+	}
+	p.setTilt(stored)
+	return nil
 }
 
-func (p *Policy) tilt(stored []tiltRow) *lm.Tilt {
+// setTilt draws samples from now on with these weights.
+func (p *Policy) setTilt(list []tiltRow) {
 	t := &lm.Tilt{Tokens: make([]float32, p.Model.Config.Vocab), After: map[int32][]lm.TokenWeight{}}
-	for _, row := range stored {
+	for _, row := range list {
 		if row.Before == words.None {
 			t.Tokens[row.Token] = row.Weight
 		} else {
 			t.After[row.Before] = append(t.After[row.Before], lm.TokenWeight{Token: row.Token, Weight: row.Weight})
 		}
 	}
-	return t
-}
-
-// weights are the weights of a tilt, nil for none, in the order of the encoder's grams.
-func (p *Policy) weights(encoder *words.Encoder, t *lm.Tilt) []float32 {
-	out := make([]float32, len(encoder.Grams))
-	if t == nil {
-		return out
-	}
-	pairs := map[words.Gram]float32{}
-	for before, list := range t.After {
-		for _, w := range list {
-			pairs[words.Gram{Before: before, Token: w.Token}] = w.Weight
-		}
-	}
-	for i, g := range encoder.Grams {
-		if g.Before == words.None {
-			out[i] = t.Tokens[g.Token]
-		} else {
-			out[i] = pairs[g]
-		}
-	}
-	return out
+	p.tilt, p.Writer.Tilt = list, t
 }

@@ -35,6 +35,7 @@ type Encoder struct {
 	tok   *tokenizer.Tokenizer
 	place map[Gram]int
 	scale float32
+	hash  string
 }
 
 // Share is the share of the grams in a vector's squared length. It was not searched for.
@@ -61,6 +62,9 @@ func New(e embedding.Encoder, tok *tokenizer.Tokenizer, public []string, count i
 	for i, g := range w.Grams {
 		w.place[g] = i
 	}
+	h := sha256.New()
+	fmt.Fprintln(h, embedding.Key(e), w.scale, w.Grams)
+	w.hash = hex.EncodeToString(h.Sum(nil)[:16])
 	return w, nil
 }
 
@@ -84,11 +88,7 @@ func (w *Encoder) Name() string { return fmt.Sprintf("%s+words-%d", w.Encoder.Na
 func (w *Encoder) Dim() int { return w.Encoder.Dim() + len(w.Grams) }
 
 // Hash identifies the weights of the encoder of sentences and the grams.
-func (w *Encoder) Hash() string {
-	h := sha256.New()
-	fmt.Fprintln(h, embedding.Key(w.Encoder), w.scale, w.Grams)
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
+func (w *Encoder) Hash() string { return w.hash }
 
 // Encode implements embedding.Encoder.
 func (w *Encoder) Encode(texts []string) (embedding.Matrix, error) {
