@@ -38,8 +38,8 @@ func (v *validator) shards(c Config) {
 	if s := c.Fed.Sampling; s != "full" && slices.Contains(samplings, s) {
 		v.add("fed.sampling", "is %q, must be \"full\" %s: who was drawn must stay secret, so no shard may know it", s, where)
 	}
-	if f := c.Scoring.Features; f != "mean" && slices.Contains(features, f) {
-		v.add("scoring.features", "is %q, must be \"mean\" %s: features do not travel with a question", f, where)
+	if c.Scoring.Words > 0 {
+		v.add("scoring.words", "is %d, must be 0 %s: words do not travel with a question", c.Scoring.Words, where)
 	}
 	for key, set := range map[string]bool{"privacy.continues": c.Privacy.Continues != "",
 		"privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics, "privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling,

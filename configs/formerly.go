@@ -84,7 +84,9 @@ var formerly = map[string]struct {
 	"public_selection.head": {is: func(c Config) any { return Head(c.PublicSelection.Texts) },
 		why: "it is a share of the candidates"},
 	"public_selection.documents": {is: always(true), why: "texts without a source are judged alone anyway"},
-	"scoring.feature_share":      {is: always(FeatureShare), why: "other shares told public texts no better"},
+	"scoring.features":           {is: always("mean"), why: "no features of embeddings told public texts better; scoring.words asks for words"},
+	"scoring.feature_count":      {is: always(nil), why: "there are no features of embeddings; scoring.words asks for words"},
+	"scoring.feature_share":      {is: always(nil), why: "there are no features of embeddings"},
 	"warmup.batch": {is: func(c Config) any {
 		if c.Warmup.Steps == 0 {
 			return nil

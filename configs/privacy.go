@@ -29,17 +29,11 @@ type Scoring struct {
 	// releases of the same budget, and rounds, prompts and samples cost no privacy. Each client's vector then has the length
 	// clip_norm. Default "once".
 	Release string `yaml:"release"`
-	// Features are asked for beside the mean embedding under release "once", in the same vector and for the same charge:
-	// "fourier", random Fourier features of the Gaussian kernel; "histogram", the shares of clusters of the public texts;
-	// "moments", second moments along the leading principal directions of the public texts. They are chosen from public
-	// texts alone. Default "mean", none: on the embedded default, none told public texts of the clients' domain better by
-	// more than 0.005 in AUC. "words" are the frequencies of the tokens and pairs of tokens that are most frequent in public
-	// text, for a generator in this program: they steer what the model writes towards the clients' words (docs/preference.md), and
-	// were not shown to help so far.
-	Features string `yaml:"features"`
-	// FeatureCount is the number of features; "moments" takes the largest number p of directions with p(p+1)/2 second moments
-	// at most. Default 256. More resolve more of the distribution, and share the same bound.
-	FeatureCount int `yaml:"feature_count"`
+	// Words is the number of tokens of the generator whose frequencies are asked for beside the mean embedding under release "once",
+	// in the same vector and for the same charge. The generator's samples are drawn with weights on its logits that bring their
+	// frequencies to the clients' (docs/preference.md), which needs generate.engine "local". Which tokens follows from public
+	// text and the vocabulary. Default 0, none.
+	Words int `yaml:"words"`
 	// Denoise removes noise from the released sum, which costs no privacy: "project" projects it onto the space that
 	// contains the true sum; "pool" uses the releases of all rounds so far, weighted by their noise, under release "rounds" or
 	// "compact"; "none" leaves it, as in the paper. Default "project".
@@ -58,12 +52,9 @@ type Scoring struct {
 	Duplicates string `yaml:"duplicates"`
 }
 
-// FeatureShare is the share of the squared norm bound that the features get; the mean embedding gets the rest, and the noise
-// in it grows in proportion to 1/√(1−share).
-const FeatureShare = 0.3
-
-// Words is the value of scoring.features for frequencies of tokens.
-const Words = "words"
+// WordsShare is the share of the squared norm bound that the frequencies of words get; the mean embedding gets the rest, and the
+// noise in it grows in proportion to 1/√(1−share).
+const WordsShare = 0.7
 
 // Fed says where the clients are and which of them take part in a round.
 type Fed struct {

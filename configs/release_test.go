@@ -12,15 +12,13 @@ func TestReleaseSettings(t *testing.T) {
 		set    []string
 		want   string // "" for none
 	}{
-		{"demo", []string{"scoring.features=fourier"}, ""},
-		{"demo", []string{"scoring.features=moments", "scoring.feature_count=2"}, ""},
-		{"demo-rounds", []string{"scoring.features=histogram", "method=public_selection"}, ""},
+		{"demo", []string{"scoring.words=2"}, ""},
+		{"demo-rounds", []string{"scoring.words=300", "method=public_selection"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool", "scoring.release=compact"}, ""},
-		{"demo-rounds", []string{"scoring.features=histogram"}, `scoring.features: is "histogram", which needs scoring.release "once"`},
-		{"demo", []string{"scoring.features=wavelets"}, `scoring.features: is "wavelets", available: mean, fourier, histogram, moments`},
-		{"demo-rounds", []string{"scoring.features=wavelets"}, `scoring.features: is "wavelets", available`},
-		{"demo", []string{"scoring.feature_count=1"}, "scoring.feature_count: is 1, must be 2 to 65536"},
+		{"demo-rounds", []string{"scoring.words=300"}, `scoring.words: is 300, which needs scoring.release "once"`},
+		{"demo", []string{"scoring.words=-1"}, "scoring.words: is -1, must be 0 to 1048576"},
+		{"demo", []string{"scoring.features=fourier"}, "scoring.features"},
 		{"demo", []string{"scoring.denoise=pool"}, `scoring.denoise: is "pool", which needs scoring.release "rounds" or "compact"`},
 	} {
 		_, err := Load(LoadOptions{Preset: c.preset, Set: c.set})

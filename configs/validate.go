@@ -36,7 +36,6 @@ var (
 	longTexts   = []string{"drop", "cut"}
 	truncations = []string{"keep_start", "keep_end"}
 	duplicates  = []string{"skip", "index", "published"}
-	features    = []string{"mean", "fourier", "histogram", "moments", Words}
 
 	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection"}
 	tuning  = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
@@ -129,8 +128,7 @@ func (c Config) check(v *validator) error {
 	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)
 	v.above("scoring.clip_norm", c.Scoring.ClipNorm, 0, 1e6)
 	v.oneOf("scoring.release", c.Scoring.Release, releases)
-	v.oneOf("scoring.features", c.Scoring.Features, features)
-	v.count("scoring.feature_count", c.Scoring.FeatureCount, 2, 1<<16)
+	v.count("scoring.words", c.Scoring.Words, 0, 1<<20)
 	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
 	v.oneOf("scoring.objective", c.Scoring.Objective, objectives)
 	v.oneOf("scoring.duplicates", c.Scoring.Duplicates, duplicates)
@@ -262,8 +260,8 @@ func (v *validator) once(c Config) {
 			v.add("scoring.denoise", "is %q, must be \"none\" %s", c.Scoring.Denoise, reason)
 		}
 	}
-	if c.Scoring.Features == Words && c.Generate.Engine != "local" {
-		v.add("scoring.features", "is %q, which needs generate.engine \"local\": a server does not take weights of pairs of tokens", Words)
+	if c.Scoring.Words > 0 && c.Generate.Engine != "local" {
+		v.add("scoring.words", "is %d, which needs generate.engine \"local\": other engines take no weights of tokens", c.Scoring.Words)
 	}
 	if c.Scoring.Release == "once" {
 		if c.Scoring.Denoise == "pool" {
@@ -278,8 +276,8 @@ func (v *validator) once(c Config) {
 		v.add("trainer.select", "is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
 			"from the clients", c.Scoring.Release)
 	}
-	if f := c.Scoring.Features; f != "mean" && slices.Contains(features, f) && c.Method != "public_selection" {
-		v.add("scoring.features", "is %q, which needs scoring.release \"once\": features are asked for beside the mean embedding", f)
+	if c.Scoring.Words > 0 && c.Method != "public_selection" {
+		v.add("scoring.words", "is %d, which needs scoring.release \"once\": words are asked for beside the mean embedding", c.Scoring.Words)
 	}
 	if c.Generate.Quote == "relevant" {
 		v.add("generate.quote", "is \"relevant\", which %s", reason)

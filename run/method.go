@@ -11,6 +11,8 @@ import (
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
+	"popri/model/embedding"
+	"popri/model/embedding/words"
 	"popri/run/assembly"
 )
 
@@ -45,9 +47,10 @@ func (s *Session) newMethod() (rounds.Method, error) {
 		unprotected = ceiling.Of(clients.Texts(s.Data.Private.Split(clients.Train)))
 	}
 	s.engine = s.server()
+	asked, _ := s.encoder.(*words.Encoder)
 	return d.New(method.Env{Ceiling: unprotected, Engine: s.engine, Dir: s.Dir, Config: c,
 		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
-		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
+		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: embedding.Sentence(s.encoder), Words: asked,
 		Reference: reference})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"popri/configs"
 	"slices"
 	"strings"
 	"testing"
@@ -128,78 +127,38 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// TestAskedOnceForFeatures: features beside the mean are in the one release and its charge, which names them; the audit
-// measures its noise and plays its game; and a run that was killed goes on to the same bytes.
-func TestAskedOnceForFeatures(t *testing.T) {
-	w := testworld.Shared(t)
-	for _, kind := range []string{"fourier", "histogram", "moments"} {
-		c := w.Config
-		testworld.AskOnce(&c)
-		c.Scoring.Features, c.Scoring.FeatureCount = kind, 12
-		want := t.TempDir()
-		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
-			t.Fatal(err)
-		}
-		_, entries := testworld.Charges(t, want)
-		if name := "mean/full/" + kind + "/12/0.3+1024"; len(entries) != 1 || entries[0].Query != name {
-			t.Errorf("%s: charges %+v, want one for %s", kind, entries, name)
-		}
-		chosen, err := target.Read(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		like := 0
-		for _, x := range chosen {
-			if strings.Contains(x.Text, "before the storm") { // as clients' texts end
-				like++
-			}
-		}
-		if like < 28 {
-			t.Errorf("%s: %d of %d selected texts resemble the clients'", kind, like, len(chosen))
-		}
-		audited, err := auditing.Runs([]string{want}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 0.999, NoiseFactor: 1}})
-		if err != nil || audited.Verdict() != nil || audited.Runs[0].Canary == nil || len(audited.Runs[0].Noise) != 1 ||
-			audited.Runs[0].Noise[0].Freedom != target.Checks {
-			t.Errorf("%s: the audit: %+v (%v)", kind, audited.Runs, err)
-		}
-		page, err := reporting.Of(want)
-		if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "squared norm bound") }) {
-			t.Errorf("%s: the report says %q (%v)", kind, page.Privacy.Statement, err)
-		}
-		sameInterrupted(t, c, want, rounds.Stage{Name: "select", Round: 1}, rounds.Stage{Name: "pairs", Round: 2})
-	}
-}
-
-// TestSteeredByWords: frequencies of words are in the one release; the samples' frequencies come nearer to the clients' without
-// any training of the adapters; the audit and the report know of it; and a run that was killed goes on to the same bytes.
+// TestSteeredByWords: the frequencies of words are in the one release and its charge, which names them; the samples' frequencies
+// come nearer to the clients' without any training of the adapters; the audit measures the release's noise and plays its game; the
+// report says what was asked; and a run that was killed goes on to the same bytes.
 func TestSteeredByWords(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
 	testworld.AskOnce(&c)
-	c.Scoring.Features, c.Scoring.FeatureCount = configs.Words, 60
+	c.Scoring.Words = 60
 	c.Optimizer.LearningRate = 1e-12
 	want := t.TempDir()
 	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
 		t.Fatal(err)
 	}
 	_, entries := testworld.Charges(t, want)
-	if len(entries) != 1 || entries[0].Query != "mean/full+1024" {
-		t.Errorf("charges %+v, want one for the mean", entries)
+	if len(entries) != 1 || entries[0].Query != "mean/full/words/60/0.7+1024" {
+		t.Errorf("charges %+v, want one for the mean and the words", entries)
 	}
 	figures, err := rounds.ReadMetrics(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, last := figures[0].Get("words_distance"), figures[len(figures)-1].Get("words_distance")
-	if first == nil || last == nil || !(*last < 0.9**first) {
-		t.Errorf("the distance of words went from %.4f to %.4f", *first, *last)
+	first, last := figures[0].Get("words_divergence"), figures[len(figures)-1].Get("words_divergence")
+	if first == nil || last == nil || !(*last < 0.8**first) {
+		t.Errorf("the divergence of words went from %.4f to %.4f", *first, *last)
 	}
-	audited, err := auditing.Runs([]string{want}, auditing.Options{})
-	if err != nil || audited.Verdict() != nil || len(audited.Runs[0].Noise) != 1 || audited.Runs[0].Noise[0].Freedom != target.Checks {
+	audited, err := auditing.Runs([]string{want}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 0.999, NoiseFactor: 1}})
+	if err != nil || audited.Verdict() != nil || audited.Runs[0].Canary == nil || len(audited.Runs[0].Noise) != 1 ||
+		audited.Runs[0].Noise[0].Freedom != target.Checks {
 		t.Errorf("the audit: %+v (%v)", audited.Runs, err)
 	}
 	page, err := reporting.Of(want)
-	if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "pairs of tokens") }) {
+	if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "frequencies of 60 tokens") }) {
 		t.Errorf("the report says %q (%v)", page.Privacy.Statement, err)
 	}
 	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 2}, rounds.Stage{Name: "pairs", Round: 2})

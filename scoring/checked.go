@@ -75,18 +75,18 @@ type Checked struct{ values, checks int }
 // CheckedOf returns the shape of a release with the given number of values, if its name is that of a [Mean], of a [Joint] or of a
 // question [WithChecks]. A number of values that the name does not allow is an error.
 func CheckedOf(name string, values int) (c Checked, ok bool, err error) {
-	features := 0
+	words := 0
 	mean, ok := parseMean(name)
 	c = Checked{values, mean.Checks}
 	if joint, with := parseJoint(name); with {
-		c.checks, features, ok = joint.Checks, joint.Features.Len(), true
+		c.checks, words, ok = joint.Checks, joint.Words, true
 	}
 	if _, n := cutChecks(name); !ok && n > 0 {
 		c.checks, ok = n, true
 	}
-	if ok && values-c.checks-features < 1 {
-		return Checked{}, true, fmt.Errorf("scoring: a release of %q with %d values, of which %d are checks and %d features", name,
-			values, c.checks, features)
+	if ok && values-c.checks-words < 1 {
+		return Checked{}, true, fmt.Errorf("scoring: a release of %q with %d values, of which %d are checks and %d words", name,
+			values, c.checks, words)
 	}
 	return c, ok, nil
 }

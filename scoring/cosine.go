@@ -49,7 +49,7 @@ func (c Cosine) Partial(clients query.Clients) (query.Partial, error) { return c
 func (c Cosine) Finish(p query.Partial) ([]float64, error) { return c.spread(p) }
 
 // Ask makes the query of the given name and norm bound about samples. It knows every query of this package, so that an
-// audit can repeat the question that a release answers. A [Joint] takes its features and centres from the samples.
+// audit can repeat the question that a release answers.
 func Ask(name string, bound float64, samples embedding.Matrix, key string) (query.Query, error) {
 	for _, n := range normalizations {
 		o := Options{Normalize: n, Clip: bound}
@@ -66,7 +66,7 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 	}
 	if o, ok := parseJoint(name); ok {
 		o.Bound = bound
-		return askJoint(o, samples, key)
+		return NewJoint(samples.Dim-o.Words, o, key)
 	}
 	if kind, n := cutChecks(name); n > 0 {
 		inner, err := Ask(kind, bound, samples, key)

@@ -51,6 +51,18 @@ func single(b query.Block, err error) (query.Partial, error) {
 	return query.Partial{Blocks: []query.Block{b}}, nil
 }
 
+// partialOf adds up the clients' vectors, one after the other.
+func partialOf(q query.Query, clients query.Clients) (query.Partial, error) {
+	sum, err := vectors(q)
+	for i := 0; i < clients.Clients && err == nil; i++ {
+		var v []float64
+		if v, err = q.Vector(clients, i); err == nil {
+			err = sum.Add(1, v)
+		}
+	}
+	return single(sum, err)
+}
+
 // finished is the sum of a query whose partial sums are of [single].
 func finished(q query.Query, p query.Partial) ([]float64, error) {
 	if err := checkShape(p, q.Len()); err != nil {

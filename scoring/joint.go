@@ -1,81 +1,91 @@
 package scoring
 
 import (
-	"errors"
 	"fmt"
-	"slices"
+	"math"
+	"strconv"
 	"strings"
 
-	"popri/model/embedding"
 	"popri/scoring/query"
 )
 
-// Joint asks for a client's mean embedding m and for the mean f of further features of its texts, both less their centre
-// and in one vector:
+// Joint asks for two parts of a client's mean at once: the mean embedding m, less its centre μ, and the weighted frequencies w of
+// words behind it (package model/embedding/words). Each part is scaled to a share of the norm bound C:
 //
-//	v = [ √(1−s)·C·(m − μ)/‖m − μ‖,  √s·C·(f − φ)/‖f − φ‖,  0 … 0 ]      ‖v‖ ≤ C
+//	v = [ √(1−s)·C·(m − μ)/‖m − μ‖,  √s·C·w/‖w‖,  0 … 0 ]      ‖v‖ ≤ C
 //
 // One norm bound holds for all of it, so there is one charge as for [Mean]. The zeros at the end are check values.
 type Joint struct {
-	mean     Mean // the first block, of norm bound √(1−s)·C
-	features Features
-	centre   []float64 // φ
-	options  JointOptions
-	key      string
+	mean, words Mean
+	options     JointOptions
+	key         string
 }
 
-// JointOptions say how a client's means become a vector of bounded norm.
+// JointOptions say how a client's mean becomes a vector of bounded norm.
 type JointOptions struct {
-	Features FeatureOptions
-	Bound    float64 // C, the L2 norm; above 0
-	Checks   int     // as in [MeanOptions]
+	Centre []float64 // μ; nil is zero
+	Words  int       // number of words; 1 or more
+	Share  float64   // s, that of the squared norm bound which the words get; above 0 and below 1
+	Bound  float64   // C, the L2 norm; above 0
+	Checks int       // as in [MeanOptions]
 }
 
-// NewJoint makes the question. centre is μ and featureCentre φ; key identifies the encoder, the features and the centres.
-func NewJoint(f Features, centre, featureCentre []float64, o JointOptions, key string) (Joint, error) {
-	if err := o.Features.Validate(); err != nil {
+// NewJoint makes the question for mean embeddings of dim values; key identifies the encoder, the words and the centre.
+func NewJoint(dim int, o JointOptions, key string) (Joint, error) {
+	if err := o.validate(); err != nil {
 		return Joint{}, err
 	}
-	if f.Len() != o.Features.Len() || f.Len() != len(featureCentre) {
-		return Joint{}, fmt.Errorf("scoring: %d features with a centre of %d values, want %d", f.Len(), len(featureCentre),
-			o.Features.Len())
+	mean, err := NewMean(dim, MeanOptions{Centre: o.Centre, Full: true, Bound: o.Bound * math.Sqrt(1-o.Share)}, key)
+	if err != nil {
+		return Joint{}, err
 	}
-	if o.Checks < 0 {
-		return Joint{}, fmt.Errorf("scoring: a joint mean with %d check values", o.Checks)
-	}
-	first, _ := o.Features.blocks(o.Bound)
-	mean, err := NewMean(len(centre), MeanOptions{Centre: centre, Full: true, Bound: first}, key)
-	return Joint{mean, f, slices.Clone(featureCentre), o, key}, err
+	words, err := NewMean(o.Words, MeanOptions{Full: true, Bound: o.Bound * math.Sqrt(o.Share)}, key)
+	return Joint{mean, words, o, key}, err
 }
 
-// JointName is the name of the question with these options: "mean/full/fourier/256/0.3+1024" with 256 random Fourier
-// features that have the share 0.3 of the squared norm bound, and 1024 check values.
-func JointName(o JointOptions) string {
-	return CheckedName(FullMeanName+"/"+o.Features.String(), o.Checks)
+// mostWords keeps a request whose name somebody made up from taking all memory.
+const mostWords = 1 << 20
+
+func (o JointOptions) validate() error {
+	switch {
+	case o.Words < 1 || o.Words > mostWords:
+		return fmt.Errorf("scoring: a joint mean with %d words, want 1 to %d", o.Words, mostWords)
+	case !(o.Share > 0 && o.Share < 1):
+		return fmt.Errorf("scoring: the words' share of the squared norm bound is %g, want more than 0 and less than 1", o.Share)
+	case o.Checks < 0:
+		return fmt.Errorf("scoring: a joint mean with %d check values", o.Checks)
+	}
+	return nil
 }
+
+// JointName is the name of the question with these options: "mean/full/words/8192/0.5+1024" with 8192 words that have the share
+// 0.5 of the squared norm bound, and 1024 check values.
+func JointName(o JointOptions) string {
+	return CheckedName(wordsPrefix+strconv.Itoa(o.Words)+"/"+strconv.FormatFloat(o.Share, 'g', -1, 64), o.Checks)
+}
+
+const wordsPrefix = FullMeanName + "/words/"
 
 // parseJoint is the inverse of JointName.
 func parseJoint(name string) (o JointOptions, ok bool) {
 	kind, checks := cutChecks(name)
 	o.Checks = checks
-	features, ok := strings.CutPrefix(kind, FullMeanName+"/")
-	if !ok {
-		return o, false
-	}
-	o.Features, ok = parseFeatures(features)
-	return o, ok && JointName(o) == name
+	rest, _ := strings.CutPrefix(kind, wordsPrefix)
+	words, share, _ := strings.Cut(rest, "/")
+	o.Words, _ = strconv.Atoi(words)
+	o.Share, _ = strconv.ParseFloat(share, 64)
+	return o, o.validate() == nil && JointName(o) == name
 }
 
-// askJoint makes the question with features and centres of the given texts.
-func askJoint(o JointOptions, public embedding.Matrix, key string) (Joint, error) {
-	f, err := o.Features.Fit(public, 1)
-	if err != nil {
-		return Joint{}, err
+// NameFor is the name of the question like the named one for vectors of dim values, of which words are half at most: an audit plays
+// its game with few values.
+func NameFor(name string, dim int) string {
+	o, ok := parseJoint(name)
+	if !ok {
+		return name
 	}
-	centre, featureCentre := make([]float64, public.Dim), make([]float64, f.Len())
-	query.MeanRow(centre, public)
-	query.MeanRow(featureCentre, FeaturesOf(f, public))
-	return NewJoint(f, centre, featureCentre, o, key)
+	o.Words = min(o.Words, dim/2)
+	return JointName(o)
 }
 
 // Name implements query.Query.
@@ -85,47 +95,27 @@ func (q Joint) Name() string { return JointName(q.options) }
 func (q Joint) Key() string { return q.key }
 
 // Len implements query.Query.
-func (q Joint) Len() int { return q.mean.dim + q.features.Len() + q.options.Checks }
+func (q Joint) Len() int { return q.mean.dim + q.words.dim + q.options.Checks }
 
 // Bound implements query.Query.
 func (q Joint) Bound() float64 { return q.options.Bound }
 
-// NeedsTexts implements query.Query: features of a mean are not the mean of features.
-func (q Joint) NeedsTexts() bool { return true }
+// NeedsTexts implements query.Query.
+func (q Joint) NeedsTexts() bool { return false }
 
 // Vector implements query.Query.
 func (q Joint) Vector(clients query.Clients, i int) ([]float64, error) {
-	if !clients.HasTexts() {
-		return nil, errors.New("scoring: features need each text's embedding")
+	at := q.mean.dim
+	if clients.Dim != at+q.words.dim {
+		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, the question %d and %d words", clients.Dim, at, q.words.dim)
 	}
-	first, err := q.mean.Vector(clients, i) // refuses another number of dimensions and a mean that is not finite
-	if err != nil {
+	v, row := make([]float64, q.Len()), clients.Row(i)
+	if err := q.mean.answer(v[:at], row[:at], i); err != nil {
 		return nil, err
 	}
-	v := make([]float64, q.Len())
-	texts := clients.Of(i)
-	if texts.Rows == 0 {
-		return v, nil
+	if err := q.words.answer(v[at:clients.Dim], row[at:], i); err != nil {
+		return nil, err
 	}
-	copy(v, first)
-	second := v[q.mean.dim : q.mean.dim+q.features.Len()]
-	one := make([]float64, len(second))
-	for t := range texts.Rows {
-		for j, x := range texts.Row(t) {
-			if !finite(x) {
-				return nil, fmt.Errorf("scoring: client %d: value %d of text %d is %g", i, j, t, x)
-			}
-		}
-		q.features.Of(one, texts.Row(t))
-		for j, x := range one {
-			second[j] += x / float64(texts.Rows)
-		}
-	}
-	for j, x := range q.centre {
-		second[j] -= x
-	}
-	_, bound := q.options.Features.blocks(q.options.Bound)
-	scaleTo(second, bound)
 	Clip(v, q.options.Bound) // what rounding added
 	return v, nil
 }
@@ -133,32 +123,8 @@ func (q Joint) Vector(clients query.Clients, i int) ([]float64, error) {
 // Sum implements query.Query.
 func (q Joint) Sum(clients query.Clients) ([]float64, error) { return sumOf(q, clients) }
 
+// Partial implements query.Mergeable.
+func (q Joint) Partial(clients query.Clients) (query.Partial, error) { return partialOf(q, clients) }
+
 // Finish implements query.Mergeable.
 func (q Joint) Finish(p query.Partial) ([]float64, error) { return finished(q, p) }
-
-// Partial implements query.Mergeable.
-func (q Joint) Partial(clients query.Clients) (query.Partial, error) {
-	const block = 512 // clients whose vectors are in memory at once
-	sum, err := vectors(q)
-	if err != nil {
-		return query.Partial{}, err
-	}
-	some, faults := make([][]float64, min(block, clients.Clients)), make([]error, min(block, clients.Clients))
-	for from := 0; from < clients.Clients; from += block {
-		n := min(block, clients.Clients-from)
-		parallelGrain(n, 16, func(first, last int) {
-			for i := first; i < last; i++ {
-				some[i], faults[i] = q.Vector(clients, from+i)
-			}
-		})
-		for i := range n {
-			if faults[i] == nil {
-				faults[i] = sum.Add(1, some[i])
-			}
-			if faults[i] != nil {
-				return query.Partial{}, faults[i]
-			}
-		}
-	}
-	return single(sum, nil)
-}

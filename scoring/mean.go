@@ -86,28 +86,31 @@ func (m Mean) Vector(clients query.Clients, i int) ([]float64, error) {
 	if clients.Dim != m.dim {
 		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, the question %d", clients.Dim, m.dim)
 	}
-	mean := clients.Row(i)
 	v := make([]float64, m.Len())
+	return v, m.answer(v, clients.Row(i), i)
+}
+
+// answer writes the vector of client i with this mean into v.
+func (m Mean) answer(v, mean []float64, i int) error {
 	empty := true
 	for j, x := range mean {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("scoring: client %d: value %d of the mean embedding is %g", i, j, x)
+			return fmt.Errorf("scoring: client %d: value %d of the mean embedding is %g", i, j, x)
 		}
 		empty = empty && x == 0
 		if v[j] = x; m.options.Centre != nil {
 			v[j] -= m.options.Centre[j]
 		}
 	}
-	if empty {
+	switch {
+	case empty:
 		clear(v)
-		return v, nil
-	}
-	if m.options.Full {
+	case m.options.Full:
 		scaleTo(v, m.options.Bound)
-	} else {
+	default:
 		Clip(v, m.options.Bound)
 	}
-	return v, nil
+	return nil
 }
 
 // scaleTo gives v, unless it is zero, the L2 norm c, in place.
@@ -124,22 +127,7 @@ func scaleTo(v []float64, c float64) {
 func (m Mean) Sum(clients query.Clients) ([]float64, error) { return sumOf(m, clients) }
 
 // Partial implements query.Mergeable.
-func (m Mean) Partial(clients query.Clients) (query.Partial, error) {
-	sum, err := vectors(m)
-	if err != nil {
-		return query.Partial{}, err
-	}
-	for i := range clients.Clients {
-		v, err := m.Vector(clients, i)
-		if err == nil {
-			err = sum.Add(1, v)
-		}
-		if err != nil {
-			return query.Partial{}, err
-		}
-	}
-	return single(sum, nil)
-}
+func (m Mean) Partial(clients query.Clients) (query.Partial, error) { return partialOf(m, clients) }
 
 // Finish implements query.Mergeable.
 func (m Mean) Finish(p query.Partial) ([]float64, error) { return finished(m, p) }

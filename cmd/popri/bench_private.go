@@ -65,11 +65,11 @@ func (a *app) benchRelevance() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "relevance",
 		Short: "Measure how well one release tells public texts of the clients' domain from others",
-		Long: `Measures how well the one release of scoring.release=once, with the configured features, tells public texts of the
+		Long: `Measures how well the one release of scoring.release=once tells public texts of the
 clients' own folders from the other public texts: the area under the ROC curve of a text's score alone, and of its relevance
 with its document and folder. The mean of three draws of the noise. It reads clients' texts without noise, so it accepts the
 embedded default only.`,
-		Example: "  popri bench relevance --set scoring.features=fourier\n" +
+		Example: "  popri bench relevance --set scoring.encoder=hashing\n" +
 			"  popri bench relevance --noise-multiplier 0,0.605,3.19 --json",
 	}
 	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{0, 0.605, 3.19},

@@ -15,6 +15,7 @@ import (
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
 	"popri/model/embedding"
+	"popri/model/embedding/words"
 	"popri/model/lm"
 	"popri/model/tokenizer"
 	"popri/show/series"
@@ -31,8 +32,10 @@ type Env struct {
 	Public    datasets.Public
 	Prompter  *sampling.Prompter // makes prompts of the public texts
 	Writer    sampling.Writer
-	Engine    *vllm.Server // draws the samples of the model and its adapters; nil is this program
-	Encoder   embedding.Encoder
+	Engine    *vllm.Server      // draws the samples of the model and its adapters; nil is this program
+	Encoder   embedding.Encoder // of sentences
+	// Words is the clients' encoder where they are asked for frequencies of words, too (scoring.words); else nil.
+	Words *words.Encoder
 	// Ceiling are the train clients' texts, for privacy.unsafe_ceiling alone; else nil.
 	Ceiling *ceiling.Texts
 	// Reference describes the embeddings of validation text, whose clients are not protected: what the samples' Fréchet
@@ -108,7 +111,6 @@ func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	if e.Reference == nil {
 		return nil, nil
 	}
-	vectors = vectors.Leading(e.Reference.Dim())
 	g, err := metrics.NewGaussian(vectors.Data, vectors.Dim)
 	if err != nil {
 		return nil, err
@@ -139,7 +141,7 @@ func (e Env) View(vectors embedding.Matrix) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	points, err := plane.Project(vectors.Leading(e.Reference.Dim()).Data)
+	points, err := plane.Project(vectors.Data)
 	if err != nil {
 		return nil, err
 	}

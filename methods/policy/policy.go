@@ -45,7 +45,7 @@ type Policy struct {
 	Feedback Feedback
 
 	round int       // of the adapters
-	tilt  []tiltRow // weights of the encoder's grams, from which Writer.Tilt follows; nil before the first ones
+	tilt  []float32 // weights of the words with which samples are drawn; nil before the first ones
 }
 
 // New makes a policy that clients give the configured feedback, if public text is fit for it.

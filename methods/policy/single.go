@@ -25,7 +25,7 @@ func (f *Single) Query() (name string, bound float64) { return target.Query(f.po
 func (f *Single) Releases() int { return 1 }
 
 // NeedsTexts implements [Feedback].
-func (f *Single) NeedsTexts() bool { return target.HasFeatures(f.policy.Config) }
+func (f *Single) NeedsTexts() bool { return false }
 
 // Denoise implements [Feedback]: a mean embedding has no part that is noise alone.
 func (f *Single) Denoise() string { return "" }
@@ -100,15 +100,15 @@ type singleAnswer struct {
 
 // Scores implements [Answer].
 func (a *singleAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err error) {
-	points := a.pool.PointsOf(a.candidates.Vectors)
-	noisy = a.target.Scores(points)
+	vectors := a.candidates.Vectors
+	noisy = a.target.Scores(vectors)
 	scores = noisy
 	if a.policy.Config.Scoring.Objective == "witness" {
-		scores = a.target.Witness(points)
+		scores = a.target.Witness(vectors)
 	}
-	r.Figures.Set(rounds.Distance, a.target.Distance(points))
-	r.Figures.Set(rounds.Distance+rounds.Chance, a.target.Chance(points, a.policy.Config.Generate.Samples))
-	return noisy, scores, a.policy.steer(r, a.target, points)
+	r.Figures.Set(rounds.Distance, a.target.Distance(vectors))
+	r.Figures.Set(rounds.Distance+rounds.Chance, a.target.Chance(vectors, a.policy.Config.Generate.Samples))
+	return noisy, scores, a.policy.steer(r, a.target, a.candidates.Texts())
 }
 
 // distance is the released distance of samples from the clients, and its standard error.
@@ -117,8 +117,7 @@ func (f *Single) distance(c Candidates) (distance, chance float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	points := f.pool.PointsOf(vectors)
-	return f.target.Distance(points), f.target.Chance(points, f.policy.Config.Generate.Samples), nil
+	return f.target.Distance(vectors), f.target.Chance(vectors, f.policy.Config.Generate.Samples), nil
 }
 
 // keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the

@@ -5,75 +5,103 @@ import (
 	"math"
 	"path/filepath"
 
+	"gonum.org/v1/gonum/floats"
+
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/methods/target"
-	"popri/model/embedding"
 	"popri/model/embedding/words"
 	"popri/model/lm"
 )
 
-// How the tilt follows the released frequencies of words (scoring.features=words): by a share of the logarithm of their ratio in
-// a round, up to a bound. With 0.8 and 0.6, the distance that is left swung from round to round.
-const (
-	tokenStep, pairStep = 0.5, 0.3
-	mostTilt            = 4.0
-)
-
-// tiltRow is the weight of a gram as stored.
+// tiltRow is what is added to the logit of a token, as stored.
 type tiltRow struct {
-	Before int32   `parquet:"before"` // words.None for a token alone
 	Token  int32   `parquet:"token"`
 	Weight float32 `parquet:"weight"`
 }
 
-// steer moves the weights of tokens and pairs of tokens, with which the samples of the next round are drawn, towards the clients'
-// frequencies, and stores them with the round. It is generalised iterative scaling of a log-linear model, whose features are the
-// frequencies; all of it is post-processing of the release.
-func (p *Policy) steer(r *rounds.Round, t *target.Target, points embedding.Matrix) error {
-	encoder, ok := p.Encoder.(*words.Encoder)
-	if !ok {
+// steer fits the weights of tokens with which the next round's samples are drawn to the released frequencies of words, and stores
+// them with the round. All of it is post-processing of the release.
+func (p *Policy) steer(r *rounds.Round, t *target.Target, samples []string) error {
+	if p.Words == nil {
 		return nil
 	}
-	wanted, have, noise := t.Words(points)
-	// ratio is the logarithm of how much more frequent a gram should be than it is, or would be after the tokens' steps. Twice the
-	// noise on both sides keeps what the noise hides from counting.
-	level := 2 * noise
-	ratio := func(i int, is float64) float64 { return math.Log((max(wanted[i], 0) + level) / (is + level)) }
-	steps := map[int32]float64{} // of tokens
-	for i, g := range encoder.Grams {
-		if g.Before == words.None {
-			steps[g.Token] = tokenStep * ratio(i, have[i])
-		}
+	weights, divergence := fitTilt(p.Words, t.Words, t.WordsNoise, samples, p.tilt)
+	r.Figures.Set("words_divergence", divergence)
+	p.setTilt(weights)
+	stored := make([]tiltRow, len(weights))
+	for i, w := range weights {
+		stored[i] = tiltRow{p.Words.Tokens[i], w}
 	}
-	square := 0.0
-	moved := make([]tiltRow, len(encoder.Grams))
-	for i, g := range encoder.Grams {
-		weight := 0.0
-		if p.tilt != nil {
-			weight = float64(p.tilt[i].Weight)
-		}
-		step := steps[g.Token]
-		if g.Before != words.None {
-			step = pairStep * ratio(i, have[i]*math.Exp(steps[g.Before]+steps[g.Token]))
-		}
-		// Without this bound, the noise of rare tokens would add up over the rounds: one that is never written stays as far from
-		// what the noise asks for.
-		most := min(mostTilt, ratio(i, 0))
-		moved[i] = tiltRow{g.Before, g.Token, float32(max(-mostTilt, min(most, weight+step)))}
-		square += (wanted[i] - have[i]) * (wanted[i] - have[i])
-	}
-	r.Figures.Set("words_distance", math.Sqrt(square))
-	p.setTilt(moved)
-	return rows.Write(filepath.Join(r.Dir, rundir.Tilt), moved)
+	return rows.Write(filepath.Join(r.Dir, rundir.Tilt), stored)
 }
 
-// restoreTilt sets the tilt to its state after a complete round.
+// Constants of [fitTilt], chosen on validation clients (docs/experiments.md).
+const (
+	tiltSpread  = 1.5  // standard deviation of a weight before the release is seen
+	mostTilt    = 5.0  // bound on a weight
+	tiltStep    = 0.05 // between the weights that are tried; what the release tells of most tokens is coarser
+	priorTokens = 5000 // of the samples' tokens, how many the encoder's prior counts as
+	tiltRepeats = 4    // of the fit, whose scale follows from its frequencies
+)
+
+// fitTilt returns a weight for each token of the encoder, and by how much the samples' frequencies still differ from those that
+// the weights aim at (Kullback-Leibler divergence, in nats a token). The samples were drawn with the weights before, nil for none.
+//
+// The clients' frequencies are taken to be those of the samples, h, moved by the change of the weights from b to w:
+//
+//	wanted_i = scale · a_i · h_i · exp(w_i − b_i) + noise,    w_i ~ N(0, tiltSpread²)
+//
+// where a are the encoder's weights, and the noise is that of the release and that of h, which is estimated from few samples. The
+// weights are those of the highest posterior density, so that a token of which the release tells nothing keeps the model's
+// frequency: regularised maximum entropy, whose features are the frequencies.
+func fitTilt(e *words.Encoder, wanted []float64, noise float64, samples []string, before []float32) (weights []float32, divergence float64) {
+	have, total := e.Count(samples)
+	for i, prior := range e.Prior {
+		have[i] = (have[i] + priorTokens*prior) / (total + priorTokens)
+	}
+	if before == nil {
+		before = make([]float32, len(have))
+	}
+	weights = make([]float32, len(have))
+	aimed, expected := append([]float64(nil), have...), make([]float64, len(have))
+	for range tiltRepeats {
+		for i, f := range aimed {
+			expected[i] = float64(e.Weights[i]) * f
+		}
+		scale := max(floats.Dot(wanted, expected), 0) / floats.Dot(expected, expected)
+		for i, h := range have {
+			unit := scale * float64(e.Weights[i])
+			weights[i] = likeliest(wanted[i], unit*h, noise*noise+unit*unit*h/(total+1), float64(before[i]))
+			aimed[i] = h * math.Exp(float64(weights[i]-before[i]))
+		}
+		floats.Scale(floats.Sum(have)/floats.Sum(aimed), aimed) // a constant on all weights changes nothing
+	}
+	for i, f := range aimed {
+		divergence += f * math.Log(f/have[i])
+	}
+	return weights, divergence / floats.Sum(aimed)
+}
+
+// likeliest returns the weight w within the bound that minimises (wanted − base·exp(w − before))²/2variance + w²/2tiltSpread². The
+// function may have several minima, hence the search.
+func likeliest(wanted, base, variance, before float64) float32 {
+	best, least := 0.0, math.Inf(1)
+	for step := range 2*int(mostTilt/tiltStep) + 1 {
+		w := float64(step)*tiltStep - mostTilt
+		miss := wanted - base*math.Exp(w-before)
+		if v := miss*miss/(2*variance) + w*w/(2*tiltSpread*tiltSpread); v < least {
+			best, least = w, v
+		}
+	}
+	return float32(best)
+}
+
+// restoreTilt sets the weights to their state after a complete round.
 func (p *Policy) restoreTilt(round int) error {
 	p.tilt, p.Writer.Tilt = nil, nil
-	encoder, ok := p.Encoder.(*words.Encoder)
-	if !ok || round == 0 {
+	if p.Words == nil || round == 0 {
 		return nil
 	}
 	path := filepath.Join(rundir.Round(p.Dir, round), rundir.Tilt)
@@ -81,22 +109,22 @@ func (p *Policy) restoreTilt(round int) error {
 	if err != nil {
 		return err
 	}
-	if len(stored) != len(encoder.Grams) {
-		return fmt.Errorf("policy: %s has the weights of %d tokens and pairs, the encoder counts %d", path, len(stored), len(encoder.Grams))
+	if len(stored) != len(p.Words.Tokens) {
+		return fmt.Errorf("policy: %s has the weights of %d tokens, the encoder counts %d", path, len(stored), len(p.Words.Tokens))
 	}
-	p.setTilt(stored)
+	weights := make([]float32, len(stored))
+	for i, row := range stored {
+		weights[i] = row.Weight
+	}
+	p.setTilt(weights)
 	return nil
 }
 
-// setTilt draws samples from now on with these weights.
-func (p *Policy) setTilt(list []tiltRow) {
-	t := &lm.Tilt{Tokens: make([]float32, p.Model.Config.Vocab), After: map[int32][]lm.TokenWeight{}}
-	for _, row := range list {
-		if row.Before == words.None {
-			t.Tokens[row.Token] = row.Weight
-		} else {
-			t.After[row.Before] = append(t.After[row.Before], lm.TokenWeight{Token: row.Token, Weight: row.Weight})
-		}
+// setTilt draws samples from now on with these weights of the encoder's tokens.
+func (p *Policy) setTilt(weights []float32) {
+	tilt := make(lm.Tilt, p.Model.Config.Vocab)
+	for i, w := range weights {
+		tilt[p.Words.Tokens[i]] = w
 	}
-	p.tilt, p.Writer.Tilt = list, t
+	p.tilt, p.Writer.Tilt = weights, tilt
 }

@@ -34,7 +34,7 @@ type Batch struct {
 // Writer draws samples as the configuration's generate section says.
 type Writer struct {
 	Config configs.Generate
-	Tilt   *lm.Tilt // of the model's logits; nil for none
+	Tilt   lm.Tilt // of the model's logits; nil for none
 }
 
 // Sample draws the samples of a batch part by part into the folder parts, and joins the parts in final. Existing parts,

@@ -1,5 +1,5 @@
 // Package selection is the baseline that tunes nothing: one private release says which public texts resemble the clients',
-// and these texts are the product. Package target has the formulas with further features (scoring.features).
+// and these texts are the product. Package target has the formulas.
 //
 //	clients   v_i = C · (m_i − μ)/‖m_i − μ‖      m_i mean embedding of client i, μ mean of all public texts
 //	release   y = Σ v_i + N(0, σ²C²)             once, so that rounds, prompts and samples cost no privacy
@@ -26,13 +26,12 @@ import (
 
 // Description describes the method.
 var Description = method.Description{
-	Name:       "public_selection",
-	Title:      "Public selection",
-	Query:      target.Query,
-	NeedsTexts: target.HasFeatures,
-	Rounds:     func(configs.Config) int { return 1 },
-	New:        func(e method.Env) (rounds.Method, error) { return &Method{e}, target.Check(e) },
-	Series:     figures,
+	Name:   "public_selection",
+	Title:  "Public selection",
+	Query:  target.Query,
+	Rounds: func(configs.Config) int { return 1 },
+	New:    func(e method.Env) (rounds.Method, error) { return &Method{e}, target.Check(e) },
+	Series: figures,
 	Work: func(c configs.Config) string {
 		return fmt.Sprintf("weights for the %d most relevant public texts", c.PublicSelection.Texts)
 	},

@@ -11,11 +11,6 @@ import (
 // find two that differ.
 func Check(e method.Env) error {
 	texts := datasets.Strings(e.Public.Generator)
-	if HasFeatures(e.Config) {
-		if err := enough(features(e.Config), embedding.Matrix{Rows: len(texts), Dim: e.Encoder.Dim()}); err != nil {
-			return err
-		}
-	}
 	for most := 64; ; most *= 4 {
 		some, which := distinct(texts, most)
 		vectors, err := e.Encoder.Encode(some)

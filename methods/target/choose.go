@@ -46,13 +46,13 @@ type Selection struct {
 	Chosen []Chosen // the most relevant first
 	// Effective is the effective number of texts, 1/Σ weight².
 	Effective float64
-	// Distance is that of the weighted mean of the texts' points from the clients'; without features, of the mean embeddings.
+	// Distance is that of the weighted mean of the texts' embeddings from the clients'.
 	Distance float64
 }
 
 // Choose selects and weights public texts as the configuration says, and draws rows by weight.
 func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, error) {
-	scores := t.Scores(t.Points)
+	scores := t.Scores(t.Vectors)
 	relevance, err := scoring.Relevance(scores, Levels(t.Texts)...)
 	if err != nil {
 		return Selection{}, err
@@ -83,11 +83,11 @@ const headWeight = 3
 
 // weigh weights candidates, of which the most relevant are first.
 func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Weighting, error) {
-	points := embedding.NewMatrix(len(candidates), t.Points.Dim)
+	points := embedding.NewMatrix(len(candidates), t.Vectors.Dim)
 	prior := make([]float64, len(candidates))
 	wanted := t.wanted()
 	for n, i := range candidates {
-		copy(points.Row(n), t.Points.Row(i))
+		copy(points.Row(n), t.Vectors.Row(i))
 		prior[n] = 1
 		if n < configs.Head(len(candidates)) {
 			prior[n] = headWeight
@@ -113,13 +113,15 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 
 // wanted is the estimate of the clients' mean.
 func (t *Target) wanted() []float64 {
-	out := make([]float64, t.Points.Dim)
+	out := make([]float64, t.Vectors.Dim)
 	floats.AddTo(out, t.Centre, t.Mean)
 	return out
 }
 
 // radius is the length of the noise in the mean.
-func (t *Target) radius() float64 { return max(t.Noise, leastNoise) * math.Sqrt(float64(t.Points.Dim)) }
+func (t *Target) radius() float64 {
+	return max(t.Noise, leastNoise) * math.Sqrt(float64(t.Vectors.Dim))
+}
 
 // Matching is refused where the unmatched mean is more than tooFar times the noise away and matching takes less than
 // leastGain of the distance off.

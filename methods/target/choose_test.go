@@ -54,7 +54,7 @@ func TestChoose(t *testing.T) {
 		row[i%2]++
 	}
 	p.Vectors = scoring.Unit(p.Vectors)
-	p.Points, p.Centre = p.Vectors, mean(p.Vectors)
+	p.Centre = mean(p.Vectors)
 	t1 := &Target{Pool: p, Mean: make([]float64, 6), Noise: 1e-3}
 	t1.Mean[0], t1.Mean[1] = 0.2, -0.2
 	c := configs.PublicSelection{Texts: 150, Weights: "matched", Rows: 300}

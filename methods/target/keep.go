@@ -31,8 +31,7 @@ func (t *Target) Keep(e embedding.Encoder, written []sampling.Row, n int, share 
 	if err != nil {
 		return nil, Kept{}, err
 	}
-	points := t.PointsOf(vectors)
-	copies, w, err := t.copies(points, n, share*float64(len(written)), seed)
+	copies, w, err := t.copies(vectors, n, share*float64(len(written)), seed)
 	if err != nil {
 		return nil, Kept{}, err
 	}
@@ -40,12 +39,12 @@ func (t *Target) Keep(e embedding.Encoder, written []sampling.Row, n int, share 
 	for i, c := range copies {
 		out = append(out, slices.Repeat(written[i:i+1], c)...)
 	}
-	return out, Kept{len(written), w.Effective, t.Distance(points), w.Distance}, nil
+	return out, Kept{len(written), w.Effective, t.Distance(vectors), w.Distance}, nil
 }
 
-// copies says how often each of the texts with these points is among n rows.
-func (t *Target) copies(points embedding.Matrix, n int, effective float64, seed uint64) ([]int, scoring.Weighting, error) {
-	w, err := scoring.Match(points, nil, t.wanted(), t.radius(), effective)
+// copies says how often each of the texts with these embeddings is among n rows.
+func (t *Target) copies(vectors embedding.Matrix, n int, effective float64, seed uint64) ([]int, scoring.Weighting, error) {
+	w, err := scoring.Match(vectors, nil, t.wanted(), t.radius(), effective)
 	if err != nil {
 		return nil, w, err
 	}

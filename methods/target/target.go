@@ -1,5 +1,5 @@
-// Package target is what one release tells of the clients: their mean embedding, and the means of further features of
-// their texts if scoring.features asks for them. The scores of any text, and the relevance and the weight of every public
+// Package target is what one release tells of the clients: their mean embedding, and the frequencies of words in their
+// texts if scoring.words asks for them. The scores of any text, and the relevance and the weight of every public
 // text, follow from it at any time and cost no privacy.
 //
 //	clients   v_i = C · (m_i − μ)/‖m_i − μ‖      m_i mean embedding of client i, μ mean of all public texts
@@ -10,17 +10,11 @@
 // The scaling to the bound C gives every client the same weight and hides the length of its vector. Groups of public
 // texts, as many as a client is assumed to have, show how long such vectors are.
 //
-// With features, whose mean over all public texts is φ and over client i's texts f_i, and their share s of the squared
-// bound, everything is the same in the joint space of points z(x):
+// With the weighted frequencies w_i of words in client i's texts (scoring.words), and their share s of the squared bound:
 //
-//	clients   v_i = C · [ √(1−s)·(m_i − μ)/‖m_i − μ‖,  √s·(f_i − φ)/‖f_i − φ‖ ]
-//	point     z(x) = [ x, a·f(x) ]               a = √(s/(1−s)) · g_f/g, g_f the mean of 1/‖f − φ‖ over the same groups
-//	mean      ẑ − z̄ = y / (√(1−s)·C·n·g)         z̄ = [ μ, a·φ ]
-//	score     ⟨z(x) − z̄, ẑ − z̄⟩
-//
-// The release has the same noise in all values, and a scales the features so that the estimate ẑ has, too: up to a common
-// factor, each block is divided by its noise. Groups of public texts then have the share s of their squared distance from
-// z̄ in the features, as clients have in their vectors.
+//	clients   v_i = C · [ √(1−s)·(m_i − μ)/‖m_i − μ‖,  √s·w_i/‖w_i‖ ]
+//	mean      m̂ − μ = y₁ / (√(1−s)·C·n·g)         of the first part y₁ of the release
+//	words     y₂ / (√s·C·n)                        proportional to the weighted frequencies
 package target
 
 import (
@@ -30,6 +24,7 @@ import (
 	"math"
 	"path/filepath"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"popri/configs"
@@ -38,24 +33,20 @@ import (
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/model/embedding"
-	"popri/model/embedding/words"
 	"popri/scoring"
 	"popri/scoring/query"
 )
 
 // Query is what clients are asked.
 func Query(c configs.Config) (name string, bound float64) {
-	if HasFeatures(c) {
+	if HasWords(c) {
 		return scoring.JointName(jointOptions(c)), c.Scoring.ClipNorm
 	}
 	return scoring.MeanNameOf(options(c)), c.Scoring.ClipNorm
 }
 
-// HasFeatures reports whether clients are asked for features beside their mean embedding. Their vector then depends on each
-// text's embedding.
-func HasFeatures(c configs.Config) bool {
-	return c.Scoring.Features != "mean" && c.Scoring.Features != configs.Words
-}
+// HasWords reports whether clients are asked for frequencies of words beside their mean embedding.
+func HasWords(c configs.Config) bool { return c.Scoring.Words > 0 }
 
 // Checks is the number of values of a release that hold noise alone. With 1024 of them, an audit finds noise of 0.85 of
 // the charged one with a chance of 99 %.
@@ -65,28 +56,17 @@ func options(c configs.Config) scoring.MeanOptions {
 	return scoring.MeanOptions{Full: true, Bound: c.Scoring.ClipNorm, Checks: Checks}
 }
 
-func features(c configs.Config) scoring.FeatureOptions {
-	return scoring.FeatureOptions{Kind: c.Scoring.Features, Count: c.Scoring.FeatureCount, Share: configs.FeatureShare}
-}
-
 func jointOptions(c configs.Config) scoring.JointOptions {
-	return scoring.JointOptions{Features: features(c), Bound: c.Scoring.ClipNorm, Checks: Checks}
+	return scoring.JointOptions{Words: c.Scoring.Words, Share: configs.WordsShare, Bound: c.Scoring.ClipNorm, Checks: Checks}
 }
 
 // Asked says in words what clients are asked for.
 func Asked(c configs.Config) string {
-	if c.Scoring.Features == configs.Words {
-		return fmt.Sprintf("their mean embedding and the frequencies of %d tokens and pairs of tokens, which have %g of each text's "+
-			"squared vector", c.Scoring.FeatureCount, words.Share)
+	if HasWords(c) {
+		return fmt.Sprintf("their mean embedding and the frequencies of %d tokens, which have %g of the squared norm bound",
+			c.Scoring.Words, configs.WordsShare)
 	}
-	if !HasFeatures(c) {
-		return "their mean embedding"
-	}
-	o := features(c)
-	what := map[string]string{scoring.FourierFeatures: "random Fourier features of their texts",
-		scoring.HistogramFeatures: "shares of their texts in clusters of the public texts",
-		scoring.MomentFeatures:    "second moments of their texts along the public texts' principal directions"}[o.Kind]
-	return fmt.Sprintf("their mean embedding and %d %s, which have %g of the squared norm bound", o.Len(), what, o.Share)
+	return "their mean embedding"
 }
 
 // Note says how the release is read, for the report.
@@ -95,22 +75,13 @@ func Note(c configs.Config) string {
 		"release and costs no privacy."
 }
 
-// Traffic is what a client sends and receives, once: its answer for the public texts' mean embedding, features and what
-// defines them.
+// Traffic is what a client sends and receives, once: its answer for the public texts' mean embedding and the words' tokens and
+// weights.
 func Traffic(c configs.Config) method.Traffic {
-	dim := c.Scoring.Dim
-	if c.Scoring.Features == configs.Words {
-		dim += c.Scoring.FeatureCount
-	}
-	t := method.Traffic{Sent: dim + Checks, Received: dim}
-	if HasFeatures(c) {
-		o := features(c)
-		vectors := o.Count
-		if o.Kind == scoring.MomentFeatures {
-			vectors = o.Directions()
-		}
-		t.Sent += o.Len()
-		t.Received += o.Len() + vectors*dim
+	t := method.Traffic{Sent: c.Scoring.Dim + Checks, Received: c.Scoring.Dim}
+	if HasWords(c) {
+		t.Sent += c.Scoring.Words
+		t.Received += 2 * c.Scoring.Words
 	}
 	return t
 }
@@ -118,15 +89,19 @@ func Traffic(c configs.Config) method.Traffic {
 // Target is the release with its reading.
 type Target struct {
 	*Pool
-	// Mean is the estimate of ẑ − z̄; without features, of m̂ − μ.
+	// Mean is the estimate of m̂ − μ.
 	Mean []float64
 	// Noise is the standard deviation of the noise in each value of Mean.
 	Noise float64
+	// Words is proportional to the clients' weighted frequencies of words, as the mean of their unit vectors; nil without them.
+	// WordsNoise is the standard deviation of the noise in each value.
+	Words      []float64
+	WordsNoise float64
 }
 
 // Ask asks the clients, in round 1; in a later round it reads the release of round 1.
 func Ask(e method.Env, r *rounds.Round, p *Pool) (*Target, error) {
-	asked, err := p.Query(e.Config, e.Encoder)
+	asked, err := p.Query(e)
 	if err != nil {
 		return nil, err
 	}
@@ -144,71 +119,74 @@ func Again(e method.Env, p *Pool) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want := p.Points.Dim + Checks; len(answer.Sum) != want {
-		return nil, fmt.Errorf("target: %s has %d values, the clients' mean and its checks have %d", file, len(answer.Sum), want)
+	if want := p.Vectors.Dim + p.words + Checks; len(answer.Sum) != want {
+		return nil, fmt.Errorf("target: %s has %d values, the clients' mean, words and checks have %d", file, len(answer.Sum), want)
 	}
 	return p.Read(answer), nil
 }
 
-// Query is the question to the clients, whose texts the encoder embeds.
-func (p *Pool) Query(c configs.Config, e embedding.Encoder) (query.Query, error) {
-	encoder := embedding.Key(e)
-	mean := p.Centre[:p.Vectors.Dim]
-	if p.features == nil {
-		o := options(c)
-		o.Centre = mean
-		return scoring.NewMean(p.Vectors.Dim, o, hash(mean)+" "+encoder)
+// Query is the question to the clients, whose texts the environment's encoder embeds.
+func (p *Pool) Query(e method.Env) (query.Query, error) {
+	if e.Words != nil {
+		o := jointOptions(e.Config)
+		o.Centre, o.Words = p.Centre, p.words
+		return scoring.NewJoint(p.Vectors.Dim, o, hash(p.Centre)+" "+embedding.Key(e.Words))
 	}
-	key := hash(mean) + " " + p.features.Key() + " " + encoder
-	return scoring.NewJoint(p.features, mean, p.featureCentre, jointOptions(c), key)
+	o := options(e.Config)
+	o.Centre = p.Centre
+	return scoring.NewMean(p.Vectors.Dim, o, hash(p.Centre)+" "+embedding.Key(e.Encoder))
 }
 
 // Read turns a release into an estimate of the clients' mean.
 func (p *Pool) Read(answer *release.Release) *Target {
-	unit := math.Sqrt(1-p.share) * answer.Bound * float64(answer.Clients) * p.gain
-	t := &Target{Pool: p, Mean: make([]float64, p.Points.Dim), Noise: answer.NoiseStd() / unit}
-	for j, v := range answer.Sum[:p.Points.Dim] {
-		t.Mean[j] = v / unit
+	each, share := answer.Bound*float64(answer.Clients), 0.0
+	if p.words > 0 {
+		share = configs.WordsShare
+	}
+	unit, dim := math.Sqrt(1-share)*each*p.gain, p.Vectors.Dim
+	t := &Target{Pool: p, Mean: scaled(answer.Sum[:dim], unit), Noise: answer.NoiseStd() / unit}
+	if p.words > 0 {
+		unit = math.Sqrt(share) * each
+		t.Words, t.WordsNoise = scaled(answer.Sum[dim:dim+p.words], unit), max(answer.NoiseStd()/unit, leastNoise)
 	}
 	return t
 }
 
-// Words returns what the release tells of the frequencies of words (scoring.features=words), those of points, and the
-// standard deviation of the release's noise, all in the unit of a point's values.
-func (t *Target) Words(points embedding.Matrix) (wanted, have []float64, noise float64) {
-	from := points.Dim - t.words
-	return t.wanted()[from:], mean(points)[from:], max(t.Noise, leastNoise)
+// scaled returns v divided by unit.
+func scaled(v []float64, unit float64) []float64 {
+	out := make([]float64, len(v))
+	floats.ScaleTo(out, 1/unit, v)
+	return out
 }
 
-// Scores returns ⟨z − z̄, ẑ − z̄⟩ for each row z of points, which are from [Pool.PointsOf].
-func (t *Target) Scores(points embedding.Matrix) []float64 {
-	out := make([]float64, points.Rows)
+// Scores returns ⟨x − μ, m̂ − μ⟩ for each row x, the embedding of a text.
+func (t *Target) Scores(vectors embedding.Matrix) []float64 {
+	out := make([]float64, vectors.Rows)
 	for i := range out {
-		for j, x := range points.Row(i) {
+		for j, x := range vectors.Row(i) {
 			out[i] += (float64(x) - t.Centre[j]) * t.Mean[j]
 		}
 	}
 	return out
 }
 
-// Witness returns ⟨z, ẑ⟩ − ⟨z, mean of all rows⟩ for each row z of points, up to a constant: the witness function of the
-// maximum mean discrepancy between the clients' texts and those of the points (see scoring.Samples.Witness).
-func (t *Target) Witness(points embedding.Matrix) []float64 {
-	own := mean(points)
-	out := make([]float64, points.Rows)
+// Witness returns ⟨x, m̂⟩ − ⟨x, mean of all rows⟩ for each row x, up to a constant: the witness function of the
+// maximum mean discrepancy between the clients' texts and those of the vectors (see scoring.Samples.Witness).
+func (t *Target) Witness(vectors embedding.Matrix) []float64 {
+	own := mean(vectors)
+	out := make([]float64, vectors.Rows)
 	for i := range out {
-		for j, x := range points.Row(i) {
+		for j, x := range vectors.Row(i) {
 			out[i] += float64(x) * (t.Centre[j] + t.Mean[j] - own[j])
 		}
 	}
 	return out
 }
 
-// Distance returns ‖ẑ − mean of the points‖, the maximum mean discrepancy with ⟨z, z'⟩ as kernel, which is the cosine
-// without features. The noise adds about Noise·√dim to it.
-func (t *Target) Distance(points embedding.Matrix) float64 {
+// Distance returns ‖m̂ − mean of the rows‖, the maximum mean discrepancy with the cosine as kernel. The noise adds about Noise·√dim to it.
+func (t *Target) Distance(vectors embedding.Matrix) float64 {
 	square := 0.0
-	for j, v := range mean(points) {
+	for j, v := range mean(vectors) {
 		square += (t.Centre[j] + t.Mean[j] - v) * (t.Centre[j] + t.Mean[j] - v)
 	}
 	return math.Sqrt(square)
@@ -217,14 +195,14 @@ func (t *Target) Distance(points embedding.Matrix) float64 {
 // Chance is the standard error of [Target.Distance] from the draw of the samples, of which each prompt has perPrompt in
 // succession: the noise of the release is the same for all samples.
 //
-//	d‖ẑ − x̄‖ = ⟨x̄ − ẑ, dx̄⟩ / ‖ẑ − x̄‖
-func (t *Target) Chance(points embedding.Matrix, perPrompt int) float64 {
-	distance := t.Distance(points)
-	prompts := make([]float64, points.Rows/perPrompt)
+//	d‖m̂ − x̄‖ = ⟨x̄ − m̂, dx̄⟩ / ‖m̂ − x̄‖
+func (t *Target) Chance(vectors embedding.Matrix, perPrompt int) float64 {
+	distance := t.Distance(vectors)
+	prompts := make([]float64, vectors.Rows/perPrompt)
 	if distance == 0 || len(prompts) < 2 {
 		return 0
 	}
-	for i, w := range t.Witness(points) {
+	for i, w := range t.Witness(vectors) {
 		prompts[i/perPrompt] += w / distance / float64(perPrompt)
 	}
 	return stat.StdDev(prompts, nil) / math.Sqrt(float64(len(prompts)))

@@ -50,18 +50,6 @@ func Sentence(e Encoder) Encoder {
 	return e
 }
 
-// Leading returns the first dim values of each row.
-func (m Matrix) Leading(dim int) Matrix {
-	if dim == m.Dim {
-		return m
-	}
-	out := NewMatrix(m.Rows, dim)
-	for i := range m.Rows {
-		copy(out.Row(i), m.Row(i))
-	}
-	return out
-}
-
 // Key identifies an encoder with its weights and settings, for cache keys: its Hash if it has one.
 func Key(e Encoder) string {
 	if h, ok := e.(interface{ Hash() string }); ok {

@@ -20,9 +20,9 @@ func TestSamplesFollowTheSoftmax(t *testing.T) {
 	v := m.Config.Vocab
 	last := logits[(len(prompt)-1)*v : len(prompt)*v] // padding may follow
 	const n = 6000
-	tilt := &Tilt{Tokens: make([]float32, v)}
-	for i := range tilt.Tokens {
-		tilt.Tokens[i] = float32(i%5) - 2
+	tilt := make(Tilt, v)
+	for i := range tilt {
+		tilt[i] = float32(i%5) - 2
 	}
 	for _, o := range []SampleOptions{
 		{Temperature: 1, Tilt: tilt}, {Temperature: 0.7, TopP: 0.8, Tilt: tilt},
@@ -41,7 +41,7 @@ func TestSamplesFollowTheSoftmax(t *testing.T) {
 		row := append([]float32{}, last...)
 		for i := range row {
 			if o.Tilt != nil {
-				row[i] += o.Tilt.Tokens[i]
+				row[i] += o.Tilt[i]
 			}
 		}
 		keep := tensortest.SortedCut(row, o.TopK, o.TopP, o.Temperature)
@@ -77,42 +77,42 @@ func TestSamplesFollowTheSoftmax(t *testing.T) {
 	}
 }
 
-// TestTiltAndHeldTokens: weights behind a token count there alone, and held tokens come after the least length only.
+// TestTiltAndHeldTokens: a token is drawn more often by the factor of its weight, and held tokens come after the least length only.
 func TestTiltAndHeldTokens(t *testing.T) {
 	m := newSmall(t, small()["gpt2"])
-	const first, second, held = 4, 9, 6
-	tokens := make([]float32, m.Config.Vocab)
-	tokens[first], tokens[held] = 4, 4
-	o := SampleOptions{Temperature: 1, MaxNewTokens: 12, MinNewTokens: 6, IgnoreEOS: true, Seed: 3, HeldTokens: []int32{held},
-		Tilt: &Tilt{Tokens: tokens, After: map[int32][]TokenWeight{first: {{Token: second, Weight: 80}}}}}
-	out, err := m.Generate(t.Context(), [][]int32{{1, 2}, {first}}, 40, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pairs, late, elsewhere := 0, 0, 0
-	for _, samples := range out {
-		for _, s := range samples {
-			for i, id := range s.IDs {
-				switch {
-				case id == held && i < o.MinNewTokens:
-					t.Fatalf("%v: token %d is held back before token %d", s.IDs, held, o.MinNewTokens)
-				case id == held:
-					late++
-				case i > 0 && s.IDs[i-1] == first:
-					pairs++
-					if id != second {
-						t.Fatalf("%v: token %d is not followed by %d", s.IDs, first, second)
+	const often, held, weight = 4, 6, 1.5
+	o := SampleOptions{Temperature: 1, MaxNewTokens: 12, MinNewTokens: 6, IgnoreEOS: true, Seed: 3, HeldTokens: []int32{held}}
+	count := func() (n, late int) {
+		out, err := m.Generate(t.Context(), [][]int32{{1, 2}, {often}}, 400, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, samples := range out {
+			for _, s := range samples {
+				for i, id := range s.IDs {
+					switch {
+					case id == held && i < o.MinNewTokens:
+						t.Fatalf("%v: token %d is held back before token %d", s.IDs, held, o.MinNewTokens)
+					case id == held:
+						late++
+					case id == often:
+						n++
 					}
-				case id == second:
-					elsewhere++
 				}
 			}
 		}
+		return n, late
 	}
-	if pairs < 100 || late < 50 || elsewhere > pairs/4 {
-		t.Errorf("%d pairs, %d held tokens after the least length, token %d %d times elsewhere", pairs, late, second, elsewhere)
+	before, lateBefore := count()
+	o.Tilt = make(Tilt, m.Config.Vocab)
+	o.Tilt[often], o.Tilt[held] = weight, weight
+	after, late := count()
+	for _, ratio := range []float64{float64(after) / float64(before), float64(late) / float64(lateBefore)} {
+		if want := math.Exp(weight); ratio < 0.7*want || ratio > 1.4*want {
+			t.Errorf("with a weight of %g, a token is drawn %.2f times as often, want about %.2f", weight, ratio, want)
+		}
 	}
-	o.Tilt = &Tilt{Tokens: tokens[1:]}
+	o.Tilt = o.Tilt[1:]
 	if _, err := m.Generate(t.Context(), [][]int32{{1}}, 1, o); err == nil {
 		t.Error("a tilt for another vocabulary is taken")
 	}

@@ -1,50 +1,21 @@
 package lm
 
-import (
-	"slices"
+import "popri/model/tensor"
 
-	"popri/model/tensor"
-)
-
-// Tilt is what is added to the logits before a token is drawn, so that a model writes some tokens, and some tokens behind others,
-// more or less often: exponential tilting of the model's distribution, with the features of a log-linear model,
+// Tilt is what is added to the logits before a token is drawn, one value for each entry of the vocabulary, so that a model writes
+// some tokens more or less often: exponential tilting of the model's distribution,
 //
-//	π'(v | x) ∝ π(v | x) · exp(Tokens[v] + After[last token of x][v])
-type Tilt struct {
-	Tokens []float32               // one for each entry of the vocabulary
-	After  map[int32][]TokenWeight // by the token before, which must be one that was drawn
-}
+//	π'(v | x) ∝ π(v | x) · exp(Tilt[v])
+type Tilt []float32
 
-// TokenWeight is a token with what is added to its logit.
-type TokenWeight struct {
-	Token  int32
-	Weight float32
-}
-
-// add adds the tilt to the rows of logits [R, V], of which the first are of the sequences.
-func (t *Tilt) add(logits tensor.Tensor, seqs []*sequence) {
-	rows, vocab := logits.Host(), len(t.Tokens)
+// add adds the tilt to the first n rows of logits [R, V].
+func (t Tilt) add(logits tensor.Tensor, n int) {
+	rows := logits.Host()
 	defer logits.Store(rows)
-	for i, q := range seqs {
-		row := rows[i*vocab:][:vocab]
-		for v, w := range t.Tokens {
+	for i := range n {
+		row := rows[i*len(t):][:len(t)]
+		for v, w := range t {
 			row[v] += w
 		}
-		if n := len(q.ids); n > 0 {
-			for _, w := range t.After[q.ids[n-1]] {
-				row[w.Token] += w.Weight
-			}
-		}
 	}
-}
-
-// fits reports whether the tilt fits a vocabulary.
-func (t *Tilt) fits(vocab int) bool {
-	outside := func(id int32) bool { return id < 0 || int(id) >= vocab }
-	for before, list := range t.After {
-		if outside(before) || slices.ContainsFunc(list, func(w TokenWeight) bool { return outside(w.Token) }) {
-			return false
-		}
-	}
-	return len(t.Tokens) == vocab
 }

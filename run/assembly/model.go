@@ -110,7 +110,7 @@ func FreeEncoder(e embedding.Encoder) {
 // NewEncoder opens the encoder of the configuration, or fits it to the public text.
 func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
 	e, err := newSentence(c, public)
-	if err != nil || c.Scoring.Features != configs.Words {
+	if err != nil || c.Scoring.Words == 0 {
 		return e, err
 	}
 	dir, err := ModelDir(c.Model.Path, shipped.Generator)
@@ -121,7 +121,7 @@ func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, er
 	if err != nil {
 		return nil, fault.User(err)
 	}
-	return words.New(e, tok, datasets.Strings(public.Generator), c.Scoring.FeatureCount)
+	return words.New(e, tok, datasets.Strings(public.Generator), c.Scoring.Words)
 }
 
 // newSentence opens or fits the encoder of sentences.

@@ -12,6 +12,7 @@ import (
 	"popri/fedsim/release"
 	"popri/internal/fault"
 	"popri/internal/rng"
+	"popri/methods/method"
 	"popri/methods/target"
 	"popri/run/assembly"
 	"popri/scoring"
@@ -46,7 +47,7 @@ func MeasureRelevance(c configs.Config, sigmas []float64) (*Relevance, error) {
 		return nil, err
 	}
 	defer assembly.FreeEncoder(encoder)
-	held, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, target.HasFeatures(c))
+	held, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +56,11 @@ func MeasureRelevance(c configs.Config, sigmas []float64) (*Relevance, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := target.NewPool(texts, vectors, c)
+	pool, err := target.NewPool(texts, vectors)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := pool.Query(c, encoder)
+	asked, err := pool.Query(method.Env{Config: c, Encoder: encoder})
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func MeasureRelevance(c configs.Config, sigmas []float64) (*Relevance, error) {
 			for j, v := range truth {
 				answer.Sum[j] = v + answer.NoiseStd()*random.NormFloat64()
 			}
-			scores := pool.Read(answer).Scores(pool.Points)
+			scores := pool.Read(answer).Scores(pool.Vectors)
 			relevance, err := scoring.Relevance(scores, levels...)
 			if err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"popri/model/tokenizer"
 )
 
-// TestEncoder: the most frequent tokens and pairs are counted, behind the embedding, and all vectors have one length.
+// TestEncoder: tokens that are frequent in public text come first; the weighted frequencies of a text stand behind its embedding.
 func TestEncoder(t *testing.T) {
 	dir, err := shipped.Dir(shipped.Generator)
 	if err != nil {
@@ -31,9 +32,8 @@ func TestEncoder(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := tok.Encode(public[0])
-	the := ids[len(ids)-1]
-	if len(w.Grams) != 8 || w.Grams[0] != (Gram{None, the}) || !slices.Contains(w.Grams, Gram{the, the}) {
-		t.Errorf("the grams are %v", w.Grams)
+	if len(w.Tokens) != 8 || w.Tokens[0] != ids[len(ids)-1] || !slices.IsSortedFunc(w.Prior, func(a, b float64) int { return cmp.Compare(b, a) }) {
+		t.Errorf("the tokens are %v, their prior %v", w.Tokens, w.Prior)
 	}
 	texts := append([]string{"the reader", strings.Repeat("the reader ", 7), ""}, public...)
 	m, err := w.Encode(texts)
@@ -44,26 +44,27 @@ func TestEncoder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range texts {
-		row, square := m.Row(i), 0.0
+	for i, text := range texts {
+		row := m.Row(i)
 		if !slices.Equal(row[:16], alone.Row(i)) {
-			t.Errorf("%q: the embedding changed", texts[i])
+			t.Errorf("%q: the embedding changed", text)
 		}
-		for _, x := range row {
-			square += float64(x) * float64(x)
+		counts, total := w.Count([]string{text})
+		for k, n := range counts {
+			want := float64(w.Weights[k]) * n / max(total, 1)
+			if math.Abs(float64(row[16+k])-want) > 1e-4*want || math.Abs(float64(w.Weights[k])*math.Pow(w.Prior[k], whitening)-1) > 1e-5 {
+				t.Errorf("%q: token %d has the value %g and the weight %g, want %g", text, w.Tokens[k], row[16+k], w.Weights[k], want)
+			}
 		}
-		if want := 1 / (1 - Share); texts[i] != "" && math.Abs(square-want) > 1e-5 {
-			t.Errorf("%q: squared length %g, want %g", texts[i], square, want)
-		}
-	}
-	if !slices.Equal(w.Beside(alone, texts).Data, m.Data) {
-		t.Error("frequencies beside given embeddings differ")
 	}
 	for _, other := range [][]string{public[:2], nil} {
 		v, err := New(sentences, tok, other, 8)
 		if other == nil && err == nil || other != nil && (err != nil || v.Hash() == w.Hash()) {
 			t.Errorf("public texts %q: %v, %v", other, v, err)
 		}
+	}
+	if all, err := New(sentences, tok, public, 1<<20); err != nil || len(all.Tokens) >= tok.VocabSize() || slices.ContainsFunc(all.Tokens, tok.IsSpecial) {
+		t.Errorf("of a vocabulary of %d, %d tokens are counted (%v)", tok.VocabSize(), len(all.Tokens), err)
 	}
 	if embedding.Sentence(w) != embedding.Encoder(sentences) || embedding.Sentence(sentences) != embedding.Encoder(sentences) {
 		t.Error("the encoder of sentences is another")
