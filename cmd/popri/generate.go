@@ -12,7 +12,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"popri/model/shipped"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
 	"popri/run/textgen"
@@ -131,7 +130,7 @@ func (o *generateOptions) check() error {
 }
 
 func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
-	dir, err := assembly.ModelDir(o.model, shipped.Generator)
+	dir, err := assembly.GeneratorDir(o.model)
 	if err != nil {
 		return err
 	}
