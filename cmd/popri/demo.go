@@ -269,8 +269,7 @@ func (a *app) whole(cmd *cobra.Command, o run.Options, with []string) (c configs
 func (a *app) evalProgress() evaluator.Progress {
 	p := a.progress()
 	var mutex sync.Mutex
-	p.begin("small models")
-	return evaluator.Progress{Done: p.end, Updated: p.update, End: func(r downstream.Result) {
+	return evaluator.Progress{Begin: func() { p.begin("small models") }, Done: p.end, Updated: p.update, End: func(r downstream.Result) {
 		if len(r.Curve) == 0 {
 			return
 		}

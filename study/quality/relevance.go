@@ -46,7 +46,7 @@ func MeasureRelevance(c configs.Config, sigmas []float64) (*Relevance, error) {
 		return nil, err
 	}
 	defer assembly.FreeEncoder(encoder)
-	held, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, target.HasFeatures(c))
+	held, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, target.HasFeatures(c), nil)
 	if err != nil {
 		return nil, err
 	}
