@@ -195,7 +195,8 @@ func demoPreset(model string) (string, error) {
 	}
 	s, ok := modelcache.Find(model)
 	if !ok || s.Encodes {
-		return "", usage(fmt.Errorf("demo: --model %q is none of %s", model, joined(demoModels())))
+		return "", usage(fmt.Errorf("demo: --model %q is none of %s; --set model.path=… takes a folder or the name of "+
+			"another model", model, joined(demoModels())))
 	}
 	if _, err := s.Installed(); err != nil {
 		return "", usage(fmt.Errorf("demo: %w", err))

@@ -22,6 +22,7 @@ type progress struct {
 	name   string
 	begun  time.Time
 	last   time.Time // of the newest line in a log
+	heard  time.Time // of the newest update
 	pace   pace
 	told   bool // the stage has said how much is done
 	bar    *pb.ProgressBar
@@ -80,6 +81,7 @@ func (p *progress) begin(name string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.name, p.begun, p.last, p.pace, p.told = name, time.Now(), time.Now(), pace{}, false
+	p.heard = p.begun
 	if p.a.quiet {
 		return
 	}
@@ -94,7 +96,7 @@ func (p *progress) lasts() {
 	case p.tty && p.bar == nil:
 		p.bar = pb.New(0).SetWriter(p.a.err).SetTemplateString(`{{string . "name"}} {{etime . "%s"}}`)
 		p.bar.Set("name", fmt.Sprintf("%-24s", p.name)).Set(pb.CleanOnFinish, true).Start()
-	case !p.tty && time.Since(p.last) >= p.every:
+	case !p.tty && time.Since(p.last) >= p.every && time.Since(p.heard) >= p.every:
 		p.last = time.Now()
 		p.a.say("%-28s %s so far", p.name, time.Since(p.begun).Round(time.Second))
 	}
@@ -106,6 +108,7 @@ func (p *progress) update(done, total int) {
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	p.heard = time.Now()
 	words := ""
 	if rate, left, ok := p.pace.measure(time.Now(), done, total); ok {
 		words = paceWords(rate) + "  " + left.Round(time.Second).String() + " left"

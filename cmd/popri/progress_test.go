@@ -34,13 +34,14 @@ func (l *lineLog) count(text string) int {
 
 func (l *lineLog) await(t *testing.T, want string) {
 	t.Helper()
+	late := time.After(10 * time.Second)
 	for {
 		select {
 		case line := <-l.lines:
 			if strings.Contains(line, want) {
 				return
 			}
-		case <-time.After(10 * time.Second):
+		case <-late:
 			t.Fatalf("no line with %q", want)
 		}
 	}
@@ -55,10 +56,11 @@ func TestSilentStageShowsThatItLasts(t *testing.T) {
 	p.every = 10 * time.Millisecond
 	p.begin("load the model")
 	log.await(t, "so far")
-	p.update(3, 10)
-	time.Sleep(2 * p.every)
-	p.update(4, 10)
-	log.await(t, "4/10")
+	for begun := time.Now(); log.count("4/10") == 0; p.update(4, 10) {
+		if time.Since(begun) > 10*time.Second {
+			t.Fatal("updates give no line")
+		}
+	}
 	other := a.progress()
 	other.every = p.every
 	other.begin("the next")

@@ -122,6 +122,10 @@ func (c *client) send(ctx context.Context, method, path string, header map[strin
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		var at *url.Error // which repeats the whole address; that of another host may hold a signature
+		if errors.As(err, &at) {
+			err = fmt.Errorf("%s: %w", host(at.URL), at.Err)
+		}
 		return nil, &passing{err: err}
 	}
 	if response.StatusCode < 400 {
@@ -131,10 +135,23 @@ func (c *client) send(ctx context.Context, method, path string, header map[strin
 	return nil, c.refusal(response)
 }
 
+// host is the host of an address.
+func host(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "the hub"
+	}
+	return u.Host
+}
+
 // refusal is the error that a response tells of.
 func (c *client) refusal(r *http.Response) error {
 	where := c.o.Endpoint + "/" + c.o.Name
 	switch code := r.StatusCode; {
+	case code == http.StatusRequestedRangeNotSatisfiable:
+		return errRange
+	case !c.own(r.Request.URL): // an address that the hub signs for a while; it gives another when it is asked again
+		return &passing{fmt.Errorf("%s answers %s", r.Request.URL.Host, r.Status), retryAfter(r.Header)}
 	case code == http.StatusUnauthorized && c.o.Token == "":
 		return fault.Userf("the hub answers 401 (unauthorized): there is no model %s, or it is private or gated. For a gated model, "+
 			"accept its terms at %s and set HF_TOKEN to a token of your account", c.o.Name, where)
@@ -146,8 +163,6 @@ func (c *client) refusal(r *http.Response) error {
 	case code == http.StatusNotFound:
 		return fault.Userf("the hub answers 404 (not found) to %s: is there a model %s with a revision %s?", r.Request.URL.Redacted(),
 			c.o.Name, c.o.Revision)
-	case code == http.StatusRequestedRangeNotSatisfiable:
-		return errRange
 	case code == http.StatusTooManyRequests || code >= 500:
 		return &passing{fmt.Errorf("%s answers %s", r.Request.URL.Host, r.Status), retryAfter(r.Header)}
 	}

@@ -219,6 +219,7 @@ func TestGetTriesAgain(t *testing.T) {
 	}{
 		"listing, 503":  {4, "/api/models/gpt2/revision/main", status(503), 15 * time.Second},
 		"checksum, 429": {2, "/gpt2/resolve/" + commit + "/config.json", status(429), 7 * time.Second},
+		"content, 403":  {1, "/model.safetensors", status(403), 7 * time.Second}, // the signature of the address has run out
 		"content, 500":  {3, "/model.safetensors", status(500), 7 * time.Second},
 		"no answer":     {1, "/model.safetensors", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, time.Second},
 		"truncated": {2, "/model.safetensors", func(w http.ResponseWriter, r *http.Request) {
@@ -312,14 +313,18 @@ func TestGetRefuses(t *testing.T) {
 		"endpoint":                  {func(_ *imitation, o *Options) { o.Endpoint = "hub.local" }, true, []string{"HF_ENDPOINT", `"hub.local"`}},
 		"token in the clear": {func(_ *imitation, o *Options) { o.Endpoint, o.Token = "http://192.0.2.1", "secret" }, true,
 			[]string{"HF_TOKEN", "http://192.0.2.1"}},
-		"no such model":        {func(_ *imitation, o *Options) { o.Name = "none" }, true, []string{"404", "none"}},
-		"gated, no token":      {answer(401), true, []string{"HF_TOKEN", "/gpt2", "401"}},
-		"gated, token":         {func(m *imitation, o *Options) { o.Token = "t"; answer(403)(m, o) }, true, []string{"HF_TOKEN", "403"}},
-		"a wait of an hour":    {answer(429, "Retry-After", "3600"), false, []string{"429", "1h0m0s"}},
-		"always 502":           {answer(502), false, []string{"502", "gpt2", "models--gpt2"}},
-		"wrong content":        {sends(strings.Repeat("9876543210", 30000)), false, []string{"model.safetensors", "checksum"}},
-		"more than stated":     {sends(strings.Repeat("0123456789", 30001)), false, []string{"model.safetensors", "more than the 300000 bytes"}},
-		"always truncated":     {sends("0123"), false, []string{"model.safetensors", "4 of 300000 bytes"}},
+		"no such model":     {func(_ *imitation, o *Options) { o.Name = "none" }, true, []string{"404", "none"}},
+		"gated, no token":   {answer(401), true, []string{"HF_TOKEN", "/gpt2", "401"}},
+		"gated, token":      {func(m *imitation, o *Options) { o.Token = "t"; answer(403)(m, o) }, true, []string{"HF_TOKEN", "403"}},
+		"a wait of an hour": {answer(429, "Retry-After", "3600"), false, []string{"429", "1h0m0s"}},
+		"always 502":        {answer(502), false, []string{"502", "gpt2", "models--gpt2"}},
+		"wrong content":     {sends(strings.Repeat("9876543210", 30000)), false, []string{"model.safetensors", "checksum"}},
+		"more than stated":  {sends(strings.Repeat("0123456789", 30001)), false, []string{"model.safetensors", "more than the 300000 bytes"}},
+		"always truncated":  {sends("0123"), false, []string{"model.safetensors", "4 of 300000 bytes"}},
+		"content never sent": {func(m *imitation, _ *Options) {
+			m.spoil = times(1<<30, "/model.safetensors", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) })
+		}, false, []string{"model.safetensors", "127.0.0.1", "403"}},
+		"other host is gone":   {func(m *imitation, _ *Options) { m.cdn.Close() }, false, []string{"model.safetensors", "127.0.0.1", "refused"}},
 		"no checksum":          {states("X-Linked-Etag", `"abc-2"`), false, []string{"tokenizer.json", `"abc-2"`}},
 		"a size beyond bounds": {states("X-Linked-Size", "99999999999"), false, []string{"tokenizer.json", "99999999999"}},
 		"no weights":           {without("model.safetensors"), true, []string{"model.safetensors", "--revision"}},
@@ -343,6 +348,9 @@ func TestGetRefuses(t *testing.T) {
 			_, err := Get(context.Background(), o)
 			if err == nil || fault.IsUser(err) != c.user {
 				t.Fatalf("%v; the user's: %v", err, fault.IsUser(err))
+			}
+			if strings.Contains(err.Error(), "hidden") {
+				t.Errorf("%v shows a signed address", err)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {

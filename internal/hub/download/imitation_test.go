@@ -105,7 +105,7 @@ func (m *imitation) answer(w http.ResponseWriter, r *http.Request) {
 	if m.large[name] {
 		w.Header().Set("X-Linked-Etag", `"`+m.etag(name)+`"`)
 		w.Header().Set("X-Linked-Size", fmt.Sprint(len(m.files[name])))
-		http.Redirect(w, r, m.cdn.URL+"/"+name, http.StatusFound)
+		http.Redirect(w, r, m.cdn.URL+"/"+name+"?signature=hidden", http.StatusFound)
 		return
 	}
 	w.Header().Set("ETag", `W/"`+m.etag(name)+`"`)
