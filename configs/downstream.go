@@ -11,7 +11,7 @@ type Downstream struct {
 	// public text. Default "next_token".
 	Task string `yaml:"task"`
 	// Model is "embedded" for the small model that comes with the program; "trained" for one that is trained on the texts
-	// that prompts quote and kept in the user's cache folder; or a Hugging Face folder. It was trained on public text and is
+	// that prompts quote and kept in the user's cache folder; a Hugging Face folder; or a name that popri model get has fetched. It was trained on public text and is
 	// the ε = 0 point of next_token. For classification it gets a new head, unless the folder has a trained one. Default "embedded"; "" is refused.
 	Model string `yaml:"model"`
 	// Steps is the number of updates. Default 500, the same for every training set that is compared; unused with epochs.
@@ -76,7 +76,7 @@ func (c Config) NeedsLabels() bool {
 
 func (v *validator) downstream(d Downstream) {
 	v.oneOf("downstream.task", d.Task, []string{"next_token", Classification})
-	v.text("downstream.model", d.Model, `"embedded", "trained" or a model folder`)
+	v.text("downstream.model", d.Model, `"embedded", "trained", a model folder or a name on the hub`)
 	v.count("downstream.steps", d.Steps, 1, maxCount)
 	v.count("downstream.epochs", d.Epochs, 0, maxCount)
 	v.count("downstream.batch", d.Batch, 1, maxCount)

@@ -4,7 +4,8 @@ package configs
 type Model struct {
 	// Path is "embedded" for the small GPT that comes with the program; "trained" for a small GPT that is trained on the
 	// public text alone and kept in the user's cache folder; "smollm2" for the model that make demo MODEL=smollm2 fetches;
-	// or a Hugging Face folder (config.json, safetensors, tokenizer.json). Default "embedded"; "" is refused.
+	// a Hugging Face folder (config.json, safetensors, tokenizer.json); or the name of a model on Hugging Face's hub that popri model get
+	// has fetched. Default "embedded"; "" is refused.
 	Path string `yaml:"path"`
 	// DType is the type in which the model computes: float32, or bfloat16, which is faster on some processors and rounds
 	// more. Log-probabilities are float32 in both. Default auto: bfloat16 if its products are faster (AVX-512 BF16, AMX, a

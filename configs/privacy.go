@@ -6,7 +6,7 @@ type Scoring struct {
 	// texts: "latent" finds the directions in which words occur together; "hashing" projects words at random, which is
 	// faster and less precise. "minilm" is the paper's encoder, all-MiniLM-L6-v2, which separates meanings better and which
 	// make demo ENCODER=minilm fetches. A path (with a "/") is the folder of another encoder of
-	// sentence-transformers: BERT (also bge, e5), RoBERTa (all-distilroberta-v1), XLM-RoBERTa, CamemBERT, MPNet
+	// sentence-transformers, or a name on Hugging Face's hub that popri model get has fetched: BERT (also bge, e5), RoBERTa (all-distilroberta-v1), XLM-RoBERTa, CamemBERT, MPNet
 	// (all-mpnet-base-v2) or T5 (sentence-t5, gtr). If its config_sentence_transformers.json names a default prompt, it goes
 	// before each text.
 	Encoder string `yaml:"encoder"`

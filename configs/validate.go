@@ -83,7 +83,7 @@ func (c Config) check(v *validator) error {
 	v.count("data.max_tokens", c.Data.MaxTokens, 8, maxTokens)
 	v.oneOf("data.long_texts", c.Data.LongTexts, longTexts)
 
-	v.text("model.path", c.Model.Path, `"embedded", "trained", "smollm2" or a model folder`)
+	v.text("model.path", c.Model.Path, `"embedded", "trained", "smollm2", a model folder or a name on the hub`)
 	v.oneOf("model.dtype", c.Model.DType, dtypes)
 	v.oneOf("model.weights", c.Model.Weights, weightTypes)
 	v.oneOf("model.device", c.Model.Device, devices)
@@ -121,7 +121,7 @@ func (c Config) check(v *validator) error {
 			"./all-MiniLM-L6-v2, the paper's, or %s, which need none",
 			strings.Join(Encoders, " or "))
 	} else if !slices.Contains(Encoders, c.Scoring.Encoder) && c.Scoring.Encoder != Fetched && !strings.ContainsAny(c.Scoring.Encoder, `/\`) {
-		v.add("scoring.encoder", "is %q, available: %s, %s, or the path of a folder (./name)", c.Scoring.Encoder,
+		v.add("scoring.encoder", "is %q, available: %s, %s, the path of a folder (./name) or a name on the hub (org/name)", c.Scoring.Encoder,
 			strings.Join(Encoders, ", "), Fetched)
 	}
 	v.count("scoring.dim", c.Scoring.Dim, 2, maxDimension)

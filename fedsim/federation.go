@@ -97,9 +97,10 @@ func (c Config) validate(train int) error {
 
 // Embed encodes the clients' texts, once, in blocks of whole clients. With texts, it keeps each text's embedding;
 // otherwise only the clients' means stay in memory. The result is private data. Embed stops between two blocks when ctx
-// ends.
-func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encoder, texts bool) (query.Clients, error) {
-	const block = 4096 // texts
+// ends, and tells, if tell is not nil, how many clients are done.
+func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encoder, texts bool,
+	tell func(done, total int)) (query.Clients, error) {
+	const block = 1024 // texts: some seconds of work for a large encoder on few cores
 	n, dim := len(train), encoder.Dim()
 	all := query.Clients{Means: query.Means{Clients: n, Dim: dim, Data: make([]float64, 0, n*dim)}}
 	if texts {
@@ -132,7 +133,9 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 			}
 			all.Texts.Data, all.Texts.Rows = append(all.Texts.Data, rows.Data...), all.Texts.Rows+rows.Rows
 		}
-		done = next
+		if done = next; tell != nil {
+			tell(done, n)
+		}
 	}
 	for i, v := range all.Data {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

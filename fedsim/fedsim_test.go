@@ -143,7 +143,7 @@ func question(t testing.TB, m embedding.Matrix, o scoring.Options, key string) q
 // embedded is the population as the federation holds it.
 func embedded(t testing.TB, n int) query.Clients {
 	t.Helper()
-	c, err := Embed(context.Background(), population(n).Split(clients.Train), encoder{16}, true)
+	c, err := Embed(context.Background(), population(n).Split(clients.Train), encoder{16}, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

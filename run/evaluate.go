@@ -88,11 +88,15 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 	}
 	err = s.timed(evaluator.Stage, func() error {
 		e, err = evaluator.Compare(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, methods.Of(s.Config).Name, sources, o)
-		if err == nil && len(only) == 0 {
-			e.PublicDistance, err = domain.Measure(s.Data.Public.Generator, s.Data.Private, embedding.Sentence(s.encoder), s.Config.Seed)
-		}
 		return err
 	})
+	if err == nil && len(only) == 0 {
+		err = s.runner.Stage("compare public text", 0, func(stage rounds.Stage) (err error) {
+			e.PublicDistance, err = domain.Measure(s.Data.Public.Generator, s.Data.Private, embedding.Sentence(s.encoder),
+				s.Config.Seed, stage.Progress)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +105,8 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 
 // comparators are the texts that the run is compared with.
 func (s *Session) comparators() *comparators.Run {
-	return &comparators.Run{Dir: s.Dir, Config: s.Config, Public: s.Data.Public, Encoder: s.encoder, Untuned: s.untuned}
+	return &comparators.Run{Dir: s.Dir, Config: s.Config, Public: s.Data.Public, Encoder: s.encoder, Untuned: s.untuned,
+		Stage: func(name string, f func(rounds.Stage) error) error { return s.runner.Stage(name, 0, f) }}
 }
 
 // timed does a stage outside of the trainer's.

@@ -17,8 +17,8 @@ import (
 )
 
 // newMethod makes the method that the configuration names.
-func (s *Session) newMethod() (rounds.Method, error) {
-	reference, err := assembly.ValidationReference(s.Data.Private, s.encoder)
+func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
+	reference, err := assembly.ValidationReference(s.Data.Private, s.encoder, tell)
 	if err != nil {
 		return nil, err
 	}

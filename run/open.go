@@ -78,6 +78,15 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, err
 	}
 	s = &Session{Config: c, Dir: o.Dir}
+	d := methods.Of(c)
+	var listener rounds.Events
+	if o.Listen != nil {
+		listener = o.Listen(d.Series.WithPrivacy().Columns)
+	}
+	told := rounds.Tee(o.Events, listener)
+	opening := func(name string, f func(rounds.Stage) error) func() error {
+		return func() error { return told.Opening(name, f) }
+	}
 	defer func(opened *Session) { // returning an error has set s to nil
 		if err != nil {
 			opened.Close()
@@ -88,33 +97,39 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		federate func(fedsim.Config) (*fedsim.Federation, error)
 	)
 	for _, step := range []func() error{
-		func() (err error) {
+		opening("read data", func(rounds.Stage) (err error) {
 			if s.Data, err = assembly.LoadRun(c, o.Warn); err == nil {
 				s.budget, err = assembly.Budget(c, s.Data.Private)
 			}
 			return err
-		},
+		}),
 		func() error {
 			if !o.Resume {
 				return nil
 			}
 			return s.openLedger() // acquires the folder's lock
 		},
-		func() (err error) { s.generator, err = assembly.LoadGenerator(c); return err },
-		func() (err error) {
+		opening("load the generator", func(rounds.Stage) (err error) {
+			s.generator, err = assembly.LoadGenerator(c)
+			return err
+		}),
+		opening("prepare the encoder", func(rounds.Stage) (err error) {
 			if s.encoder, err = assembly.NewEncoder(c, s.Data.Public); err == nil {
 				s.Config.Scoring.Dim = embedding.Sentence(s.encoder).Dim() // an encoder with weights of its own decides it
 			}
 			return err
-		},
-		func() (err error) { s.method, err = s.newMethod(); return err },
-		func() (err error) {
+		}),
+		opening("prepare the method", func(stage rounds.Stage) (err error) {
+			s.method, err = s.newMethod(stage.Progress)
+			return err
+		}),
+		opening("check inputs", func(rounds.Stage) (err error) {
 			if began, err = inputs.Of(s.Config, s.Data.Public.Hash(), embedding.Key(s.encoder)); err != nil {
 				return err
 			}
 			began.Content[inputs.HeldOut], err = assembly.Tag(s.Data.Private, clients.Validation, clients.Test)
 			return err
-		},
+		}),
 		func() error {
 			if o.Resume {
 				return began.Compare(s.Dir, s.Config, o.AcceptChanges)
@@ -125,10 +140,10 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			s.Sigma, err = assembly.Plan(c, s.budget)
 			return err
 		},
-		func() (err error) {
-			federate, err = s.clients(ctx)
+		opening("embed the clients' texts", func(stage rounds.Stage) (err error) {
+			federate, err = s.clients(ctx, stage.Progress)
 			return err
-		},
+		}),
 		func() error {
 			debug.FreeOSMemory() // reading the data takes far more memory than keeping it
 			if !o.Resume {
@@ -154,15 +169,10 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	listeners := []rounds.Events{s.log.Events(), o.Events}
-	d := methods.Of(s.Config)
-	if o.Listen != nil {
-		listeners = append(listeners, o.Listen(d.Series.WithPrivacy().Columns))
-	}
 	s.tracking = tracking.Open(o.Trackers, o.Dir, s.Config, o.Warn)
 	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), By: s.Config.SelectsBy(), Patience: s.Config.Trainer.Patience,
 		Method: s.method, Clients: federation, Spent: s.ledger.Spent,
-		Events: rounds.Tee(append(listeners, s.tracking.Events())...)}
+		Events: rounds.Tee(s.log.Events(), told, s.tracking.Events())}
 	if d.ChoosesMix(s.Config) {
 		all.Choose = s.chooseMix
 	}
@@ -192,13 +202,13 @@ func (o *Options) configuration() error {
 }
 
 // clients embeds the texts of the train clients, where they are not elsewhere, and returns what makes them a federation.
-func (s *Session) clients(ctx context.Context) (func(fedsim.Config) (*fedsim.Federation, error), error) {
+func (s *Session) clients(ctx context.Context, tell func(done, total int)) (func(fedsim.Config) (*fedsim.Federation, error), error) {
 	if s.Config.Fed.Elsewhere() {
 		ask := sharding.Ask(s.Dir, s.Config, s.budget.Clients, s.encoder)
 		return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewRemote(s.budget.Clients, ask, o) }, nil
 	}
 	texts := methods.Of(s.Config).NeedsTextsOf(s.Config)
-	embedded, err := fedsim.Embed(ctx, s.Data.Private.Split(clients.Train), s.encoder, texts)
+	embedded, err := fedsim.Embed(ctx, s.Data.Private.Split(clients.Train), s.encoder, texts, tell)
 	return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.New(embedded, o) }, err
 }
 

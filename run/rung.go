@@ -79,7 +79,7 @@ func (s *Session) measure(ctx context.Context, last int) (m Rung, err error) {
 	m.Texts = len(product)
 	err = s.timed(JudgeStage, func() error {
 		src := evaluator.Source(s.Config, evaluation.KeyText, fmt.Sprintf("the text after round %d", last), product)
-		points, err := evaluator.Validate(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, src)
+		points, err := evaluator.Validate(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, s.log.Progress, src)
 		if err == nil {
 			m.Accuracy, m.Loss = points[0].Accuracy, points[0].Loss
 		}

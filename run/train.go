@@ -37,7 +37,7 @@ func (s *Session) tellPublicTexts() {
 
 // chooseMix chooses the product by the validation clients, and tells what it chose.
 func (s *Session) chooseMix(ctx context.Context, stage rounds.Stage, product []sampling.Row) ([]sampling.Row, error) {
-	chosen, mixed, err := comparators.ChooseMix(ctx, *s.comparators(), s.Data.Private, product)
+	chosen, mixed, err := comparators.ChooseMix(ctx, *s.comparators(), s.Data.Private, product, stage.Progress)
 	if err == nil && mixed != nil {
 		stage.Log("mixed", *mixed)
 		s.runner.Events.Say(mixed.String())

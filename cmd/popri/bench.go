@@ -128,9 +128,14 @@ func (a *app) benchEmbed() *cobra.Command {
 	cmd := a.timed("embed --model DIR --texts FILE.jsonl", "Embed texts with an encoder of sentence-transformers",
 		"  popri bench embed --model all-MiniLM-L6-v2 --texts texts.jsonl --n 2000 --dtype float32 "+
 			"--threads 2 --json",
-		&o.DType, func(context.Context) (*benchmark.Result, error) { return benchmark.Embed(o) })
+		&o.DType, func(context.Context) (_ *benchmark.Result, err error) {
+			if o.Model, err = assembly.EncoderDir(o.Model); err != nil {
+				return nil, err
+			}
+			return benchmark.Embed(o)
+		})
 	f := cmd.Flags()
-	f.StringVar(&o.Model, "model", "", "folder of the encoder")
+	f.StringVar(&o.Model, "model", "", "encoder: folder or name")
 	f.StringVar(&o.Texts, "texts", "", `JSON lines, {"text": "…"}`)
 	f.IntVar(&o.N, "n", 2000, "texts")
 	return cmd

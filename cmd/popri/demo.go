@@ -195,7 +195,8 @@ func demoPreset(model string) (string, error) {
 	}
 	s, ok := modelcache.Find(model)
 	if !ok || s.Encodes {
-		return "", usage(fmt.Errorf("demo: --model %q is none of %s", model, joined(demoModels())))
+		return "", usage(fmt.Errorf("demo: --model %q is none of %s; --set model.path=… takes a folder or the name of "+
+			"another model", model, joined(demoModels())))
 	}
 	if _, err := s.Installed(); err != nil {
 		return "", usage(fmt.Errorf("demo: %w", err))
@@ -269,8 +270,7 @@ func (a *app) whole(cmd *cobra.Command, o run.Options, with []string) (c configs
 func (a *app) evalProgress() evaluator.Progress {
 	p := a.progress()
 	var mutex sync.Mutex
-	p.begin("small models")
-	return evaluator.Progress{Done: p.end, Updated: p.update, End: func(r downstream.Result) {
+	return evaluator.Progress{Begin: func() { p.begin("small models") }, Done: p.end, Updated: p.update, End: func(r downstream.Result) {
 		if len(r.Curve) == 0 {
 			return
 		}

@@ -8,7 +8,6 @@ import (
 
 	"popri/configs"
 	"popri/model/lm"
-	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/run/assembly"
 )
@@ -26,7 +25,7 @@ type memoryPlan struct {
 
 // planMemory says what the generator of a configuration needs, from its files' headers.
 func planMemory(c configs.Config) (*memoryPlan, error) {
-	dir, err := assembly.ModelDir(c.Model.Path, shipped.Generator)
+	dir, err := assembly.GeneratorDir(c.Model.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -73,6 +73,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 			o.Config.Model.Threads = cmp.Or(a.threads, o.Config.Model.Threads)
 			p := a.progress()
 			o.Prepared = func(r standalone.Prepared) {
+				p.endIfLong()
 				begun := ""
 				if r.Resumed {
 					begun = ", some of them done"
@@ -94,6 +95,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 					e.RewardsMargins, best)
 			}
 			_, before := os.Stat(out)
+			p.begin("read model and pairs")
 			r, err := standalone.Train(cmd.Context(), o)
 			if err != nil {
 				if errors.Is(before, fs.ErrNotExist) {
@@ -105,6 +107,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 				return err
 			}
 			if r.Done {
+				p.stop()
 				a.say("the training in %s is done; nothing was computed", out)
 			} else {
 				p.end()

@@ -12,7 +12,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"popri/model/shipped"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
 	"popri/run/textgen"
@@ -131,7 +130,7 @@ func (o *generateOptions) check() error {
 }
 
 func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
-	dir, err := assembly.ModelDir(o.model, shipped.Generator)
+	dir, err := assembly.GeneratorDir(o.model)
 	if err != nil {
 		return err
 	}
@@ -148,6 +147,8 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 	if err != nil {
 		return err
 	}
+	bar := a.progress()
+	bar.begin("load the model")
 	model, err := textgen.LoadModel(dir, o.adapter, assembly.ComputeType(o.dtype))
 	if err != nil {
 		return err
@@ -156,7 +157,7 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 	if err := model.CheckVocabulary(tok.VocabSize()); err != nil {
 		return usage(fmt.Errorf("%s: %w", dir, err))
 	}
-	bar := a.progress()
+	bar.endIfLong()
 	bar.begin("samples")
 	o.Progress = bar.update
 	drawn, err := textgen.Draw(cmd.Context(), model, tok, prompts, o.Options)

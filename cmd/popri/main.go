@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -44,6 +45,8 @@ type app struct {
 	accept   []string // fields of a model's config.json to ignore
 	started  bool     // the command line was valid and a verb has begun
 
+	lines       sync.Mutex    // so that no line of progress is written into another
+	shown       *progress     // that shows a stage; nil for none
 	evaluations func() string // the folder of fine-tunings that evaluations share; nil for none
 }
 
@@ -73,6 +76,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	cmd.SetOut(a.out)
 	cmd.SetErr(a.err)
 	err := cmd.ExecuteContext(ctx)
+	a.show(nil)
 	if !a.started {
 		err = usage(err)
 	} else if err == nil {
@@ -188,9 +192,19 @@ func hinted(cmd *cobra.Command, err error) error {
 	return err
 }
 
+// show makes p show stages. A stage of another, which failed and so had no end, is shown no longer.
+func (a *app) show(p *progress) {
+	if a.shown != nil && a.shown != p {
+		a.shown.stop()
+	}
+	a.shown = p
+}
+
 // say prints a line of progress.
 func (a *app) say(format string, args ...any) {
 	if !a.quiet {
+		a.lines.Lock()
+		defer a.lines.Unlock()
 		fmt.Fprintf(a.err, format+"\n", args...)
 	}
 }

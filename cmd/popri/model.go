@@ -14,8 +14,8 @@ import (
 )
 
 func (a *app) model() *cobra.Command {
-	return group("model", "Import models of other formats", "  popri model import model.gguf --out models/mine",
-		a.modelImport())
+	return group("model", "Fetch models from Hugging Face's hub, import models of other formats",
+		"  popri model get gpt2\n  popri model import model.gguf --out models/mine", a.modelGet(), a.modelImport())
 }
 
 func (a *app) modelImport() *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/cheggaaa/pb/v3"
@@ -11,22 +12,31 @@ import (
 )
 
 // progress shows one stage after the other. A terminal gets a bar with rate and time left, a log a line at the end of each
-// stage and at most one every half minute.
+// stage and at most one every half minute. A stage that tells nothing of itself shows that it lasts.
 type progress struct {
 	a     *app
-	name  string
-	begun time.Time
-	last  time.Time
-	pace  pace
-	bar   *pb.ProgressBar
 	tty   bool
+	every time.Duration // between two lines in a log
+
+	mutex  sync.Mutex // updates come from several goroutines, and the clock has one of its own
+	name   string
+	begun  time.Time
+	last   time.Time // of the newest line in a log
+	heard  time.Time // of the newest update
+	pace   pace
+	told   bool // the stage has said how much is done
+	bar    *pb.ProgressBar
+	ticker *clock // of the stage under way; nil if there is none
 }
 
 const logEvery = 30 * time.Second
 
+// quietFor is how long a stage may show nothing on a terminal, which soon looks as if the program hung.
+const quietFor = 2 * time.Second
+
 func (a *app) progress() *progress {
 	// A dumb terminal, such as an editor's, shows the codes that move a bar as they are.
-	return &progress{a: a, tty: os.Getenv("TERM") != "dumb" && isTerminal(a.err)}
+	return &progress{a: a, tty: os.Getenv("TERM") != "dumb" && isTerminal(a.err), every: logEvery}
 }
 
 func isTerminal(w io.Writer) bool {
@@ -34,26 +44,87 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// clock calls a function again and again until it is stopped.
+type clock struct {
+	ended chan struct{}
+	group sync.WaitGroup
+}
+
+func newClock(every time.Duration, f func()) *clock {
+	c := &clock{ended: make(chan struct{})}
+	c.group.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-c.ended:
+				return
+			case <-tick.C:
+				f()
+			}
+		}
+	})
+	return c
+}
+
+// stop returns when no call is under way. A nil clock is stopped.
+func (c *clock) stop() {
+	if c != nil {
+		close(c.ended)
+		c.group.Wait()
+	}
+}
+
 func (p *progress) begin(name string) {
-	p.name, p.begun, p.last, p.pace = name, time.Now(), time.Now(), pace{}
+	p.stop()
+	p.a.show(p)
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.name, p.begun, p.last, p.pace, p.told = name, time.Now(), time.Now(), pace{}, false
+	p.heard = p.begun
+	if p.a.quiet {
+		return
+	}
+	p.ticker = newClock(min(p.every, quietFor), p.lasts)
+}
+
+// lasts shows that a stage lasts which has told nothing yet, or nothing for long.
+func (p *progress) lasts() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	switch {
+	case p.tty && p.bar == nil:
+		p.bar = pb.New(0).SetWriter(p.a.err).SetTemplateString(`{{string . "name"}} {{etime . "%s"}}`)
+		p.bar.Set("name", fmt.Sprintf("%-24s", p.name)).Set(pb.CleanOnFinish, true).Start()
+	case !p.tty && time.Since(p.last) >= p.every && time.Since(p.heard) >= p.every:
+		p.last = time.Now()
+		p.a.say("%-28s %s so far", p.name, time.Since(p.begun).Round(time.Second))
+	}
 }
 
 func (p *progress) update(done, total int) {
 	if p.a.quiet || done == 0 {
 		return
 	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.heard = time.Now()
 	words := ""
 	if rate, left, ok := p.pace.measure(time.Now(), done, total); ok {
 		words = paceWords(rate) + "  " + left.Round(time.Second).String() + " left"
 	}
 	if !p.tty {
-		if time.Since(p.last) >= logEvery {
+		if time.Since(p.last) >= p.every {
 			p.last = time.Now()
 			p.a.say("%-28s %d/%d  %s", p.name, done, total, words)
 		}
 		return
 	}
-	if p.bar == nil {
+	if p.bar != nil && !p.told { // it shows the time alone
+		p.bar.Finish()
+		p.bar = nil
+	}
+	if p.told = true; p.bar == nil {
 		p.bar = pb.New(total).SetWriter(p.a.err).SetTemplateString(
 			`{{string . "name"}} {{bar . }} {{counters . }} {{string . "pace"}}`)
 		p.bar.Set("name", fmt.Sprintf("%-24s", p.name)).Set(pb.CleanOnFinish, true).Start()
@@ -69,10 +140,27 @@ func paceWords(rate float64) string {
 	return time.Duration(float64(time.Second)/rate).Round(100*time.Millisecond).String() + " each"
 }
 
-func (p *progress) end() {
-	if p.bar != nil {
+// stop ends what shows the stage, without a line.
+func (p *progress) stop() {
+	p.ticker.stop() // without the mutex, which its function takes
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.ticker = nil; p.bar != nil {
 		p.bar.Finish()
 		p.bar = nil
 	}
+}
+
+// endIfLong ends a stage that is worth a line only if somebody waited for it.
+func (p *progress) endIfLong() {
+	if time.Since(p.begun) < time.Second {
+		p.stop()
+		return
+	}
+	p.end()
+}
+
+func (p *progress) end() {
+	p.stop()
 	p.a.say("%-28s %s", p.name, time.Since(p.begun).Round(100*time.Millisecond))
 }

@@ -167,8 +167,14 @@ func (a *app) events(columns []series.Series) rounds.Events {
 	return rounds.Events{
 		StageBegin: func(s rounds.Stage) { p.begin(name(s)) },
 		Progress:   func(_ rounds.Stage, done, total int) { p.update(done, total) },
-		StageEnd:   func(s rounds.Stage) { p.end() },
-		Say:        func(text string) { a.say("%s", text) },
+		StageEnd: func(s rounds.Stage) {
+			if s.Opening {
+				p.endIfLong()
+			} else {
+				p.end()
+			}
+		},
+		Say: func(text string) { a.say("%s", text) },
 		RoundEnd: func(r series.Round) {
 			var figures []string
 			for _, c := range columns {
@@ -277,7 +283,11 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Com
 }
 
 // warn prints a warning before the run begins.
-func (a *app) warn(text string) { fmt.Fprintln(a.err, "warning: "+text) }
+func (a *app) warn(text string) {
+	a.lines.Lock()
+	defer a.lines.Unlock()
+	fmt.Fprintln(a.err, "warning: "+text)
+}
 
 // stopped says how to continue after Ctrl-C, a request to stop or a full disk.
 func (a *app) stopped(err error, dir string) error {

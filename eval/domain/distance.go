@@ -41,18 +41,30 @@ func (d *Distance) String() string {
 const distanceTexts = 5000
 
 // Measure measures the distance of a pool of public texts, of which it draws some by the seed. It is nil where there are too
-// few texts.
-func Measure(pool []datasets.Text, population *clients.Population, encoder embedding.Encoder, seed uint64) (*Distance, error) {
+// few texts. tell, if not nil, is told how many of the texts are embedded.
+func Measure(pool []datasets.Text, population *clients.Population, encoder embedding.Encoder, seed uint64,
+	tell func(done, total int)) (*Distance, error) {
 	drawn := make([]datasets.Text, min(distanceTexts, len(pool)))
 	for i, from := range rng.New(seed, "experiment", "distance").Perm(len(pool))[:len(drawn)] {
 		drawn[i] = pool[from]
 	}
-	public, err := encoder.Encode(datasets.Strings(drawn))
+	held := population.Split(clients.Validation)
+	texts := [][]string{datasets.Strings(drawn), clients.Texts(held), clients.Texts(population.Split(clients.Test))}
+	total, before := len(texts[0])+len(texts[1])+len(texts[2]), 0
+	encode := func(texts []string) (embedding.Matrix, error) {
+		var part func(done, total int)
+		if tell != nil {
+			part = func(done, _ int) { tell(before+done, total) }
+		}
+		m, err := embedding.InParts(encoder, texts, part)
+		before += len(texts)
+		return m, err
+	}
+	public, err := encode(texts[0])
 	if err != nil {
 		return nil, err
 	}
-	held := population.Split(clients.Validation)
-	validation, err := encoder.Encode(clients.Texts(held))
+	validation, err := encode(texts[1])
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +79,7 @@ func Measure(pool []datasets.Text, population *clients.Population, encoder embed
 	if d.Frechet, err = frechet(public, reference); err != nil {
 		return nil, err
 	}
-	test, err := encoder.Encode(clients.Texts(population.Split(clients.Test)))
+	test, err := encode(texts[2])
 	if err != nil {
 		return nil, err
 	}

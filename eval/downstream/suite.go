@@ -205,12 +205,18 @@ func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) 
 		return nil, err
 	}
 	best := make([]Point, len(sources))
+	c := counter{tell: u.Progress}
+	for _, src := range sources {
+		c.planned += u.Options.updates(len(src.Texts))
+	}
 	err = u.each(len(sources), func(i int, s *tensor.Scope) error {
 		src, err := u.known(sources[i])
 		if err != nil {
 			return err
 		}
-		m, t, err := u.train(ctx, s, e, u.rows(e, src), validation.Rows, u.Options, "")
+		o := u.Options
+		o.Stepped = func() { c.add(1, 0) }
+		m, t, err := u.train(ctx, s, e, u.rows(e, src), validation.Rows, o, "")
 		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", sources[i].Name, err)
 		}

@@ -34,7 +34,7 @@ func encoder(t *testing.T) embedding.Encoder {
 // embedded is the population as the federation holds it.
 func embedded(t *testing.T, e embedding.Encoder) query.Clients {
 	t.Helper()
-	c, err := fedsim.Embed(t.Context(), population().Split(clients.Train), e, false)
+	c, err := fedsim.Embed(t.Context(), population().Split(clients.Train), e, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,20 +162,6 @@ func stubMissing(dir, cxx string, torch libtorch) error {
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// writeWorkspace writes go.work only when it changes, so that Go's caches stay valid.
-func writeWorkspace(root, gotch string) error {
-	text := fmt.Sprintf("go 1.26.0\n\nuse .\n\nreplace %s %s => %s\n", gotchModule, gotchVersion, gotch)
-	path := filepath.Join(root, "go.work")
-	if old, err := os.ReadFile(path); err == nil && string(old) == text {
-		return nil
-	}
-	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, []byte(text), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
-}
-
 // lock keeps two set-ups of the same user from working in the cache at once. The kernel releases it when the process
 // ends.
 func lock(cache string) (func(), error) {

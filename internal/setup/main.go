@@ -3,6 +3,7 @@
 //	go run ./internal/setup                   # find or fetch libtorch, prepare gotch, write go.work
 //	go run ./internal/setup -model smollm2    # fetch and import a language model
 //	go run ./internal/setup -model minilm     # fetch an encoder
+//	go run ./internal/setup -module ../mine   # let the Go module in ../mine import popri's packages
 //
 // What it leaves in the cache folder ($POPRI_CACHE, else the user's cache folder + /popri):
 //
@@ -36,9 +37,10 @@ func (p problem) Error() string {
 
 func main() {
 	model := flag.String("model", "", "fetch this language model instead of libtorch")
+	module := flag.String("module", "", "folder of another Go module that imports popri's packages")
 	flag.Parse()
 	start := time.Now()
-	if err := run(*model); err != nil {
+	if err := run(*model, *module); err != nil {
 		fmt.Fprintln(os.Stderr, "setup: "+err.Error())
 		os.Exit(1)
 	}
@@ -49,8 +51,9 @@ func step(name, format string, args ...any) {
 	fmt.Printf("setup: %-10s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// run makes libtorch and its bindings ready or, where model names one, a language model.
-func run(model string) error {
+// run makes libtorch and its bindings ready, also for the module in a folder if one is named, or, where model names one, a
+// language model.
+func run(model, module string) error {
 	cache, err := cacheDir()
 	if err != nil {
 		return err
@@ -66,30 +69,35 @@ func run(model string) error {
 	if model != "" {
 		return fetchModel(cache, model)
 	}
-	return bindings(cache)
-}
-
-// bindings makes libtorch and gotch ready. The caller holds the cache's lock.
-func bindings(cache string) error {
 	root, err := moduleRoot()
 	if err != nil {
 		return err
 	}
-	cxx, err := compiler()
+	gotch, err := bindings(root, cache)
 	if err != nil {
 		return err
+	}
+	if err := writeWorkspace(root, gotch); err != nil || module == "" {
+		return err
+	}
+	return joinWorkspace(module, root, gotch)
+}
+
+// bindings makes libtorch and gotch ready, and returns the folder of gotch. The caller holds the cache's lock.
+func bindings(root, cache string) (gotch string, err error) {
+	cxx, err := compiler()
+	if err != nil {
+		return "", err
 	}
 	torch, err := findTorch(cache)
 	if err != nil {
-		return err
+		return "", err
 	}
 	step("libtorch", "%s (%s)", torch.version, torch.dir)
-	gotch, err := prepareGotch(root, cache, cxx, torch)
-	if err != nil {
-		return err
+	if gotch, err = prepareGotch(root, cache, cxx, torch); err == nil {
+		step("gotch", "%s", gotch)
 	}
-	step("gotch", "%s", gotch)
-	return writeWorkspace(root, gotch)
+	return gotch, err
 }
 
 func moduleRoot() (string, error) {

@@ -276,14 +276,14 @@ func TestEmbeddings(t *testing.T) {
 		4: {0.125, 0.375, 0.5, 0.3125}, // the third is empty
 	} {
 		e := open(t, counter{}, fmt.Sprintf("private_evolution.look_ahead=%d", lookAhead))
-		got, err := e.Embeddings(context.Background(), p, encoder)
+		got, err := e.Embeddings(context.Background(), p, encoder, nil)
 		if err != nil || got.Rows != 2 || got.Dim != 2 || !slices.Equal(got.Data, want) {
 			t.Errorf("look-ahead %d: %v %v, want %v", lookAhead, got, err, want)
 		}
 	}
 	delete(encoder.rows, "a/1")
 	e := open(t, counter{}, "private_evolution.look_ahead=1")
-	if _, err := e.Embeddings(context.Background(), p, encoder); err == nil || !strings.Contains(err.Error(), "a/1") {
+	if _, err := e.Embeddings(context.Background(), p, encoder, nil); err == nil || !strings.Contains(err.Error(), "a/1") {
 		t.Errorf("the encoder's error is lost: %v", err)
 	}
 }

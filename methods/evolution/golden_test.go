@@ -98,7 +98,7 @@ func (s *set) follow(t *testing.T, name string) int {
 	e := open(t, &scribe{}, "private_evolution.look_ahead=0", "private_evolution.variant=aug_pe",
 		"private_evolution.threshold=0", fmt.Sprintf("private_evolution.population=%d", n/2))
 	population := s.population()
-	samples, err := e.Embeddings(context.Background(), population, table{rows: s.rows(), dim: s.samples.Dim})
+	samples, err := e.Embeddings(context.Background(), population, table{rows: s.rows(), dim: s.samples.Dim}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,9 @@ import (
 //
 // As in the published code of both variants, the mean is not scaled to unit length: the less the variations agree, the
 // shorter it is. Only the metric "cosine" passes over the length. A variation that came out empty counts as the sample
-// itself.
-func (e *Evolution) Embeddings(ctx context.Context, p Population, encoder embedding.Encoder) (embedding.Matrix, error) {
+// itself. tell, if not nil, is told how many texts are embedded.
+func (e *Evolution) Embeddings(ctx context.Context, p Population, encoder embedding.Encoder,
+	tell func(done, total int)) (embedding.Matrix, error) {
 	texts := p.Texts()
 	variations := texts
 	copies := max(1, e.config.LookAhead)
@@ -29,7 +30,7 @@ func (e *Evolution) Embeddings(ctx context.Context, p Population, encoder embedd
 		}
 		variations = written
 	}
-	rows, err := encoder.Encode(variations)
+	rows, err := embedding.InParts(encoder, variations, tell)
 	if err != nil {
 		return embedding.Matrix{}, fmt.Errorf("evolution: round %d: embedding the samples: %w", p.Round, err)
 	}

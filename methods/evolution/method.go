@@ -151,12 +151,12 @@ func (m *Method) embed(ctx context.Context, r *rounds.Round, p Population) (vect
 		if err != nil {
 			return err
 		}
-		if vectors, err = e.Embeddings(ctx, p, m.Encoder); err != nil {
+		if vectors, err = e.Embeddings(ctx, p, m.Encoder, s.Progress); err != nil {
 			return err
 		}
 		own := vectors
 		if m.Config.PrivateEvolution.LookAhead > 0 && m.Reference != nil {
-			if own, err = m.Encoder.Encode(p.Texts()); err != nil {
+			if own, err = embedding.InParts(m.Encoder, p.Texts(), s.Progress); err != nil {
 				return err
 			}
 		}

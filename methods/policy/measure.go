@@ -6,6 +6,7 @@ import (
 
 	"popri/methods/rounds"
 	"popri/methods/sampling"
+	"popri/model/embedding"
 )
 
 // afterFile has samples of the last round's adapters, which measure them where trainer.select is not "last".
@@ -28,7 +29,7 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round) error {
 			return err
 		}
 		if p.Config.Trainer.Select == rounds.FID {
-			vectors, err := p.Encoder.Encode(Candidates{Rows: drawn}.Texts())
+			vectors, err := embedding.InParts(p.Encoder, Candidates{Rows: drawn}.Texts(), s.Progress)
 			if err != nil {
 				return err
 			}
@@ -40,7 +41,7 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round) error {
 		if err != nil {
 			return err
 		}
-		distance, chance, err := single.distance(Candidates{Rows: drawn})
+		distance, chance, err := single.distance(s, Candidates{Rows: drawn})
 		if err != nil {
 			return err
 		}

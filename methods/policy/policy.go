@@ -149,8 +149,8 @@ func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, e
 		r.Figures.Add("mean_tokens", float64(len(row.IDs))/float64(len(c.Rows)))
 	}
 	r.Figures.Set("samples", float64(len(c.Rows)))
-	err = r.Stage("embed", func(rounds.Stage) error {
-		if c.Vectors, err = p.Encoder.Encode(c.Texts()); err != nil {
+	err = r.Stage("embed", func(s rounds.Stage) error {
+		if c.Vectors, err = embedding.InParts(p.Encoder, c.Texts(), s.Progress); err != nil {
 			return err
 		}
 		distance, err := p.Distance(c.Vectors)

@@ -7,6 +7,7 @@ import (
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/target"
+	"popri/model/embedding"
 )
 
 // Single asks the clients once, before the first round, for their mean embedding (package target). Every score of a sample
@@ -41,7 +42,7 @@ func (f *Single) Notes() []string { return []string{target.Note(f.policy.Config)
 func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 	p := f.policy
 	if f.pool == nil {
-		if err := r.Stage("embed public texts", func(rounds.Stage) error { return f.embedPublic() }); err != nil {
+		if err := r.Stage("embed public texts", f.embedPublic); err != nil {
 			return err
 		}
 	}
@@ -61,9 +62,9 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 }
 
 // embedPublic embeds the public texts, once in a process.
-func (f *Single) embedPublic() (err error) {
+func (f *Single) embedPublic(s rounds.Stage) (err error) {
 	if f.pool == nil {
-		f.pool, err = target.Embed(f.policy.Env)
+		f.pool, err = target.Embed(f.policy.Env, s.Progress)
 	}
 	return err
 }
@@ -112,8 +113,8 @@ func (a *singleAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err err
 }
 
 // distance is the released distance of samples from the clients, and its standard error.
-func (f *Single) distance(c Candidates) (distance, chance float64, err error) {
-	vectors, err := f.policy.Encoder.Encode(c.Texts())
+func (f *Single) distance(s rounds.Stage, c Candidates) (distance, chance float64, err error) {
+	vectors, err := embedding.InParts(f.policy.Encoder, c.Texts(), s.Progress)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -123,7 +124,7 @@ func (f *Single) distance(c Candidates) (distance, chance float64, err error) {
 // keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the
 // clients'.
 func (f *Single) keep(s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
-	if err := f.embedPublic(); err != nil {
+	if err := f.embedPublic(s); err != nil {
 		return nil, err
 	}
 	t, err := target.Again(f.policy.Env, f.pool)
@@ -131,7 +132,8 @@ func (f *Single) keep(s rounds.Stage, written []sampling.Row) ([]sampling.Row, e
 		return nil, err
 	}
 	c := f.policy.Config
-	out, kept, err := t.Keep(f.policy.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed)
+	out, kept, err := t.Keep(f.policy.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed,
+		s.Progress)
 	if err != nil {
 		return nil, err
 	}

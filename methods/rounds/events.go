@@ -3,6 +3,7 @@ package rounds
 import (
 	"time"
 
+	"popri/model/tensor"
 	"popri/show/series"
 )
 
@@ -11,6 +12,8 @@ type Stage struct {
 	Name  string // generate, embed, collect, …
 	Round int    // from 1; 0 outside of rounds
 	Took  time.Duration
+	// Opening is a part that precedes the run itself: reading the data, loading models. The run's log has none of them.
+	Opening bool
 
 	events *Events
 }
@@ -40,6 +43,33 @@ type Events struct {
 	// Say receives a sentence for the user.
 	Say      func(text string)
 	RoundEnd func(series.Round)
+}
+
+// Stage does f and reports its beginning and its end.
+func (e *Events) Stage(name string, round int, f func(Stage) error) error {
+	return e.do(Stage{Name: name, Round: round}, f)
+}
+
+// Opening is [Events.Stage] for a part that precedes the run.
+func (e *Events) Opening(name string, f func(Stage) error) error {
+	return e.do(Stage{Name: name, Opening: true}, f)
+}
+
+func (e *Events) do(s Stage, f func(Stage) error) error {
+	s.events = e
+	if e.StageBegin != nil {
+		e.StageBegin(s)
+	}
+	begun := time.Now()
+	if err := f(s); err != nil {
+		return err
+	}
+	s.Took = time.Since(begun)
+	tensor.Trim() // the memory of one stage must not add to that of the next
+	if e.StageEnd != nil {
+		e.StageEnd(s)
+	}
+	return nil
 }
 
 // Tee calls each of several listeners in turn.

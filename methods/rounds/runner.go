@@ -9,14 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/sampling"
-	"popri/model/tensor"
 	"popri/scoring/query"
 	"popri/show/series"
 )
@@ -109,23 +107,14 @@ func (r *Round) collect(q query.Query, round int) (answer *release.Release, err 
 
 // Stage reports the beginning and the end of f.
 func (t *Runner) Stage(name string, round int, f func(Stage) error) error {
-	s := Stage{Name: name, Round: round, events: &t.Events}
-	if t.Events.StageBegin != nil {
-		t.Events.StageBegin(s)
+	err := t.Events.Stage(name, round, f)
+	switch {
+	case err == nil:
+		return nil
+	case round > 0:
+		return fmt.Errorf("round %d: %s: %w", round, name, err)
 	}
-	begun := time.Now()
-	if err := f(s); err != nil {
-		if round > 0 {
-			return fmt.Errorf("round %d: %s: %w", round, name, err)
-		}
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	s.Took = time.Since(begun)
-	tensor.Trim() // the memory of one stage must not add to that of the next
-	if t.Events.StageEnd != nil {
-		t.Events.StageEnd(s)
-	}
-	return nil
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // Train does the rounds that are left. It stops between two steps when ctx ends, and with a [Stopped] after a round in

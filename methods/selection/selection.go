@@ -72,8 +72,8 @@ func (m *Method) Close() {}
 // Round implements rounds.Method.
 func (m *Method) Round(_ context.Context, r *rounds.Round) error {
 	var pool *target.Pool
-	err := r.Stage("embed", func(rounds.Stage) (err error) {
-		pool, err = target.Embed(m.Env)
+	err := r.Stage("embed", func(s rounds.Stage) (err error) {
+		pool, err = target.Embed(m.Env, s.Progress)
 		return err
 	})
 	if err != nil {

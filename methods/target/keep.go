@@ -20,14 +20,14 @@ type Kept struct {
 
 // Keep draws n rows from texts that a model wrote, by the weights nearest to equal ones with which their mean embedding
 // comes as near to the clients' as the noise allows. The weights leave at least the given share of the texts as effective
-// number ([scoring.Weighting]). Empty texts are left out.
-func (t *Target) Keep(e embedding.Encoder, written []sampling.Row, n int, share float64, seed uint64) ([]sampling.Row, Kept,
-	error) {
+// number ([scoring.Weighting]). Empty texts are left out. tell, if not nil, is told how many texts are embedded.
+func (t *Target) Keep(e embedding.Encoder, written []sampling.Row, n int, share float64, seed uint64,
+	tell func(done, total int)) ([]sampling.Row, Kept, error) {
 	written = slices.DeleteFunc(slices.Clone(written), func(r sampling.Row) bool { return r.Text == "" })
 	if len(written) == 0 {
 		return nil, Kept{}, errors.New("the model wrote empty texts only: there is none to keep")
 	}
-	vectors, err := e.Encode(sampling.Texts(written))
+	vectors, err := embedding.InParts(e, sampling.Texts(written), tell)
 	if err != nil {
 		return nil, Kept{}, err
 	}

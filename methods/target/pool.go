@@ -26,16 +26,16 @@ type Pool struct {
 }
 
 // Embed embeds the run's public texts: those that the generator was trained on. Vectors of an encoder with weights of its
-// own, which takes minutes for a large pool, stay in the user's cache folder.
-func Embed(e method.Env) (*Pool, error) {
-	encode := e.Encoder.Encode
+// own, which takes minutes for a large pool, stay in the user's cache folder. tell, if not nil, is told how many texts are done.
+func Embed(e method.Env, tell func(done, total int)) (*Pool, error) {
+	encode := func(texts []string) (embedding.Matrix, error) { return embedding.InParts(e.Encoder, texts, tell) }
 	if !slices.Contains(configs.Encoders, e.Config.Scoring.Encoder) {
 		cache, err := cachedir.Dir()
 		if err != nil {
 			return nil, err
 		}
 		encode = func(texts []string) (embedding.Matrix, error) {
-			return embedding.Stored(e.Encoder, filepath.Join(cache, "vectors"), texts)
+			return embedding.Stored(e.Encoder, filepath.Join(cache, "vectors"), texts, tell)
 		}
 	}
 	vectors, err := encode(datasets.Strings(e.Public.Generator))

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"popri/internal/bom"
@@ -64,7 +62,7 @@ func (c Config) complete() Config {
 // readConfig reads dir/config.json and refuses by name every field that the decoders would otherwise ignore silently.
 // The tokens that end a sequence are those of generation_config.json, if that file names any.
 func readConfig(dir string) (Config, error) {
-	path := filepath.Join(dir, "config.json")
+	path := filepath.Join(dir, configFile)
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("lm: %w", err)
@@ -96,19 +94,16 @@ func readConfig(dir string) (Config, error) {
 
 // parseConfig reads the content of a config.json.
 func parseConfig(raw []byte) (Config, error) {
-	var head struct {
-		Type string `json:"model_type"`
+	name, err := Family(raw)
+	if err != nil {
+		return Config{}, err
 	}
-	if err := json.Unmarshal(raw, &head); err != nil {
-		return Config{}, quote.JSON(err)
-	}
-	arch, ok := architectures[head.Type]
+	arch, ok := architectures[name]
 	if !ok {
-		return Config{}, quote.Errorf("model_type %q is not supported (supported: %s)", head.Type,
-			strings.Join(slices.Sorted(maps.Keys(architectures)), ", "))
+		return Config{}, quote.Errorf("model_type %q is not supported (supported: %s)", name, strings.Join(Families(), ", "))
 	}
 	c, err := arch.config(raw)
-	c.Type = head.Type
+	c.Type = name
 	return c, err
 }
 

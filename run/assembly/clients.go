@@ -26,13 +26,15 @@ func Federation(c configs.Config, dir string, l *ledger.Ledger, sigma float64) f
 }
 
 // ValidationReference embeds the validation clients' texts for the Fréchet distance; nil where there are none. It is
-// computed without noise: validation clients are not protected.
-func ValidationReference(p *clients.Population, encoder embedding.Encoder) (*metrics.Gaussian, error) {
+// computed without noise: validation clients are not protected. tell, if not nil, is told how many texts are
+// embedded.
+func ValidationReference(p *clients.Population, encoder embedding.Encoder, tell func(done, total int)) (*metrics.Gaussian,
+	error) {
 	texts := clients.Texts(p.Split(clients.Validation))
 	if len(texts) < 2 {
 		return nil, nil
 	}
-	m, err := embedding.Sentence(encoder).Encode(texts)
+	m, err := embedding.InParts(embedding.Sentence(encoder), texts, tell)
 	if err != nil {
 		return nil, err
 	}

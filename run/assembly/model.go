@@ -8,6 +8,7 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/internal/fault"
+	"popri/internal/hub"
 	"popri/internal/modelcache"
 	"popri/model/embedding"
 	"popri/model/embedding/torch"
@@ -18,8 +19,8 @@ import (
 	"popri/model/tokenizer"
 )
 
-// ModelDir resolves a model's path: "embedded" is the model of the given name that comes with the program, and the name of
-// a model that the set-up fetches is its folder in the cache.
+// ModelDir resolves a model's path: "embedded" is the model of the given name that comes with the program, the name of a model
+// that the set-up fetches is its folder in the cache, and the name of a model on the hub is its folder in the hub's cache.
 func ModelDir(path, name string) (string, error) {
 	switch path {
 	case "embedded":
@@ -28,14 +29,31 @@ func ModelDir(path, name string) (string, error) {
 		return "", fault.Userf("the %s is %q and was not trained yet: popri demo, run and ablate train it and put its "+
 			"folder in place of the word", name, path)
 	}
+	dir, err := fetched(path, hub.Decoder)
+	return dir, fault.User(err)
+}
+
+// fetched is a folder that is given by its path, or by the name under which a command has fetched it.
+func fetched(path string, role hub.Role) (string, error) {
 	if s, ok := modelcache.Find(path); ok {
-		dir, err := s.Installed()
-		return dir, fault.User(err)
+		return s.Installed()
 	}
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return "", fault.Userf("the model folder %s is not there", path)
+	return hub.Resolve(path, role)
+}
+
+// GeneratorDir is [ModelDir] of a model that must write text.
+func GeneratorDir(path string) (string, error) {
+	dir, err := ModelDir(path, shipped.Generator)
+	if err != nil {
+		return "", err
 	}
-	return path, nil
+	return dir, fault.User(lm.CheckGenerator(dir))
+}
+
+// EncoderDir resolves the path or the name of a sentence encoder, as [ModelDir] does a language model's.
+func EncoderDir(path string) (string, error) {
+	dir, err := fetched(path, hub.Encoder)
+	return dir, fault.User(err)
 }
 
 // SetCompute sets the threads and the device of the configuration.
@@ -78,7 +96,7 @@ type Generator struct {
 
 // LoadGenerator reads the model that model.path names. The caller frees it.
 func LoadGenerator(c configs.Config) (Generator, error) {
-	dir, err := ModelDir(c.Model.Path, shipped.Generator)
+	dir, err := GeneratorDir(c.Model.Path)
 	if err != nil {
 		return Generator{}, err
 	}
@@ -143,13 +161,11 @@ func newSentence(c configs.Config, public datasets.Public) (embedding.Encoder, e
 	return embedding.FitHashing(datasets.Strings(texts), embedding.HashingConfig{Dim: c.Scoring.Dim})
 }
 
-// openSentence opens the folder of a sentence encoder, or the one that the set-up fetched under this name.
-func openSentence(dir, dtype string) (embedding.Encoder, error) {
-	if s, ok := modelcache.Find(dir); ok {
-		var err error
-		if dir, err = s.Installed(); err != nil {
-			return nil, err
-		}
+// openSentence opens a sentence encoder by its path or name.
+func openSentence(path, dtype string) (embedding.Encoder, error) {
+	dir, err := EncoderDir(path)
+	if err != nil {
+		return nil, err
 	}
 	e, err := torch.Open(dir, ComputeType(dtype))
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/method"
+	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/target"
 	"popri/model/embedding"
@@ -35,6 +36,8 @@ type Run struct {
 	Encoder embedding.Encoder
 	// Untuned writes the text of the untuned model, or reads it if it is there.
 	Untuned func(ctx context.Context) ([]sampling.Row, error)
+	// Stage does a part of the work that takes long, under a name.
+	Stage func(name string, f func(rounds.Stage) error) error
 
 	product []sampling.Row
 	mixes   []sampling.Row // the public and written texts that the product was chosen from
@@ -159,19 +162,23 @@ const usualShare = 0.5
 // weighted draws as many rows as there are from texts, by weights that bring their mean to the released one.
 func (r *Run) weighted(texts []sampling.Row) ([]sampling.Row, error) {
 	e := method.Env{Dir: r.Dir, Config: r.Config, Public: r.Public, Encoder: r.Encoder}
-	pool, err := target.Embed(e)
-	if err != nil {
-		return nil, err
-	}
-	t, err := target.Again(e, pool)
-	if err != nil {
-		return nil, err
-	}
 	share := r.Config.Synthetic.Kept
 	if share == 1 {
 		share = usualShare
 	}
-	out, _, err := t.Keep(r.Encoder, texts, len(texts), share, r.Config.Seed)
+	var out []sampling.Row
+	err := r.Stage("weight the untuned text", func(s rounds.Stage) error {
+		pool, err := target.Embed(e, s.Progress)
+		if err != nil {
+			return err
+		}
+		t, err := target.Again(e, pool)
+		if err != nil {
+			return err
+		}
+		out, _, err = t.Keep(r.Encoder, texts, len(texts), share, r.Config.Seed, s.Progress)
+		return err
+	})
 	return out, err
 }
 

@@ -37,8 +37,8 @@ func (m Mixed) String() string {
 
 // ChooseMix returns the rows that teach the small model most about the validation clients: the product, the part of it that
 // the model wrote, or public texts alone. mixed is nil if the product is of one kind, so that there is nothing to choose.
-func ChooseMix(ctx context.Context, r Run, population *clients.Population, product []sampling.Row) (chosen []sampling.Row,
-	mixed *Mixed, err error) {
+func ChooseMix(ctx context.Context, r Run, population *clients.Population, product []sampling.Row,
+	tell func(done, planned int)) (chosen []sampling.Row, mixed *Mixed, err error) {
 	public, written := parts(product)
 	if len(public) == 0 || len(written) == 0 {
 		return product, nil, nil
@@ -54,7 +54,7 @@ func ChooseMix(ctx context.Context, r Run, population *clients.Population, produ
 	for i, set := range sets {
 		sources = append(sources, evaluator.Source(c, names[i], names[i], set))
 	}
-	points, err := evaluator.Validate(ctx, c, population, r.Public.Generator, sources...)
+	points, err := evaluator.Validate(ctx, c, population, r.Public.Generator, tell, sources...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,6 +21,7 @@ const Stage = "evaluate"
 
 // Progress receives the progress of an evaluation, from several goroutines; nil functions are not called.
 type Progress struct {
+	Begin   func()                  // the models are about to be trained
 	Updated func(done, planned int) // updates of all models, one call at a time; the plan shrinks where models end early
 	End     func(r downstream.Result)
 	Done    func() // all models are measured, or the evaluation failed
@@ -50,6 +51,9 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 	suite.Draws, suite.Cache, suite.CacheKey = resamples, o.Cache, key
 	suite.Main, suite.ReferencePrivate = main, c.Eval.ReferencePrivate
 	suite.End, suite.Progress = o.Progress.End, o.Progress.Updated
+	if o.Progress.Begin != nil {
+		o.Progress.Begin()
+	}
 	results, err := suite.Run(ctx, sources)
 	if o.Progress.Done != nil {
 		o.Progress.Done()

@@ -270,7 +270,9 @@ func (o *Options) begin() error {
 	if o.Reference != "" {
 		c.Provenance[referenceKey] = absolute(o.Reference)
 	}
-	if _, named := modelcache.Find(c.Model.Path); !named && c.Model.Path != "embedded" {
+	// A name stays a name, of a model that comes with the program, that the set-up fetched, or of the hub.
+	_, named := modelcache.Find(c.Model.Path)
+	if info, err := os.Stat(c.Model.Path); err == nil && info.IsDir() && !named && c.Model.Path != "embedded" {
 		c.Model.Path = absolute(c.Model.Path)
 	}
 	return atomicfile.WriteBytes(filepath.Join(o.Out, settingsFile), c.YAML())

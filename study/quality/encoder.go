@@ -47,7 +47,7 @@ func MeasureEncoder(c configs.Config, sigmas []float64) (*Encoder, error) {
 		return nil, err
 	}
 	defer assembly.FreeEncoder(encoder)
-	embedded, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false)
+	embedded, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false, nil)
 	if err != nil {
 		return nil, err
 	}

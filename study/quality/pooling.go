@@ -61,7 +61,7 @@ func MeasurePooling(c configs.Config, o PoolingOptions) (*Pooling, error) {
 		return nil, err
 	}
 	defer assembly.FreeEncoder(encoder)
-	held, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false)
+	held, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func MeasureRelevance(c configs.Config, sigmas []float64) (*Relevance, error) {
 		return nil, err
 	}
 	defer assembly.FreeEncoder(encoder)
-	held, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false)
+	held, err := fedsim.Embed(context.Background(), data.Private.Split(clients.Train), encoder, false, nil)
 	if err != nil {
 		return nil, err
 	}

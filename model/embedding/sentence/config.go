@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
@@ -13,7 +14,7 @@ import (
 
 // Config says what network the folder holds.
 type Config struct {
-	Kind    string // model_type, one of supportedKinds
+	Kind    string // model_type, one of Kinds
 	Vocab   int
 	Hidden  int
 	Layers  int
@@ -48,7 +49,8 @@ const (
 	kindT5        = "t5"
 )
 
-const supportedKinds = "bert, roberta, xlm-roberta, camembert, mpnet, t5"
+// Kinds are the model types that can be read.
+var Kinds = []string{kindBERT, kindRoBERTa, kindXLMR, kindCamemBERT, kindMPNet, kindT5}
 
 // described is a config.json of one model type.
 type described interface {
@@ -76,7 +78,8 @@ func newDescribed(kind string) (described, error) {
 		return &t5Config{Vocab: 32128, Hidden: 512, HeadDim: 64, Layers: 6, Heads: 8, Inner: 2048, Buckets: 32,
 			MaxDistance: 128, NormEps: 1e-6, Act: "relu", Positions: 512}, nil
 	}
-	return nil, quote.Errorf("model_type %q is not supported (supported: %s)", kind, quote.Raw(supportedKinds))
+	return nil, quote.Errorf("model_type %q is not supported (supported: %s)", kind,
+		quote.Raw(strings.Join(Kinds, ", ")))
 }
 
 func (f *Folder) readConfig() error {
