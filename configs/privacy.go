@@ -30,8 +30,8 @@ type Scoring struct {
 	// clip_norm. Default "once".
 	Release string `yaml:"release"`
 	// Words is the number of tokens of the generator whose frequencies are asked for beside the mean embedding under release "once",
-	// in the same vector and for the same charge. The generator's samples are drawn with weights on its logits that bring their
-	// frequencies to the clients' (docs/preference.md), which needs generate.engine "local". Which tokens follows from public
+	// in the same vector and for the same charge. The product is drawn with weights on the generator's logits that bring
+	// the frequencies to the clients' (docs/preference.md), which needs generate.engine "local". Which tokens follows from public
 	// text and the vocabulary. Default 0, none.
 	Words int `yaml:"words"`
 	// Denoise removes noise from the released sum, which costs no privacy: "project" projects it onto the space that

@@ -64,7 +64,7 @@ const (
 	Pairs     = "pairs.parquet"   // preference pairs of samples
 	Chosen    = "chosen.parquet"  // samples that the adapters were trained on
 	Written   = "written.parquet" // all texts that the model wrote, where the product is not just these
-	Tilt      = "tilt.parquet"    // weights of tokens with which the next round's samples are drawn
+	Tilt      = "tilt.parquet"    // weights of tokens with which the product's texts were drawn
 	View      = "view.json"       // where the samples lie beside the validation texts, in two dimensions
 	// Selection is what the clients' answer selected: of a population, or of the public texts.
 	Selection = "selection.parquet"

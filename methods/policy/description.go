@@ -27,7 +27,6 @@ var (
 	Measured = []series.Series{
 		{Key: "fid", Name: "FID", Format: series.Number, Decimals: 4},
 		{Key: rounds.Distance, Name: "Distance of the means", Format: series.Number, Decimals: 4},
-		{Key: "words_divergence", Name: "Divergence of words", Format: series.Number, Decimals: 4},
 		{Key: "mean_tokens", Name: "Tokens a text", Format: series.Number, Decimals: 1},
 	}
 	FrechetPlot = series.Plot{Title: "Distance to the clients' domain",

@@ -44,8 +44,7 @@ type Policy struct {
 	Adapter  *lora.Adapter
 	Feedback Feedback
 
-	round int       // of the adapters
-	tilt  []float32 // weights of the words with which samples are drawn; nil before the first ones
+	round int // of the adapters
 }
 
 // New makes a policy that clients give the configured feedback, if public text is fit for it.
@@ -103,7 +102,7 @@ func (p *Policy) Restore(round int) (err error) {
 		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), AdapterDir), p.Model)
 	}
 	p.round = round
-	return errors.Join(err, p.restoreTilt(round))
+	return err
 }
 
 // Close releases the adapters.

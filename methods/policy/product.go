@@ -62,8 +62,14 @@ func (p *Policy) write(ctx context.Context, s rounds.Stage, file string) (writte
 			return nil, err
 		}
 	}
-	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
-		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed,
+	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) (err error) {
+		writer := p.Writer
+		if p.Words != nil {
+			if writer.Tilt, err = p.calibrate(ctx, s, model, prompter); err != nil {
+				return err
+			}
+		}
+		written, err = writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed,
 			fmt.Sprintf("after round %d", p.round), file, s.Progress)
 		return err
 	})

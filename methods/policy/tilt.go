@@ -1,45 +1,117 @@
 package policy
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
+	"strconv"
 
 	"gonum.org/v1/gonum/floats"
 
+	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/methods/target"
 	"popri/model/embedding/words"
 	"popri/model/lm"
 )
 
-// tiltRow is what is added to the logit of a token, as stored.
+// tiltRow is what is added to the logit of a token, as stored, and after how many passes of [Policy.calibrate].
 type tiltRow struct {
+	Pass   int64   `parquet:"pass"`
 	Token  int32   `parquet:"token"`
 	Weight float32 `parquet:"weight"`
 }
 
-// steer fits the weights of tokens with which the next round's samples are drawn to the released frequencies of words, and stores
-// them with the round. All of it is post-processing of the release.
-func (p *Policy) steer(r *rounds.Round, t *target.Target, samples []string) error {
-	if p.Words == nil {
+// A pass of [Policy.calibrate] draws calibrationTexts texts; after calibrationPasses of them, the frequencies hardly move.
+const calibrationPasses, calibrationTexts = 3, 1000
+
+// calibration is a pass in the event "calibration".
+type calibration struct {
+	Pass       int     `json:"pass"`
+	Divergence float64 `json:"divergence"` // of the texts' frequencies from those that the weights aim at, in nats a token
+}
+
+// calibrate returns the weights of tokens with which texts of the product have the clients' frequencies of words, as the release
+// tells them: it draws texts as the product is drawn, fits the weights, and repeats. All of it is post-processing of the release.
+func (p *Policy) calibrate(ctx context.Context, s rounds.Stage, model sampling.Sampler, prompter *sampling.Prompter) (lm.Tilt, error) {
+	dir := rundir.Round(p.Dir, max(1, p.round))
+	weights, done, err := p.readTilt(filepath.Join(dir, rundir.Tilt))
+	if err != nil {
+		return nil, err
+	}
+	wanted, noise, err := target.Words(p.Env)
+	if err != nil {
+		return nil, err
+	}
+	for pass := done + 1; pass <= calibrationPasses; pass++ {
+		writer, c := p.Writer, p.Config.Synthetic
+		writer.Tilt, c.Texts = p.tilt(weights), min(c.Texts, calibrationTexts)
+		seed := rng.Seed(p.Config.Seed, "calibration", strconv.Itoa(pass))
+		texts, err := writer.Set(ctx, model, prompter, c, seed, "calibration", calibrationFile(dir, pass), s.Progress)
+		if err != nil {
+			return nil, err
+		}
+		var divergence float64
+		weights, divergence = fitTilt(p.Words, wanted, noise, sampling.Texts(texts), weights)
+		stored := make([]tiltRow, len(weights))
+		for i, w := range weights {
+			stored[i] = tiltRow{int64(pass), p.Words.Tokens[i], w}
+		}
+		if err := rows.Write(filepath.Join(dir, rundir.Tilt), stored); err != nil {
+			return nil, err
+		}
+		s.Log("calibration", calibration{pass, divergence})
+	}
+	for pass := range calibrationPasses {
+		if err := os.RemoveAll(calibrationFile(dir, pass+1)); err != nil {
+			return nil, err
+		}
+	}
+	return p.tilt(weights), nil
+}
+
+// calibrationFile has the texts of a pass until the weights are final.
+func calibrationFile(dir string, pass int) string {
+	return filepath.Join(dir, fmt.Sprintf("calibration-%d.parquet", pass))
+}
+
+// readTilt reads the weights that an interrupted [Policy.calibrate] left, and after which pass; nil and 0 if there are none.
+func (p *Policy) readTilt(path string) (weights []float32, pass int, err error) {
+	stored, err := rows.Read[tiltRow](path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err == nil && len(stored) != len(p.Words.Tokens) {
+		err = fmt.Errorf("policy: %s has the weights of %d tokens, the encoder counts %d", path, len(stored), len(p.Words.Tokens))
+	}
+	for _, row := range stored {
+		weights, pass = append(weights, row.Weight), int(row.Pass)
+	}
+	return weights, pass, err
+}
+
+// tilt gives each token of the vocabulary its weight; nil stays nil.
+func (p *Policy) tilt(weights []float32) lm.Tilt {
+	if weights == nil {
 		return nil
 	}
-	weights, divergence := fitTilt(p.Words, t.Words, t.WordsNoise, samples, p.tilt)
-	r.Figures.Set("words_divergence", divergence)
-	p.setTilt(weights)
-	stored := make([]tiltRow, len(weights))
+	t := make(lm.Tilt, p.Model.Config.Vocab)
 	for i, w := range weights {
-		stored[i] = tiltRow{p.Words.Tokens[i], w}
+		t[p.Words.Tokens[i]] = w
 	}
-	return rows.Write(filepath.Join(r.Dir, rundir.Tilt), stored)
+	return t
 }
 
 // Constants of [fitTilt], chosen on validation clients (docs/experiments.md).
 const (
-	tiltSpread  = 1.5  // standard deviation of a weight before the release is seen
+	tiltSpread  = 1.0  // standard deviation of a weight before the release is seen
 	mostTilt    = 5.0  // bound on a weight
 	tiltStep    = 0.05 // between the weights that are tried; what the release tells of most tokens is coarser
 	priorTokens = 5000 // of the samples' tokens, how many the encoder's prior counts as
@@ -96,35 +168,4 @@ func likeliest(wanted, base, variance, before float64) float32 {
 		}
 	}
 	return float32(best)
-}
-
-// restoreTilt sets the weights to their state after a complete round.
-func (p *Policy) restoreTilt(round int) error {
-	p.tilt, p.Writer.Tilt = nil, nil
-	if p.Words == nil || round == 0 {
-		return nil
-	}
-	path := filepath.Join(rundir.Round(p.Dir, round), rundir.Tilt)
-	stored, err := rows.Read[tiltRow](path)
-	if err != nil {
-		return err
-	}
-	if len(stored) != len(p.Words.Tokens) {
-		return fmt.Errorf("policy: %s has the weights of %d tokens, the encoder counts %d", path, len(stored), len(p.Words.Tokens))
-	}
-	weights := make([]float32, len(stored))
-	for i, row := range stored {
-		weights[i] = row.Weight
-	}
-	p.setTilt(weights)
-	return nil
-}
-
-// setTilt draws samples from now on with these weights of the encoder's tokens.
-func (p *Policy) setTilt(weights []float32) {
-	tilt := make(lm.Tilt, p.Model.Config.Vocab)
-	for i, w := range weights {
-		tilt[p.Words.Tokens[i]] = w
-	}
-	p.tilt, p.Writer.Tilt = weights, tilt
 }

@@ -2,11 +2,14 @@ package target
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"popri/configs"
 	"popri/fedsim/release"
 	"popri/internal/rng"
+	"popri/internal/rundir"
 	"popri/methods/method"
 	"popri/model/embedding"
 	"popri/model/embedding/words"
@@ -84,14 +87,30 @@ func TestWords(t *testing.T) {
 		if cosine := target.Mean[0] / target.norm(); cosine < 0.9 {
 			t.Errorf("%d words: the estimate has a cosine of %.3f with the clients' direction", asked, cosine)
 		}
-		if len(target.Words) != asked {
-			t.Fatalf("%d words are read, want %d", len(target.Words), asked)
+		if asked == 0 {
+			continue
 		}
-		for j := range target.Words {
+		e.Dir = t.TempDir()
+		e.Words.Tokens = make([]int32, asked)
+		if err := os.MkdirAll(rundir.Round(e.Dir, 1), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(rundir.Round(e.Dir, 1), release.File), answer.Encode(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		read, noise, err := Words(e)
+		if err != nil || len(read) != asked {
+			t.Fatalf("%d words are read, want %d (%v)", len(read), asked, err)
+		}
+		for j, got := range read {
 			want := frequencies[j] / math.Sqrt(0.36+0.09+0.01)
-			if math.Abs(target.Words[j]-want) > 5*target.WordsNoise || target.WordsNoise > 0.01 {
-				t.Errorf("word %d has %.4f ± %.4f, want %.4f", j, target.Words[j], target.WordsNoise, want)
+			if math.Abs(got-want) > 5*noise || noise > 0.01 {
+				t.Errorf("word %d has %.4f ± %.4f, want %.4f", j, got, noise, want)
 			}
+		}
+		e.Words.Tokens = e.Words.Tokens[1:]
+		if _, _, err := Words(e); err == nil {
+			t.Error("a release of another number of words is read")
 		}
 	}
 }

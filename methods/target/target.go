@@ -93,10 +93,6 @@ type Target struct {
 	Mean []float64
 	// Noise is the standard deviation of the noise in each value of Mean.
 	Noise float64
-	// Words is proportional to the clients' weighted frequencies of words, as the mean of their unit vectors; nil without them.
-	// WordsNoise is the standard deviation of the noise in each value.
-	Words      []float64
-	WordsNoise float64
 }
 
 // Ask asks the clients, in round 1; in a later round it reads the release of round 1.
@@ -114,15 +110,21 @@ func Ask(e method.Env, r *rounds.Round, p *Pool) (*Target, error) {
 
 // Again reads the release that an earlier call of [Ask] left in the run's folder.
 func Again(e method.Env, p *Pool) (*Target, error) {
-	file := filepath.Join(rundir.Round(e.Dir, 1), release.File)
-	answer, err := release.Read(file)
+	answer, err := read(e.Dir, p.Vectors.Dim+p.words+Checks)
 	if err != nil {
 		return nil, err
 	}
-	if want := p.Vectors.Dim + p.words + Checks; len(answer.Sum) != want {
-		return nil, fmt.Errorf("target: %s has %d values, the clients' mean, words and checks have %d", file, len(answer.Sum), want)
-	}
 	return p.Read(answer), nil
+}
+
+// read reads the release of a run, which has the given number of values.
+func read(dir string, values int) (*release.Release, error) {
+	file := filepath.Join(rundir.Round(dir, 1), release.File)
+	answer, err := release.Read(file)
+	if err == nil && len(answer.Sum) != values {
+		err = fmt.Errorf("target: %s has %d values, the clients' mean, words and checks have %d", file, len(answer.Sum), values)
+	}
+	return answer, err
 }
 
 // Query is the question to the clients, whose texts the environment's encoder embeds.
@@ -143,13 +145,20 @@ func (p *Pool) Read(answer *release.Release) *Target {
 	if p.words > 0 {
 		share = configs.WordsShare
 	}
-	unit, dim := math.Sqrt(1-share)*each*p.gain, p.Vectors.Dim
-	t := &Target{Pool: p, Mean: scaled(answer.Sum[:dim], unit), Noise: answer.NoiseStd() / unit}
-	if p.words > 0 {
-		unit = math.Sqrt(share) * each
-		t.Words, t.WordsNoise = scaled(answer.Sum[dim:dim+p.words], unit), max(answer.NoiseStd()/unit, leastNoise)
+	unit := math.Sqrt(1-share) * each * p.gain
+	return &Target{Pool: p, Mean: scaled(answer.Sum[:p.Vectors.Dim], unit), Noise: answer.NoiseStd() / unit}
+}
+
+// Words returns what the release in the run's folder tells of the clients' weighted frequencies of words, as the mean of their unit
+// vectors, which is proportional to them, and the standard deviation of the noise in each value.
+func Words(e method.Env) (frequencies []float64, noise float64, err error) {
+	from, count := e.Encoder.Dim(), len(e.Words.Tokens)
+	answer, err := read(e.Dir, from+count+Checks)
+	if err != nil {
+		return nil, 0, err
 	}
-	return t
+	unit := math.Sqrt(configs.WordsShare) * answer.Bound * float64(answer.Clients)
+	return scaled(answer.Sum[from:from+count], unit), max(answer.NoiseStd()/unit, leastNoise), nil
 }
 
 // scaled returns v divided by unit.
