@@ -17,8 +17,9 @@ type mlflow struct {
 	sending
 	session *mlflowSession
 	queue   []Point
-	end     *End // set by Close
-	failing bool // the last attempt failed
+	has     map[string]int64 // newest step of each key that the server had at the last beginning
+	end     *End             // set by Close
+	failing bool             // the last attempt failed
 }
 
 // The server takes at most 1000 figures in a request.
@@ -63,6 +64,7 @@ func newMLflow(run Run, l limits) (*mlflow, error) {
 // Log implements Tracker.
 func (m *mlflow) Log(points []Point) error {
 	m.mu.Lock()
+	points = m.lacking(points) // a process that was killed had sent points that its files do not have
 	fit := min(len(points), max(0, m.limits.queue-len(m.queue)))
 	if m.refused || m.lost > 0 { // the next process sends what follows the server's newest figures, so there may be no gap
 		fit = 0
@@ -159,17 +161,22 @@ func (m *mlflow) next(ctx context.Context, begun bool) ([]Point, *End) {
 	}
 }
 
-// forget removes points that the server has: those up to the newest step of each key.
+// forget removes points that the server has from the queue.
 func (m *mlflow) forget(has map[string]int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var lacking []Point
-	for _, p := range m.queue {
-		if last, ok := has[metricName(p.Key)]; !ok || p.Step > last {
-			lacking = append(lacking, p)
+	m.has = has
+	m.queue = m.lacking(m.queue)
+}
+
+// lacking returns the points that the server lacks: those above the newest step of their key.
+func (m *mlflow) lacking(points []Point) (out []Point) {
+	for _, p := range points {
+		if last, ok := m.has[metricName(p.Key)]; !ok || p.Step > last {
+			out = append(out, p)
 		}
 	}
-	m.queue = lacking
+	return out
 }
 
 // failed notes how the last attempt ended.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,29 @@ func (m *mlflow) waiting() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.queue) > 0 && !m.refused
+}
+
+// TestMLflowHasMoreThanTheFiles: a process was killed after it had sent updates that its files do not have. The process that goes on
+// repeats them, before or after the server has said what it has.
+func TestMLflowHasMoreThanTheFiles(t *testing.T) {
+	has := map[string]int64{"loss": 7, "rewards/margins": 6}
+	for _, early := range []bool{true, false} {
+		m := &mlflow{}
+		m.limits.queue = 100
+		if !early {
+			m.forget(has)
+		}
+		if err := m.Log(somePoints(5, 9)); err != nil {
+			t.Fatal(err)
+		}
+		if early {
+			m.forget(has)
+		}
+		want := slices.DeleteFunc(somePoints(5, 9), func(p Point) bool { return p.Step <= has[p.Key] })
+		if !slices.Equal(m.queue, want) || len(want) != 5 {
+			t.Errorf("early %t: the queue has %v, want %v", early, m.queue, want)
+		}
+	}
 }
 
 // A server that was never there, or that hangs, costs one error and leaves the rest to the next process.
