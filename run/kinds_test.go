@@ -16,6 +16,7 @@ import (
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
+	"popri/run/reporting"
 )
 
 // askForKinds makes the prompts of a configuration ask for three kinds of text.
@@ -106,6 +107,13 @@ func TestKinds(t *testing.T) {
 	product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
 	if err != nil || slices.ContainsFunc(product, func(r sampling.Row) bool { return asked[r.Kind] == 0 }) {
 		t.Errorf("the product has texts of no kind (%v)", err)
+	}
+
+	page, err := reporting.Of(want)
+	if err != nil || !slices.ContainsFunc(page.Notes, func(n string) bool {
+		return strings.HasPrefix(n, "Kinds of text: ") && strings.Contains(n, found.Kinds[0].Kind)
+	}) {
+		t.Errorf("the report says %q (%v)", page.Notes, err)
 	}
 
 	sameInterrupted(t, c, want, rounds.Stage{Name: "find kinds of text", Round: 1}, rounds.Stage{Name: "generate", Round: 1})

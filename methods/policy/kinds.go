@@ -6,9 +6,12 @@ import (
 	"path/filepath"
 	"sort"
 	"strconv"
+	"strings"
 
 	"popri/datasets"
+	"popri/internal/atomicfile"
 	"popri/internal/rng"
+	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/target"
@@ -22,9 +25,29 @@ const kindSamples, kindPrompts = 3, 120
 // that round 1 quotes, repetitions counted.
 const kindShare, quotedKinds = 0.1, 300
 
-// Found is what the search found, in the event "kinds".
+// Found is what the search found, in the event "kinds" and in the folder of round 1.
 type Found struct {
 	Kinds []KindShare `json:"kinds"` // the largest share first
+}
+
+// namedKinds is the number of kinds that a sentence names.
+const namedKinds = 5
+
+// String says which kinds of text the prompts ask for.
+func (f Found) String() string {
+	var list []string
+	rest := 0.0
+	for i, k := range f.Kinds {
+		if i < namedKinds {
+			list = append(list, fmt.Sprintf("%s (%.0f %%)", k.Kind, 100*k.Share))
+		} else {
+			rest += k.Share
+		}
+	}
+	if n := len(f.Kinds) - namedKinds; n > 0 {
+		list = append(list, fmt.Sprintf("%d others (%.0f %%)", n, 100*rest))
+	}
+	return "the release says that the clients write texts like " + strings.Join(list, ", ") + "; round 1 asks the model for these"
 }
 
 // KindShare is a kind of text and its share of the samples that the release's weights draw.
@@ -68,8 +91,10 @@ func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage)
 	if f.found = p.Prompter.Fitting(f.found); len(f.found) == 0 {
 		return fmt.Errorf("none of the %d samples that were written for kinds of text can be quoted", len(all))
 	}
-	s.Log("kinds", Found{shares(f.found)})
-	return nil
+	found := Found{shares(f.found)}
+	s.Log("kinds", found)
+	s.Say(found.String())
+	return atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.Kinds), found)
 }
 
 // askFor writes samples of kinds, one prompt for each.

@@ -32,6 +32,13 @@ func (s Stage) Log(event string, v any) {
 	}
 }
 
+// Say gives a sentence for the user to [Events.Say].
+func (s Stage) Say(text string) {
+	if s.events != nil && s.events.Say != nil {
+		s.events.Say(text)
+	}
+}
+
 // Events are called during a run; nil ones are skipped. They must not keep their arguments.
 type Events struct {
 	StageBegin func(Stage)

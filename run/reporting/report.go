@@ -13,8 +13,10 @@ import (
 
 	"popri/accountant/guarantee"
 	"popri/configs"
+	"popri/internal/atomicfile"
 	"popri/internal/rundir"
 	"popri/methods"
+	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/run/evaluation"
 	"popri/show/report"
@@ -43,6 +45,12 @@ func Of(dir string) (report.Report, error) {
 		r.Notes = append(r.Notes, selected(chosen))
 	}
 	if r.Views, err = views(dir, len(figures), state); err != nil {
+		return r, err
+	}
+	var kinds policy.Found
+	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, 1), rundir.Kinds), &kinds); err == nil {
+		r.Notes = append(r.Notes, "Kinds of text: "+kinds.String()+".")
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
 	r.Notes = append(r.Notes, engineNotes(*c)...)
