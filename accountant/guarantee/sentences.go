@@ -228,6 +228,35 @@ func (f Facts) Headline() string {
 	return figures + fmt.Sprintf(", for %s (%s)", f.who(), b.Unit)
 }
 
+// Spending says in a sentence how much of the budget was spent, and by what.
+func (f Facts) Spending() string {
+	b := f.Record.Budget
+	own, inherited := f.Releases()
+	budget, spent := accountant.RoundUp(b.Epsilon, 4), accountant.RoundUp(f.Spent, 4)
+	releases := fmt.Sprintf("by %s", count(own+inherited, "release"))
+	switch {
+	case own == 1 && inherited == 0:
+		releases = "by the one release"
+	case own == 0 && inherited == 1:
+		releases = "by the one release of an earlier run on the same clients"
+	case inherited > 0:
+		releases += fmt.Sprintf(", %d of them of earlier runs on the same clients", inherited)
+	}
+	what := fmt.Sprintf(" (δ = %g), a noised sum of %s", b.Delta, f.whose())
+	if own+inherited > 1 {
+		what = fmt.Sprintf(" (δ = %g), each a noised sum of %s", b.Delta, f.whose())
+	}
+	switch {
+	case !f.Protects():
+		return "No privacy budget holds: this run protects nobody."
+	case own+inherited == 0:
+		return fmt.Sprintf("Nothing of ε = %s (δ = %g) is spent yet.", budget, b.Delta)
+	case spent == budget:
+		return fmt.Sprintf("All of ε = %s was spent %s%s.", budget, releases, what)
+	}
+	return fmt.Sprintf("ε = %s of %s was spent %s%s.", spent, budget, releases, what)
+}
+
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

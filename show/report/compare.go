@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -22,7 +23,7 @@ func Compare(path string, runs []Report) error {
 type comparison struct {
 	Style                              template.CSS
 	Script                             script
-	Title                              string
+	Title, Headline                    string
 	Runs                               []runLegend
 	Warnings                           []string
 	Privacy                            matrix
@@ -38,8 +39,9 @@ type runLegend struct {
 
 // matrix is a table with a column for every run.
 type matrix struct {
-	Head []string
-	Rows []matrixRow
+	Caption, Corner string
+	Head            []string
+	Rows            []matrixRow
 }
 
 type matrixRow struct {
@@ -53,12 +55,15 @@ type cell struct {
 }
 
 func newComparison(runs []Report) (*comparison, error) {
+	runs = slices.Clone(runs)
 	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: fmt.Sprintf("%d runs", len(runs))}
 	if len(runs) == 1 {
 		p.Title = "1 run"
 	}
 	var titles []string
-	for i, r := range runs {
+	for i := range runs {
+		r := &runs[i]
+		r.readable()
 		title := r.Title
 		if title == "" {
 			title = fmt.Sprintf("Run %d", i+1)
@@ -75,7 +80,7 @@ func newComparison(runs []Report) (*comparison, error) {
 	}
 
 	// Facts, results and settings are matched by name; the order is that of their first appearance.
-	p.Privacy = collect(titles, runs, func(r Report, add func(name string, c cell)) {
+	p.Privacy = collect("The guarantee of each run", "Fact", titles, runs, func(r Report, add func(name string, c cell)) {
 		for _, f := range r.Privacy.facts() {
 			add(f.Name, cell{Text: f.Value})
 		}
@@ -88,8 +93,8 @@ func newComparison(runs []Report) (*comparison, error) {
 			}
 		}
 	}
-	figures := func(get func(Result) (*float64, string, string)) matrix {
-		return collect(titles, runs, func(r Report, add func(string, cell)) {
+	figures := func(caption string, get func(Result) (*float64, string, string)) matrix {
+		return collect(caption, "Trained on", titles, runs, func(r Report, add func(string, cell)) {
 			for _, row := range r.Results {
 				if v, text, note := get(row); v != nil {
 					add(names[row.Key], cell{Text: text, Note: note})
@@ -97,19 +102,20 @@ func newComparison(runs []Report) (*comparison, error) {
 			}
 		})
 	}
-	p.Accuracy = figures(func(r Result) (*float64, string, string) {
+	p.Accuracy = figures("Accuracy of small models by what they were trained on", func(r Result) (*float64, string, string) {
 		return r.Accuracy, percent(value(r.Accuracy), 2), interval(r.AccuracyCI, 2, 100)
 	})
-	p.Gap = figures(func(r Result) (*float64, string, string) {
+	p.Gap = figures("Share of the gap between ε = 0 and ε = ∞ that is closed", func(r Result) (*float64, string, string) {
 		return r.GapClosed, percent(value(r.GapClosed), 0), interval(r.GapClosedCI, 0, 100)
 	})
-	p.Perplexity = figures(func(r Result) (*float64, string, string) {
+	p.Perplexity = figures("Perplexity of small models; less is better", func(r Result) (*float64, string, string) {
 		return r.Perplexity, fixed(value(r.Perplexity), 2), interval(r.PerplexityCI, 2, 1)
 	})
-	p.MacroF1 = figures(func(r Result) (*float64, string, string) {
+	p.MacroF1 = figures("Macro F1 of small models", func(r Result) (*float64, string, string) {
 		return r.MacroF1, percent(value(r.MacroF1), 2), interval(r.MacroF1CI, 2, 100)
 	})
 	markBest(&p.Accuracy, runs, names)
+	p.Headline = comparedProducts(titles, runs)
 
 	for _, plot := range sharedPlots(runs) {
 		// One line for each run and plot: the first of the plot's figures.
@@ -132,12 +138,12 @@ func newComparison(runs []Report) (*comparison, error) {
 		}
 	}
 
-	all := collect(titles, runs, func(r Report, add func(string, cell)) {
+	all := collect("Settings in which the runs differ", "Setting", titles, runs, func(r Report, add func(string, cell)) {
 		for _, s := range r.Settings {
 			add(s.Key, cell{Text: s.Value})
 		}
 	})
-	p.Settings.Head = titles
+	p.Settings = matrix{Caption: all.Caption, Corner: all.Corner, Head: titles}
 	for _, row := range all.Rows {
 		if slices.ContainsFunc(row.Cells, func(c cell) bool { return c.Text != row.Cells[0].Text }) {
 			p.Settings.Rows = append(p.Settings.Rows, row)
@@ -147,8 +153,8 @@ func newComparison(runs []Report) (*comparison, error) {
 }
 
 // collect builds a matrix of what visit adds for every run.
-func collect(titles []string, runs []Report, visit func(r Report, add func(name string, c cell))) matrix {
-	m := matrix{Head: titles}
+func collect(caption, corner string, titles []string, runs []Report, visit func(r Report, add func(name string, c cell))) matrix {
+	m := matrix{Caption: caption, Corner: corner, Head: titles}
 	for column, r := range runs {
 		visit(r, func(name string, c cell) {
 			i := slices.IndexFunc(m.Rows, func(row matrixRow) bool { return row.Name == name })
@@ -200,4 +206,35 @@ func sharedPlots(runs []Report) []series.Plot {
 		}
 	}
 	return out
+}
+
+// comparedProducts says which run's product teaches the small models most; "" if fewer than two are measured.
+func comparedProducts(titles []string, runs []Report) string {
+	type measured struct {
+		Result
+		title string
+	}
+	var list []measured
+	for i, r := range runs {
+		if measureOf(r.Results).less || labelled(r.Results) != labelled(runs[0].Results) {
+			continue
+		}
+		if x, ok := measureOf(r.Results).find(r.Results, r.Main); ok {
+			list = append(list, measured{x, titles[i]})
+		}
+	}
+	if len(list) < 2 {
+		return ""
+	}
+	slices.SortStableFunc(list, func(a, b measured) int { return cmp.Compare(*b.Accuracy, *a.Accuracy) })
+	best, last := list[0], list[len(list)-1]
+	text := fmt.Sprintf("Of %d products, that of “%s” gives the highest accuracy, %s; the lowest is %s (“%s”).", len(list),
+		best.title, percent(*best.Accuracy, 2), percent(*last.Accuracy, 2), last.title)
+	if *best.Accuracy == *last.Accuracy {
+		return fmt.Sprintf("All %d products give the same accuracy, %s.", len(list), percent(*best.Accuracy, 2))
+	}
+	if a, b := best.AccuracyCI, last.AccuracyCI; a != nil && b != nil && a.Low <= b.High {
+		text += " Their 95 % intervals overlap."
+	}
+	return text
 }

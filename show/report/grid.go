@@ -127,6 +127,8 @@ type gridPage struct {
 	Sections []settingSection
 }
 
+type tile struct{ Label, Value, Note string }
+
 // gridData is what the page's script reads.
 type gridData struct {
 	Axes    []GridAxis   `json:"axes"`
