@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -186,6 +187,15 @@ func (m measure) track(r Result, place func(v float64) float64) (t track) {
 	return t
 }
 
+// plainNames are what the picture calls the rows that the sentence speaks of.
+func plainNames(r Report) map[string]string {
+	public := "without further training (ε = 0)"
+	if labelled(r.Results) {
+		public = "public text (ε = 0)"
+	}
+	return map[string]string{KeyPublic: public, r.Main: "the product of this run", KeyPrivate: "the clients' own texts (ε = ∞)"}
+}
+
 // pictureRow is a row of the picture at the top.
 type pictureRow struct {
 	Name, Value, Interval string
@@ -204,7 +214,7 @@ func (p *page) first(r Report) {
 	}
 	decimals := m.decimals(list)
 	for _, x := range list {
-		row := pictureRow{Name: x.Name, Value: m.text(m.value(x), decimals), Main: x.Key == r.Main,
+		row := pictureRow{Name: cmp.Or(plainNames(r)[x.Key], x.Name), Value: m.text(m.value(x), decimals), Main: x.Key == r.Main,
 			Reference: x.Key == KeyPublic || x.Key == KeyPrivate, Track: m.track(x, place)}
 		if i := m.interval(x); i != nil && finite(i.Low) && finite(i.High) {
 			row.Interval = m.text(i.Low, decimals) + " to " + m.text(i.High, decimals)

@@ -311,7 +311,9 @@ func clean(text string) string {
 func niceTicks(low, high float64, percent bool) (ticks []plot.Tick, from, to float64) {
 	if span := high - low; span <= 1e-9*max(math.Abs(low), math.Abs(high)) {
 		half := max(math.Abs(low)*0.05, 1e-3)
-		low, high = low-half, high+half
+		if low, high = low-half, high+half; low == -half {
+			low = 0 // of nothing but zeros
+		}
 	}
 	rough := (high - low) / 4
 	power := math.Pow(10, math.Floor(math.Log10(rough)))
