@@ -68,7 +68,7 @@ func (f Facts) Statement() []string {
 	default:
 		say("All releases together, and whatever is computed from them, synthetic texts included, are %s. The "+
 			"budget is ε = %g.", f.Bound(), b.Epsilon)
-		say("The guarantee protects %s. Here, %s.", f.who(), b.Unit)
+		say("%s", f.Protected())
 		say("%s", f.neighbours())
 		say("The probability that the outcome is one of any given set is at most e^ε = %s times its probability with a "+
 			"neighbour, plus δ = %g.",
@@ -232,7 +232,6 @@ func (f Facts) Headline() string {
 func (f Facts) Spending() string {
 	b := f.Record.Budget
 	own, inherited := f.Releases()
-	budget, spent := accountant.RoundUp(b.Epsilon, 4), accountant.RoundUp(f.Spent, 4)
 	releases := fmt.Sprintf("by %s", count(own+inherited, "release"))
 	switch {
 	case own == 1 && inherited == 0:
@@ -250,11 +249,26 @@ func (f Facts) Spending() string {
 	case !f.Protects():
 		return "No privacy budget holds: this run protects nobody."
 	case own+inherited == 0:
-		return fmt.Sprintf("Nothing of ε = %s (δ = %g) is spent yet.", budget, b.Delta)
-	case spent == budget:
-		return fmt.Sprintf("All of ε = %s was spent %s%s.", budget, releases, what)
+		return fmt.Sprintf("%s (δ = %g) is spent yet.", f.Share(), b.Delta)
 	}
-	return fmt.Sprintf("ε = %s of %s was spent %s%s.", spent, budget, releases, what)
+	return fmt.Sprintf("%s was spent %s%s.", f.Share(), releases, what)
+}
+
+// Share says in a few words how much of the budget was spent.
+func (f Facts) Share() string {
+	budget, spent := accountant.RoundUp(f.Record.Budget.Epsilon, 4), accountant.RoundUp(f.Spent, 4)
+	switch {
+	case len(f.Record.Entries) == 0:
+		return "Nothing of ε = " + budget
+	case spent == budget:
+		return "All of ε = " + budget
+	}
+	return "ε = " + spent + " of " + budget
+}
+
+// Protected says who is protected.
+func (f Facts) Protected() string {
+	return fmt.Sprintf("The guarantee protects %s. Here, %s.", f.who(), f.Record.Budget.Unit)
 }
 
 func count(n int, what string) string {
