@@ -72,7 +72,7 @@ type figure struct {
 	Note    string
 	Legend  []legendEntry
 	Drawing template.HTML
-	Values  bool // the drawing has points that tell their values
+	Last    string // what the last point of the first line tells; "" if no point tells its value
 }
 
 type legendEntry struct {
@@ -212,14 +212,14 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 	p.Draw(area)
 	inside := p.DataCanvas(area)
 	toX, toY := p.Transforms(&inside)
-	points := valuePoints(lines, opt, func(x, y float64) (float64, float64) {
+	points, last := valuePoints(lines, opt, func(x, y float64) (float64, float64) {
 		return toX(x).Points(), (opt.height - toY(y)).Points()
 	})
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return fig, false, err
 	}
-	fig.Values = points != ""
+	fig.Last = last
 	fig.Drawing = inlineSVG(out.String(), title, points, opt.width, opt.height)
 	return fig, true, nil
 }
@@ -229,10 +229,10 @@ const mostValues = 40
 
 // valuePoints are invisible circles on the measured points. Each tells its value when a pointer is above it, and when it has
 // the focus: the first takes it by the tabulator, the others by arrows, where the page has its script.
-func valuePoints(lines []line, opt plotOptions, at func(x, y float64) (float64, float64)) string {
+func valuePoints(lines []line, opt plotOptions, at func(x, y float64) (float64, float64)) (points, last string) {
 	var out strings.Builder
 	focus := 0
-	for _, l := range lines {
+	for k, l := range lines {
 		if l.points || l.dashed {
 			continue
 		}
@@ -245,6 +245,9 @@ func valuePoints(lines []line, opt plotOptions, at func(x, y float64) (float64, 
 			if l.name != "" && len(lines) > 1 {
 				words += ", " + l.name
 			}
+			if k == 0 {
+				last = clean(words)
+			}
 			words = template.HTMLEscapeString(clean(words))
 			x, y := at(l.x[i], l.y[i])
 			fmt.Fprintf(&out, `<circle class="value" cx="%.1f" cy="%.1f" r="8" fill="none" pointer-events="all" tabindex="%d" role="img" `+
@@ -252,7 +255,7 @@ func valuePoints(lines []line, opt plotOptions, at func(x, y float64) (float64, 
 			focus = -1
 		}
 	}
-	return out.String()
+	return out.String(), last
 }
 
 // value writes a figure of the plot.
