@@ -7,6 +7,25 @@ import (
 	"popri/eval/downstream"
 )
 
+func TestNoGap(t *testing.T) {
+	row := func(key string, accuracy float64) downstream.Result {
+		return downstream.Result{Key: key, Accuracy: accuracy}
+	}
+	closed := row("a", .2)
+	closed.GapClosed = new(0.5)
+	for want, rows := range map[string][]downstream.Result{
+		"":                                       {row(downstream.Public, .1), closed, row(downstream.Private, .3)},
+		"eval.reference_private=true shows them": {row(downstream.Public, .1), row("a", .2)},
+		"so there is no gap":                     {row(downstream.Public, .3), row("a", .2), row(downstream.Private, .3)},
+		"no other text":                          {row(downstream.Public, .1), row(downstream.Private, .3)},
+	} {
+		e := Outcome{Results: rows}
+		if got := e.NoGap(); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestVerdict: the product is compared with the best other text, and reference points do not count.
 func TestVerdict(t *testing.T) {
 	row := func(key string, behind float64, ci ...float64) downstream.Result {

@@ -42,10 +42,8 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 	}
 	r.Notes = append(r.Notes, measured(e))
 	r.Notes = append(r.Notes, e.Notes...)
-	if !e.HasReference() {
-		r.Notes = append(r.Notes, "The table has no row ε = ∞ and no share of the gap closed: both are exact "+
-			"functions of the train clients' texts. Where these are public or test data, "+
-			"eval.reference_private=true shows them.")
+	if why := e.NoGap(); why != "" {
+		r.Notes = append(r.Notes, why)
 	}
 	r.Verdict = e.Verdict()
 	if e.PublicDistance != nil {

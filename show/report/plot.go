@@ -196,7 +196,9 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 	p.Y.Min, p.Y.Max = low, high
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 	if opt.ticks == nil {
-		opt.ticks = wholeTicks(left, right)
+		if opt.ticks = wholeTicks(left, right); len(opt.ticks) < 2 && left < right {
+			opt.ticks, _, _ = niceTicks(left, right, false)
+		}
 	}
 	p.X.Tick.Marker = plot.ConstantTicks(opt.ticks)
 	for _, t := range opt.ticks {

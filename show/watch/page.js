@@ -32,7 +32,7 @@
     say('seen', head.last ? `last event ${duration((now - head.last) / 1000)} ago` : '');
     $('bar').hidden = !(live && stage && stage.total > 0);
     if (!live || !stage || !stage.name) {
-      say('stage', live ? 'between two stages' : head.status === 'complete' ? 'complete' : 'no stage is under way');
+      say('stage', live ? 'between two stages' : head.status === 'complete' ? 'complete' : head.status === 'waiting' ? 'before the first stage' : 'no stage is under way');
       say('pace', '');
       return;
     }
@@ -122,7 +122,7 @@
     },
     head(h) {
       head = h;
-      say('title', h.title || 'A run that has not begun');
+      say('title', h.title || 'Loading the run…');
       $('report').hidden = !h.report;
       say('report', h.status === 'running' ? 'The report as it was last written' : 'The report of this run');
       document.title = `${h.status === 'running' ? '▶ ' : ''}${h.done}/${h.planned} · ${h.title || 'popri watch'}`;

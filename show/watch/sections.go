@@ -136,7 +136,7 @@ func (w *Watcher) readPrivacy() (changed bool) {
 		b := f.Record.Budget
 		w.privacy = privacy{Epsilon: b.Epsilon, Spent: f.Spent, Share: "Nobody is protected", Words: report.Readable(f.Headline())}
 		if f.Protects() {
-			w.privacy.Share, w.privacy.Words = f.Share(), report.Readable(f.Spending()+" "+f.Protected())
+			w.privacy.Share, w.privacy.Words = f.Share()+" spent", report.Readable(f.Spending()+" "+f.Protected())
 		}
 		for _, warning := range f.Warnings() {
 			w.privacy.Warnings = append(w.privacy.Warnings, report.Readable(warning))
