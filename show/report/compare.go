@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strings"
 
 	"popri/show/series"
 )
@@ -24,6 +25,7 @@ type comparison struct {
 	Style                              template.CSS
 	Script                             script
 	Title, Headline                    string
+	Picture                            picture
 	Runs                               []runLegend
 	Warnings                           []string
 	Privacy                            matrix
@@ -60,24 +62,18 @@ func newComparison(runs []Report) (*comparison, error) {
 	if len(runs) == 1 {
 		p.Title = "1 run"
 	}
-	var titles []string
 	for i := range runs {
-		r := &runs[i]
-		r.readable()
-		title := r.Title
-		if title == "" {
-			title = fmt.Sprintf("Run %d", i+1)
-		}
-		titles = append(titles, title)
-		legend := runLegend{Title: title, Note: r.Subtitle, Variable: template.CSS("var(" + seriesVariable(i) + ")")}
+		runs[i].readable()
+	}
+	titles := titlesOf(runs)
+	for i, r := range runs {
+		legend := runLegend{Title: titles[i], Note: r.Subtitle, Variable: template.CSS("var(" + seriesVariable(i) + ")")}
 		if r.Interrupted != "" {
 			legend.Note = "interrupted " + r.Interrupted
 		}
 		p.Runs = append(p.Runs, legend)
-		for _, w := range r.Privacy.Warnings {
-			p.Warnings = append(p.Warnings, title+": "+w)
-		}
 	}
+	p.warn(titles, runs)
 
 	// Facts, results and settings are matched by name; the order is that of their first appearance.
 	p.Privacy = collect("The guarantee of each run", "Fact", titles, runs, func(r Report, add func(name string, c cell)) {
@@ -115,7 +111,7 @@ func newComparison(runs []Report) (*comparison, error) {
 		return r.MacroF1, percent(value(r.MacroF1), 2), interval(r.MacroF1CI, 2, 100)
 	})
 	markBest(&p.Accuracy, runs, names)
-	p.Headline = comparedProducts(titles, runs)
+	p.products(titles, runs)
 
 	for _, plot := range sharedPlots(runs) {
 		// One line for each run and plot: the first of the plot's figures.
@@ -208,33 +204,67 @@ func sharedPlots(runs []Report) []series.Plot {
 	return out
 }
 
-// comparedProducts says which run's product teaches the small models most; "" if fewer than two are measured.
-func comparedProducts(titles []string, runs []Report) string {
-	type measured struct {
-		Result
-		title string
-	}
-	var list []measured
+// products compares the runs' products by the accuracy of small models, if two or more are measured.
+func (p *comparison) products(titles []string, runs []Report) {
+	var list []Result
 	for i, r := range runs {
-		if measureOf(r.Results).less || labelled(r.Results) != labelled(runs[0].Results) {
-			continue
-		}
-		if x, ok := measureOf(r.Results).find(r.Results, r.Main); ok {
-			list = append(list, measured{x, titles[i]})
+		m := measureOf(r.Results)
+		if x, ok := m.find(r.Results, r.Main); ok && !m.less && labelled(r.Results) == labelled(runs[0].Results) {
+			x.Name, x.Key = titles[i], fmt.Sprint("run ", i)
+			list = append(list, x)
 		}
 	}
 	if len(list) < 2 {
-		return ""
+		return
 	}
-	slices.SortStableFunc(list, func(a, b measured) int { return cmp.Compare(*b.Accuracy, *a.Accuracy) })
+	slices.SortStableFunc(list, func(a, b Result) int { return cmp.Compare(*b.Accuracy, *a.Accuracy) })
 	best, last := list[0], list[len(list)-1]
-	text := fmt.Sprintf("Of %d products, that of “%s” gives the highest accuracy, %s; the lowest is %s (“%s”).", len(list),
-		best.title, percent(*best.Accuracy, 2), percent(*last.Accuracy, 2), last.title)
+	p.Picture = measureOf(list).picture("Accuracy of a small model after training on each run's product, the synthetic set that it publishes",
+		list, best.Key, nil)
 	if *best.Accuracy == *last.Accuracy {
-		return fmt.Sprintf("All %d products give the same accuracy, %s.", len(list), percent(*best.Accuracy, 2))
+		p.Headline = fmt.Sprintf("All %d products give the same accuracy, %s.", len(list), percent(*best.Accuracy, 2))
+		return
 	}
+	p.Headline = fmt.Sprintf("Of %d products, that of “%s” gives the highest accuracy, %s. The lowest, of “%s”, is %s.", len(list),
+		best.Name, percent(*best.Accuracy, 2), last.Name, percent(*last.Accuracy, 2))
 	if a, b := best.AccuracyCI, last.AccuracyCI; a != nil && b != nil && a.Low <= b.High {
-		text += " Their 95 % intervals overlap."
+		p.Headline += " Their 95 % intervals overlap."
 	}
-	return text
+}
+
+// titlesOf are the runs' titles. Those that are the same are told apart by the runs' folders.
+func titlesOf(runs []Report) (titles []string) {
+	counts := map[string]int{}
+	for _, r := range runs {
+		counts[r.Title]++
+	}
+	for i, r := range runs {
+		title := cmp.Or(r.Title, fmt.Sprintf("Run %d", i+1))
+		if r.Title != "" && counts[r.Title] > 1 {
+			title += " (" + cmp.Or(r.Folder, fmt.Sprintf("run %d", i+1)) + ")"
+		}
+		titles = append(titles, title)
+	}
+	return titles
+}
+
+// warn adds the runs' warnings, each once, with the runs that it is about.
+func (p *comparison) warn(titles []string, runs []Report) {
+	about := map[string][]string{}
+	var order []string
+	for i, r := range runs {
+		for _, w := range r.Privacy.Warnings {
+			if about[w] == nil {
+				order = append(order, w)
+			}
+			about[w] = append(about[w], titles[i])
+		}
+	}
+	for _, w := range order {
+		whose := strings.Join(about[w], ", ")
+		if len(about[w]) == len(runs) && len(runs) > 1 {
+			whose = "All runs"
+		}
+		p.Warnings = append(p.Warnings, whose+": "+w)
+	}
 }

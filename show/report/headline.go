@@ -196,38 +196,50 @@ func plainNames(r Report) map[string]string {
 	return map[string]string{KeyPublic: public, r.Main: "the product of this run", KeyPrivate: "the clients' own texts (ε = ∞)"}
 }
 
-// pictureRow is a row of the picture at the top.
+// picture shows results with their intervals on one scale.
+type picture struct {
+	Title     string
+	Rows      []pictureRow
+	Intervals bool // some result has one
+}
+
 type pictureRow struct {
 	Name, Value, Interval string
 	Main, Reference       bool
 	Track                 track
 }
 
+// picture draws results under other names; those without one keep theirs. It has no rows if all figures are the same.
+func (m measure) picture(title string, list []Result, main string, names map[string]string) picture {
+	p := picture{Title: title}
+	place, ok := m.scale(list)
+	if !ok {
+		return p
+	}
+	decimals := m.decimals(list)
+	for _, x := range list {
+		row := pictureRow{Name: cmp.Or(names[x.Key], x.Name), Value: m.text(m.value(x), decimals), Main: x.Key == main,
+			Reference: x.Key == KeyPublic || x.Key == KeyPrivate, Track: m.track(x, place)}
+		if i := m.interval(x); i != nil && finite(i.Low) && finite(i.High) {
+			row.Interval = m.text(i.Low, decimals) + " to " + m.text(i.High, decimals)
+			p.Intervals = true
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	return p
+}
+
 // first fills the first screen.
 func (p *page) first(r Report) {
 	list := pictured(r)
 	p.Headline = headline(r, list)
+	title := "Share of the next words in the test clients' texts that a small model predicts, by what it was trained on"
 	m := measureOf(r.Results)
-	place, ok := m.scale(list)
-	if !ok {
-		return
-	}
-	decimals := m.decimals(list)
-	for _, x := range list {
-		row := pictureRow{Name: cmp.Or(plainNames(r)[x.Key], x.Name), Value: m.text(m.value(x), decimals), Main: x.Key == r.Main,
-			Reference: x.Key == KeyPublic || x.Key == KeyPrivate, Track: m.track(x, place)}
-		if i := m.interval(x); i != nil && finite(i.Low) && finite(i.High) {
-			row.Interval = m.text(i.Low, decimals) + " to " + m.text(i.High, decimals)
-			p.HasIntervals = true
-		}
-		p.Picture = append(p.Picture, row)
-	}
 	switch {
 	case m.less:
-		p.PictureTitle = "Perplexity on the test clients' texts; less is better"
+		title = "Perplexity on the test clients' texts, by what a small model was trained on; less is better"
 	case labelled(r.Results):
-		p.PictureTitle = "Share of the test clients' texts that a small model gives their label, by what it was trained on"
-	default:
-		p.PictureTitle = "Share of the next words in the test clients' texts that a small model predicts, by what it was trained on"
+		title = "Share of the test clients' texts that a small model gives their label, by what it was trained on"
 	}
+	p.Picture = m.picture(title, list, r.Main, plainNames(r))
 }

@@ -52,12 +52,10 @@ type page struct {
 	Status   string
 	Finished string
 
-	Headline     string
-	Picture      []pictureRow
-	PictureTitle string
-	HasIntervals bool
-	Time         string // that the run took
-	Guarantee    string // in a paragraph
+	Headline  string
+	Picture   picture
+	Time      string // that the run took
+	Guarantee string // in a paragraph
 
 	Facts       []fact
 	Results     []resultRow

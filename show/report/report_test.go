@@ -55,7 +55,7 @@ func full() Report {
 			{Key: "private", Name: "The clients' own text (ε = ∞)", Accuracy: new(0.2451), AccuracyCI: &Interval{0.2425, 0.2478}, Perplexity: new(118.9), GapClosed: new(1.0)},
 		},
 		Product: "The product is the synthetic set that the run publishes: 12000 texts that the model wrote.",
-		Verdict: "The product is better than the strongest baseline, all public text: +0.60 points of accuracy (95 % interval -0.10 to +1.30).",
+		Verdict: "The product and the strongest baseline, all public text, are not told apart: +0.60 points of accuracy (95 % interval -0.10 to +1.30).",
 		Notes:   []string{"The prompts' public set leaves out the parts of the library that resemble a compiler; with all public text the gap is half as wide."},
 		Samples: Samples{[]SampleColumn{
 			{"Before", "the untuned model", []string{"Reader reads from the underlying stream and returns the number of bytes.", "The handler is called for each request that matches the pattern."}},
@@ -386,13 +386,29 @@ func TestCompare(t *testing.T) {
 	}
 	page := string(content)
 	checkPage(t, page)
-	for _, want := range []string{"3 runs", "ε = 1", "Run 3", "interrupted after round 1", "21.70\u202f%", "22.15\u202f%", "dpo.beta", "0.4", "best"} {
+	for _, want := range []string{"3 runs", "Of 2 products, that of “Go documentation, ε = 7” gives the highest accuracy, 22.15\u202f%. The lowest, of “ε = 1”, is 21.70",
+		`<figure class="picture">`, "ε = 1", "Run 3", "interrupted after round 1", "21.70\u202f%", "22.15\u202f%", "dpo.beta", "0.4", "best"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
 	if strings.Contains(page, "dpo.loss") && !strings.Contains(page, missing) {
 		t.Error("a setting that is the same everywhere is listed")
+	}
+	// Runs of one title are told apart, and a warning that all have stands once.
+	a.Folder, b.Folder, b.Title = "one", "two", a.Title
+	for _, r := range []*Report{&a, &b} {
+		r.Privacy.Warnings = []string{"mind this"}
+	}
+	if err := Compare(path, []Report{a, b}); err != nil {
+		t.Fatal(err)
+	}
+	if content, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if page = string(content); !strings.Contains(page, a.Title+" (one)") || !strings.Contains(page, a.Title+" (two)") || strings.Count(page, "mind this") != 1 ||
+		!strings.Contains(page, "All runs: mind this") {
+		t.Error("two runs of one title are not told apart, or a warning of both stands twice")
 	}
 	for _, runs := range [][]Report{nil, {{}}, {full()}} {
 		if err := Compare(path, runs); err != nil {

@@ -10,6 +10,7 @@ import (
 // they are missing. It can be stored as JSON and shown again.
 type Report struct {
 	Title    string    `json:"title"`
+	Folder   string    `json:"folder,omitempty"` // the name of the run's, by which runs of one title are told apart
 	Subtitle string    `json:"subtitle,omitempty"`
 	Command  string    `json:"command,omitempty"` // what made the run, to be typed again
 	Finished time.Time `json:"finished,omitzero"`
