@@ -99,6 +99,21 @@ var own = regexp.MustCompile(`<script type="text/plain" id="texts-data">[A-Za-z0
 // inside are the links of the contents.
 var inside = regexp.MustCompile(`<a href="#([a-z-]+)">([^<]*)</a>`)
 
+// checkParts checks that the links of the contents lead to their sections and that each table has a caption, and returns the
+// page without these links.
+func checkParts(t testing.TB, page string) string {
+	t.Helper()
+	for _, link := range inside.FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(page, `<section id="`+link[1]+`"`) || !strings.Contains(page, "<h2>"+link[2]+"</h2>") {
+			t.Errorf("the contents' link %q leads nowhere, or to another heading than %q", link[1], link[2])
+		}
+	}
+	if tables, captions := strings.Count(page, "<table"), strings.Count(page, "<caption>"); tables != captions {
+		t.Errorf("%d tables and %d captions", tables, captions)
+	}
+	return inside.ReplaceAllString(page, "")
+}
+
 // checkPage checks what must hold for every page: self-contained, no script but its own, and elements closed in order.
 func checkPage(t testing.TB, page string) {
 	t.Helper()
@@ -112,15 +127,7 @@ func checkPage(t testing.TB, page string) {
 		t.Errorf("the policy does not allow the script and it alone: %s", want)
 	}
 	page = own.ReplaceAllString(page, "")
-	for _, link := range inside.FindAllStringSubmatch(page, -1) {
-		if !strings.Contains(page, `<section id="`+link[1]+`"`) || !strings.Contains(page, "<h2>"+link[2]+"</h2>") {
-			t.Errorf("the contents' link %q leads nowhere, or to another heading than %q", link[1], link[2])
-		}
-	}
-	page = inside.ReplaceAllString(page, "")
-	if tables, captions := strings.Count(page, "<table"), strings.Count(page, "<caption>"); tables != captions {
-		t.Errorf("%d tables and %d captions", tables, captions)
-	}
+	page = checkParts(t, page)
 	page = strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, "")
 	if found := outside.FindString(page); found != "" {
 		t.Errorf("the page holds %q", found)
