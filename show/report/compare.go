@@ -221,12 +221,13 @@ func (p *comparison) products(titles []string, runs []Report) {
 	best, last := list[0], list[len(list)-1]
 	p.Picture = measureOf(list).picture("Accuracy of a small model after training on each run's product, the synthetic set that it publishes",
 		list, best.Key, nil)
+	decimals := measureOf(list).decimals(list)
 	if *best.Accuracy == *last.Accuracy {
-		p.Headline = fmt.Sprintf("All %d products give the same accuracy, %s.", len(list), percent(*best.Accuracy, 2))
+		p.Headline = fmt.Sprintf("All %d products give the same accuracy, %s.", len(list), percent(*best.Accuracy, decimals))
 		return
 	}
 	p.Headline = fmt.Sprintf("Of %d products, that of “%s” gives the highest accuracy, %s. The lowest, of “%s”, is %s.", len(list),
-		best.Name, percent(*best.Accuracy, 2), last.Name, percent(*last.Accuracy, 2))
+		best.Name, percent(*best.Accuracy, decimals), last.Name, percent(*last.Accuracy, decimals))
 	if a, b := best.AccuracyCI, last.AccuracyCI; a != nil && b != nil && a.Low <= b.High {
 		p.Headline += " Their 95 % intervals overlap."
 	}

@@ -168,7 +168,7 @@ const popriGrid = (() => {
     drawTable() {
       const s = this.state, X = this.axes[s.x], f = this.figure, best = this.best();
       const t = make('table'), top = t.createTHead().insertRow(), body = t.createTBody();
-      t.createCaption().textContent = this.words();
+      t.createCaption().textContent = 'Means over seeds; small figures are their spread';
       const th = (text, scope, className) => make('th', { textContent: text, scope, className: className || '' });
       const button = (text, label, act) => {
         const b = make('button', { type: 'button', textContent: text, title: label });

@@ -186,7 +186,7 @@ func TestLeavePages(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := Compare(filepath.Join(dir, "compare.html"), []Report{a, b}); err != nil {
+	if err := errors.Join(Compare(filepath.Join(dir, "compare.html"), []Report{a, b}), WriteGrid(filepath.Join(dir, "grid.html"), someGrid())); err != nil {
 		t.Error(err)
 	}
 }
@@ -393,7 +393,7 @@ func TestCompare(t *testing.T) {
 	}
 	page := string(content)
 	checkPage(t, page)
-	for _, want := range []string{"3 runs", "Of 2 products, that of “Go documentation, ε = 7” gives the highest accuracy, 22.15\u202f%. The lowest, of “ε = 1”, is 21.70",
+	for _, want := range []string{"3 runs", "Of 2 products, that of “Go documentation, ε = 7” gives the highest accuracy, 22.1\u202f%. The lowest, of “ε = 1”, is 21.7",
 		`<figure class="picture">`, "ε = 1", "Run 3", "interrupted after round 1", "21.70\u202f%", "22.15\u202f%", "dpo.beta", "0.4", "best"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
