@@ -128,6 +128,9 @@ does nothing. docs/data.md says how to make such files. Worlds:
 				a.say("%s holds a run already; going on with it and its configuration", out)
 			}
 			command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", choice.typed(), c.Privacy.Epsilon, c.Seed)
+			if cmd.Flags().Changed("rounds") {
+				command += fmt.Sprintf(" --rounds %d", rounds)
+			}
 			if model != embeddedModel {
 				command += " --model " + model
 			}
