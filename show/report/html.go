@@ -54,8 +54,9 @@ type page struct {
 
 	Headline  string
 	Picture   picture
-	Time      string // that the run took
-	Guarantee string // in a paragraph
+	Time      string   // that the run took
+	Guarantee string   // in a paragraph
+	Long      []string // the rest of it, a paragraph each
 
 	Facts       []fact
 	Results     []resultRow
@@ -139,7 +140,8 @@ func newPage(r Report) (*page, error) {
 	p.stages(r.Stages)
 	p.settings(r.Settings)
 	p.first(r)
-	p.Guarantee = strings.Join(r.Privacy.Statement[:min(2, len(r.Privacy.Statement))], " ")
+	first := min(2, len(r.Privacy.Statement))
+	p.Guarantee, p.Long = strings.Join(r.Privacy.Statement[:first], " "), r.Privacy.Statement[first:]
 	return p, nil
 }
 

@@ -45,7 +45,7 @@ func full() Report {
 			Epsilon: 7, Delta: 1e-4, Spent: 6.98, Unit: "up to eight successive comments of one source file", NoiseMultiplier: 1.047, ClipNorm: 1,
 			Rounds: 3, Planned: 3, Clients: 998, Accountant: "exact Gaussian", Denoise: "project", Protects: true,
 			Spending:  "ε = 6.98 of 7 was spent by 3 releases (δ = 0.0001), each a noised sum of 998 clients' vectors.",
-			Statement: []string{"All releases together are private.", "The guarantee protects one client."},
+			Statement: []string{"All releases together are private.", "The guarantee protects one client.", "Two data sets are neighbours."},
 		},
 		Results: []Result{
 			{Key: "public", Name: "Public text only (ε = 0)", Accuracy: new(0.1942), AccuracyCI: &Interval{0.1921, 0.1963}, Perplexity: new(203.1), GapClosed: new(0.0)},
