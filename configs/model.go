@@ -55,8 +55,14 @@ type Generate struct {
 	// is drawn from all that may be quoted, so that labels come in the proportion of the public text, because the clients'
 	// are private. Default false; downstream.task "classification" needs true.
 	ByLabel bool `yaml:"by_label"`
-	// TemplateHeader is the prompt's first line, in which {label} stands for the prompt's label (by_label); "", the default,
-	// leaves it out.
+	// Kinds names kinds of text, such as "political speeches", for which the model is asked before round 1: "general", the list
+	// that comes with the program, or a file of yours with one on each line. What the model writes for each is compared with the
+	// clients' release; the prompts of all rounds ask for the kinds that come nearest, in the place {kind} of template_header, and
+	// those of round 1 quote what was written. It costs no privacy: the list must be public. It needs quote "scored" and
+	// scoring.release "once". Default "", which asks for no kind.
+	Kinds string `yaml:"kinds"`
+	// TemplateHeader is the prompt's first line, in which {label} stands for the prompt's label (by_label) and {kind} for the
+	// kind of text that is asked for, or the word text where none is known; "", the default, leaves it out.
 	TemplateHeader string `yaml:"template_header"`
 	// TemplateItem is the line before each text; {i} in it becomes the text's number, from 1. A sample ends where the line
 	// occurs again. No empty line separates texts, as in the published code. "", the default, puts one text on each line after the end-of-text token, as in the embedded model's
@@ -84,6 +90,9 @@ type Generate struct {
 	// Smaller saves memory and is slower; much larger is no faster.
 	BatchTokens int `yaml:"batch_tokens"`
 }
+
+// KindPlace is the place of the kind of text in template_header.
+const KindPlace = "{kind}"
 
 // FIDDraws returns the number of prompts, and of samples of each, in a measurement of the Fréchet distance: the prompts of a
 // round, one sample of each as in the published code, but more of few prompts, because the distance of fewer than 500 texts is

@@ -263,6 +263,7 @@ func (v *validator) once(c Config) {
 	if c.Scoring.Words > 0 && c.Generate.Engine != "local" {
 		v.add("scoring.words", "is %d, which needs generate.engine \"local\": other engines take no weights of tokens", c.Scoring.Words)
 	}
+	v.kinds(c)
 	if c.Scoring.Release == "once" {
 		if c.Scoring.Denoise == "pool" {
 			v.add("scoring.denoise", "is \"pool\", which needs scoring.release \"rounds\" or \"compact\": one release has no others "+
@@ -361,5 +362,26 @@ func (v *validator) above(key string, value, low, high float64) {
 func (v *validator) between(key string, value, low, high float64) {
 	if !(value >= low && value <= high) {
 		v.add(key, "is %v, must be %v to %v", value, low, high)
+	}
+}
+
+// kinds checks what a search for kinds of text needs.
+func (v *validator) kinds(c Config) {
+	g := c.Generate
+	if g.Kinds == "" {
+		return
+	}
+	refuse := func(reason string) { v.add("generate.kinds", "is %q, which needs %s", g.Kinds, reason) }
+	if !strings.Contains(g.TemplateHeader, KindPlace) || g.TemplateItem == "" {
+		refuse("a template_header that holds " + KindPlace + ", where prompts name the kind, and a template_item")
+	}
+	if g.Quote != "scored" || g.Examples == 0 {
+		refuse(`generate.quote "scored" and generate.examples of 1 or more: the samples that prompts quote tell the kind`)
+	}
+	if c.Scoring.Release != "once" {
+		refuse(`scoring.release "once", which scores the samples of each kind`)
+	}
+	if g.ByLabel {
+		refuse("generate.by_label to be false: what is written for a kind of text has no label")
 	}
 }

@@ -46,11 +46,11 @@ func TestReadLabelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string][]Text{
-		table: {{"good one", "a", "1"}, {"bad", "b", "0"}},
+		table: {{"good one", "a", "1", ""}, {"bad", "b", "0", ""}},
 		file("l.jsonl", "{\"text\": \"good\", \"label\": \"pos\", \"source\": \"s\"}\n\n{\"label\": 3, \"text\": \"bad\"}\n"): {
-			{"good", "s", "pos"}, {"bad", "", "3"}},
+			{"good", "s", "pos", ""}, {"bad", "", "3", ""}},
 		file("l.json", `[{"text": "good", "label": "pos"}, {"text": "bad", "label": "neg"}]`): {
-			{"good", "", "pos"}, {"bad", "", "neg"}},
+			{"good", "", "pos", ""}, {"bad", "", "neg", ""}},
 	} {
 		got, err := ReadLabelled(path)
 		if err != nil || !slices.Equal(got, want) {

@@ -46,12 +46,12 @@ func TestReadPublic(t *testing.T) {
 		want    []Text
 		fault   string
 	}{
-		{"a.txt", []byte("\ufeffone  line\r\n\n two\n"), []Text{{"one line", "", ""}, {"two", "", ""}}, ""},
-		{"b.jsonl", []byte(`{"text": "a\nb", "source": "s", "other": 1}` + "\n\n" + `{"text": "c"}`), []Text{{"a b", "s", ""}, {"c", "", ""}}, ""},
+		{"a.txt", []byte("\ufeffone  line\r\n\n two\n"), []Text{{"one line", "", "", ""}, {"two", "", "", ""}}, ""},
+		{"b.jsonl", []byte(`{"text": "a\nb", "source": "s", "other": 1}` + "\n\n" + `{"text": "c"}`), []Text{{"a b", "s", "", ""}, {"c", "", "", ""}}, ""},
 		{"c.parquet", table(func(b *bytes.Buffer) error {
 			return parquetio.Write(b, []row{{ptr("x  y"), "s"}, {ptr("z"), ""}}, nil)
-		}), []Text{{"x y", "s", ""}, {"z", "", ""}}, ""},
-		{"d.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{{"x"}}, nil) }), []Text{{"x", "", ""}}, ""},
+		}), []Text{{"x y", "s", "", ""}, {"z", "", "", ""}}, ""},
+		{"d.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{{"x"}}, nil) }), []Text{{"x", "", "", ""}}, ""},
 		{"e.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []row{{ptr("x"), "s"}, {nil, "s"}}, nil) }), nil, "row 1: text is null"},
 		{"f.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{{"\xff"}}, nil) }), nil, "row 0: text or source is not UTF-8"},
 		{"g.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{}, nil) }), nil, "no texts"},
@@ -64,10 +64,10 @@ func TestReadPublic(t *testing.T) {
 		{"n.jsonl", []byte("{\"text\": \"\xff\"}"), nil, "line 1: not UTF-8"},
 		{"p.jsonl", []byte("{\"text\": \"a\"}\n{\"text\": \"a\", \"text\": \"b\"}"), nil, `line 2: "text" stands twice`},
 		{"q.jsonl", []byte(`{"text": [` + strings.Repeat("1,", 500) + `1]}`), nil, "… (1003 bytes), want a text"},
-		{"r.jsonl", []byte("\ufeff" + `{"text": "a", "Text": "b", "source": null}`), []Text{{"a", "", ""}}, ""},
+		{"r.jsonl", []byte("\ufeff" + `{"text": "a", "Text": "b", "source": null}`), []Text{{"a", "", "", ""}}, ""},
 		{"s." + strings.Repeat("c", 120), []byte("a"), nil, "… (121 bytes), want .parquet"},
-		{"t.json", []byte("\ufeff" + `["a  b", "c"]`), []Text{{"a b", "", ""}, {"c", "", ""}}, ""},
-		{"u.json", []byte(`[{"text": "a"}]`), []Text{{"a", "", ""}}, ""},
+		{"t.json", []byte("\ufeff" + `["a  b", "c"]`), []Text{{"a b", "", "", ""}, {"c", "", "", ""}}, ""},
+		{"u.json", []byte(`[{"text": "a"}]`), []Text{{"a", "", "", ""}}, ""},
 		{"v.json", []byte(`["a", " "]`), nil, "entry 1: text is blank"},
 		{"w.json", []byte(`["a", null]`), nil, "entry 1: text is null"},
 		{"x.json", []byte(`{"ann": ["a"]}`), nil, "it is a file of clients, not public text"},
@@ -88,8 +88,8 @@ func TestReadPublic(t *testing.T) {
 }
 
 func TestPublicHash(t *testing.T) {
-	a := Public{Prompts: []Text{{"a", "s", ""}}, Generator: []Text{{"b", "s", ""}}}
-	b := Public{Prompts: []Text{{"a", "s", ""}, {"b", "s", ""}}}
+	a := Public{Prompts: []Text{{"a", "s", "", ""}}, Generator: []Text{{"b", "s", "", ""}}}
+	b := Public{Prompts: []Text{{"a", "s", "", ""}, {"b", "s", "", ""}}}
 	if a.Hash() == b.Hash() || a.Hash() != (&Public{Name: "n", Prompts: a.Prompts, Generator: a.Generator}).Hash() {
 		t.Error("the hash does not tell the parts apart, or depends on the name")
 	}

@@ -12,6 +12,7 @@ type Text struct {
 	Text   string // single spaces, no line breaks, never empty
 	Source string // where it comes from, such as "net/http/server.go"; may be empty
 	Label  string // its class; empty unless it was read by [ReadLabelled]
+	Kind   string // what a model was asked for when it wrote the text, such as "political speeches"; empty for public text
 }
 
 // Public is the text that everybody may see. Its parts may share texts.

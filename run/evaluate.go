@@ -23,21 +23,45 @@ import (
 )
 
 // untuned writes the text of the untuned model, from the prompts and seeds of the synthetic set, and returns it.
-func (s *Session) untuned(ctx context.Context) (text []sampling.Row, err error) {
-	file := filepath.Join(s.Dir, rundir.Untuned)
-	if rundir.Has(s.Dir, rundir.Untuned) {
+func (s *Session) untuned(ctx context.Context) ([]sampling.Row, error) {
+	return s.once(rundir.Untuned, "synthesize untuned", func(stage rounds.Stage, file string) (text []sampling.Row, err error) {
+		writer := sampling.Writer{Config: s.Config.Generate}
+		env := method.Env{Dir: s.Dir, Config: s.Config, Model: s.generator.Model, Engine: s.engine}
+		err = env.WithSampler(nil, func(model sampling.Sampler) error {
+			text, err = writer.Set(ctx, model, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file, stage.Progress)
+			return err
+		})
+		return text, err
+	})
+}
+
+// untrained writes what the method's own prompts and weights give without training; nil if the method has no such text.
+func (s *Session) untrained() func(context.Context) ([]sampling.Row, error) {
+	m, ok := s.method.(interface {
+		Untrained(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error)
+	})
+	if !ok {
+		return nil
+	}
+	return func(ctx context.Context) ([]sampling.Row, error) {
+		return s.once(rundir.Untrained, "synthesize without training", func(stage rounds.Stage, file string) ([]sampling.Row, error) {
+			return m.Untrained(ctx, stage, file)
+		})
+	}
+}
+
+// once writes rows to a file of the run in a stage, or reads the file if it is there.
+func (s *Session) once(name, stage string, write func(stage rounds.Stage, file string) ([]sampling.Row, error)) (text []sampling.Row, err error) {
+	file := filepath.Join(s.Dir, name)
+	if rundir.Has(s.Dir, name) {
 		if err := os.RemoveAll(sampling.PartsOf(file)); err != nil { // a kill after the last part may have left them
 			return nil, err
 		}
 		return rows.Read[sampling.Row](file)
 	}
-	err = s.runner.Stage("synthesize untuned", 0, func(stage rounds.Stage) error {
-		writer := sampling.Writer{Config: s.Config.Generate}
-		env := method.Env{Dir: s.Dir, Config: s.Config, Model: s.generator.Model, Engine: s.engine}
-		return env.WithSampler(nil, func(model sampling.Sampler) (err error) {
-			text, err = writer.Set(ctx, model, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file, stage.Progress)
-			return err
-		})
+	err = s.runner.Stage(stage, 0, func(stage rounds.Stage) error {
+		text, err = write(stage, file)
+		return err
 	})
 	return text, err
 }
@@ -105,8 +129,8 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 
 // comparators are the texts that the run is compared with.
 func (s *Session) comparators() *comparators.Run {
-	return &comparators.Run{Dir: s.Dir, Config: s.Config, Public: s.Data.Public, Encoder: s.encoder, Untuned: s.untuned,
-		Stage: func(name string, f func(rounds.Stage) error) error { return s.runner.Stage(name, 0, f) }}
+	return &comparators.Run{Dir: s.Dir, Config: s.Config, Public: s.Data.Public, Untuned: s.untuned,
+		Untrained: s.untrained()}
 }
 
 // timed does a stage outside of the trainer's.

@@ -50,7 +50,9 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 		}
 		for _, p := range prompts {
 			for _, line := range strings.Split(strings.TrimSpace(p.Text), "\n") {
-				if line != "" && !slices.Contains(quotable, line) {
+				// A sample that was cut is quoted up to its last whole word or sentence.
+				quoted := func(text string) bool { return text == line || round > 1 && strings.HasPrefix(text, line) }
+				if line != "" && !slices.ContainsFunc(quotable, quoted) {
 					t.Errorf("round %d: a prompt quotes %q", round, line)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 
 	"popri/datasets/ceiling"
 	"popri/datasets/clients"
+	"popri/datasets/kinds"
 	"popri/internal/fault"
 	"popri/methods"
 	"popri/methods/method"
@@ -46,11 +47,17 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 	if c.Privacy.UnsafeCeiling {
 		unprotected = ceiling.Of(clients.Texts(s.Data.Private.Split(clients.Train)))
 	}
+	var asking []string
+	if c.Generate.Kinds != "" {
+		if asking, err = kinds.Read(c.Generate.Kinds); err != nil {
+			return nil, err
+		}
+	}
 	s.engine = s.server()
 	asked, _ := s.encoder.(*words.Encoder)
 	return d.New(method.Env{Ceiling: unprotected, Engine: s.engine, Dir: s.Dir, Config: c,
 		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
-		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: embedding.Sentence(s.encoder), Words: asked,
+		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: embedding.Sentence(s.encoder), Words: asked, Kinds: asking,
 		Reference: reference})
 }
 

@@ -134,6 +134,9 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			if o.Resume {
 				return began.Compare(s.Dir, s.Config, o.AcceptChanges)
 			}
+			if rundir.Exists(o.Dir) { // another process has begun a run there since o was checked
+				return taken(o.Dir)
+			}
 			if path := filepath.Join(o.Dir, rundir.Ledger); rundir.Has(o.Dir, rundir.Ledger) {
 				return fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder", path, rundir.Config)
 			}

@@ -52,7 +52,7 @@ func TestLongPartsTellProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"prepare the method", "embed the clients' texts", "embed public texts", "generate", "embed", "dpo",
-		"synthesize after round 1", "synthesize untuned", "weight the untuned text", "compare public text"} {
+		"synthesize after round 1", "synthesize untuned", "synthesize without training", "compare public text"} {
 		if !told[name] {
 			t.Errorf("%s tells nothing; told: %v", name, told)
 		}

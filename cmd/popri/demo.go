@@ -62,7 +62,7 @@ in the same table, with what all runs spend together.
 (ε = 0) and, unless --set model.path names another, the generator are then trained on the public text first, which takes
 minutes. They are kept in the user's cache folder, so the next run on the same text begins at once.
 
-The first two worlds need no file. The others read files that do not come with popri: the clients in the file that the list
+The first three worlds need no file. The others read files that do not come with popri: the clients in the file that the list
 names, and the public text in ` + strings.Join(worlds.Books, " and ") + `. --data names their folder; without it, that is
 $` + worlds.FolderVariable + `, or the first of ` + strings.Join(worlds.Folders, " and ") + ` that is there. A demo whose files are missing says which, and
 does nothing. docs/data.md says how to make such files. Worlds:

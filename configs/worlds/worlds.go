@@ -3,6 +3,7 @@
 // changed, and popri run does the same with the same settings.
 //
 //	godoc      the embedded default: needs no file, and its models come with the program
+//	speeches   comes with the program, too; its small model and, without another, its generator are trained on its public text
 //	others     files of a data folder; the small model and the generator are trained on the public file alone
 package worlds
 
@@ -14,11 +15,15 @@ import (
 	"strings"
 
 	"popri/configs"
+	"popri/datasets/speeches"
 	"popri/internal/fault"
 )
 
-// Default is the world of the embedded default.
-const Default = "godoc"
+// Default is the world of the embedded default, Speeches the one whose public text is far from the clients'.
+const (
+	Default  = "godoc"
+	Speeches = "speeches"
+)
 
 // FolderVariable names the folder of the worlds' files in the environment.
 const FolderVariable = "POPRI_DATA"
@@ -68,6 +73,9 @@ var all = []World{
 		About: "the same clients; no public text and no generator has seen the clients' folders",
 		Set: []string{"data.private=godoc", "data.public=godoc-without-domain", "model.path=" + configs.Trained,
 			"eval.reference_private=true"}},
+	{Name: Speeches, Title: "addresses of presidents since 1945",
+		About: "stretches of addresses of United States presidents since 1945, split by time; public: Gutenberg books and plays",
+		Set:   trained()},
 	{Name: "congress", Title: "State of the Union messages since 1945", Client: "congress.parquet", Public: Books,
 		About: "stretches of State of the Union messages since 1945, split by time; " + aboutBooks,
 		Set:   trained("data.since=1945")},
@@ -113,6 +121,14 @@ func Own(private string, public ...string) World {
 // mistake.
 func (w World) Layer(folder string) (configs.World, error) {
 	layer := configs.World{Name: "world " + w.Name, Set: w.Set}
+	if w.Name == Speeches {
+		private, public, err := speeches.Files()
+		if err != nil {
+			return layer, fault.Userf("the world %s: %w", w.Name, err)
+		}
+		layer.Set = append([]string{"data.private=" + private, "data.public=" + public}, w.Set...)
+		return layer, nil
+	}
 	if w.Client == "" {
 		return layer, nil
 	}

@@ -13,6 +13,7 @@
 //	  mixes.parquet        what the product was chosen from (synthetic.mix=validated)
 //	  synthetic.parquet    the product under the guarantee: weighted public text (finish=public) and the tuned model's text
 //	  untuned.parquet      what the untuned model wrote, to compare with
+//	  untrained.parquet    what it wrote for the product's prompts, with the product's weights, to compare with
 //	  eval.json            small models on private test clients
 //	  report.html          all of it in one file that needs nothing else, with every sample to search (very many: report-texts.html)
 //	  STOP                 made by popri watch or by hand: the run ends after its round; --resume goes on
@@ -41,6 +42,7 @@ const (
 	Mixes       = "mixes.parquet"
 	Synthetic   = "synthetic.parquet"
 	Untuned     = "untuned.parquet"
+	Untrained   = "untrained.parquet"
 	Eval        = "eval.json"
 	Report      = "report.html"
 	Stop        = "STOP"

@@ -36,6 +36,7 @@ type Env struct {
 	Encoder   embedding.Encoder // of sentences
 	// Words is the clients' encoder where they are asked for frequencies of words, too (scoring.words); else nil.
 	Words *words.Encoder
+	Kinds []string // of text that the model can be asked for (generate.kinds); nil for none
 	// Ceiling are the train clients' texts, for privacy.unsafe_ceiling alone; else nil.
 	Ceiling *ceiling.Texts
 	// Reference describes the embeddings of validation text, whose clients are not protected: what the samples' Fréchet

@@ -3,7 +3,9 @@ package policy
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -47,13 +49,50 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	return all, rows.Write(file, all)
 }
 
-// write writes the model's part of the synthetic set to file.
-func (p *Policy) write(ctx context.Context, s rounds.Stage, file string) (written []sampling.Row, err error) {
-	done, err := rounds.Latest(p.Dir) // the adapters may be of an earlier round
+// Untrained writes the model's part of the product as it would be if no training had changed the model: the same prompts, seeds
+// and weights on texts. What the product is worth beyond it is what the training brought.
+func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (written []sampling.Row, err error) {
+	prompter, err := p.finalPrompts()
 	if err != nil {
 		return nil, err
 	}
-	prompter, err := p.quoting(p.Config.Generate.Quote, done)
+	all := file
+	if p.Config.Synthetic.Kept < 1 {
+		all = strings.TrimSuffix(file, ".parquet") + "-all.parquet"
+	}
+	err = p.WithSampler(nil, func(model sampling.Sampler) error {
+		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, "untrained", all, s.Progress)
+		return err
+	})
+	if err != nil || all == file {
+		return written, err
+	}
+	single, err := p.single()
+	if err != nil {
+		return nil, err
+	}
+	if written, err = single.keep(s, written); err != nil {
+		return nil, err
+	}
+	if err := rows.Write(file, written); err != nil {
+		return nil, err
+	}
+	return written, os.Remove(all)
+}
+
+// finalPrompts makes the prompts of the synthetic set: the rounds that are done give their quotes, the adapters may be of an
+// earlier one.
+func (p *Policy) finalPrompts() (*sampling.Prompter, error) {
+	done, err := rounds.Latest(p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return p.quoting(p.Config.Generate.Quote, done)
+}
+
+// write writes the model's part of the synthetic set to file.
+func (p *Policy) write(ctx context.Context, s rounds.Stage, file string) (written []sampling.Row, err error) {
+	prompter, err := p.finalPrompts()
 	if err != nil {
 		return nil, err
 	}

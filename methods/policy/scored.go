@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sort"
+	"strings"
 
 	"popri/datasets"
 	"popri/internal/rows"
@@ -17,9 +18,14 @@ import (
 // public ones if the clients are asked in each round.
 func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
 	if what == "scored" && done == 0 {
-		what = "relevant"
-		if _, err := p.single(); err != nil {
+		single, err := p.single()
+		switch {
+		case err != nil:
 			what = "public"
+		case single.found != nil:
+			return p.Prompter.With(single.found), nil
+		default:
+			what = "relevant"
 		}
 	}
 	switch what {
@@ -61,7 +67,7 @@ func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
 }
 
 // bestScored returns the samples of the first done rounds with the highest post-processed scores, a tenth of each round's, without
-// repetitions. Samples that did not end by themselves are left out, because a prompt should quote whole texts.
+// repetitions.
 func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 	var out []datasets.Text
 	seen := map[string]bool{}
@@ -76,16 +82,29 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 		}
 		sort.SliceStable(order, func(a, b int) bool { return scores[order[a]].Score > scores[order[b]].Score })
 		for _, i := range order[:(len(order)+9)/10] {
-			s := samples[i]
-			if s.Finish == "stop" && s.Text != "" && !seen[s.Text] && len(s.IDs) <= p.Config.Data.MaxTokens {
-				seen[s.Text] = true
-				out = append(out, datasets.Text{Text: s.Text, Label: s.Label})
+			text := quotable(samples[i])
+			if text != "" && !seen[text] {
+				seen[text] = true
+				out = append(out, datasets.Text{Text: text, Label: samples[i].Label, Kind: samples[i].Kind})
 			}
 		}
 	}
-	if len(out) < max(1, p.Config.Generate.Examples) {
+	if out = p.Prompter.Fitting(out); len(out) < max(1, p.Config.Generate.Examples) {
 		return nil, fmt.Errorf("policy: only %d scored samples can be quoted in prompts; set generate.quote "+
 			"to public", len(out))
 	}
 	return out, nil
+}
+
+// quotable is the part of a sample that a prompt quotes: whole sentences, because a model goes on with what it is shown. A sample
+// that was cut and has no sentence that ends in its second half loses its last word, of which a part may be missing.
+func quotable(s sampling.Row) string {
+	if s.Finish == "stop" {
+		return s.Text
+	}
+	last := strings.LastIndexFunc(s.Text, func(r rune) bool { return strings.ContainsRune(".!?", r) })
+	if 2*last >= len(s.Text) {
+		return s.Text[:last+1]
+	}
+	return s.Text[:max(0, strings.LastIndexByte(s.Text, ' '))]
 }

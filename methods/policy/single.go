@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 
+	"popri/datasets"
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
@@ -17,6 +18,7 @@ type Single struct {
 	pool     *target.Pool    // the public texts; nil until they are embedded
 	target   *target.Target  // the release; nil until it is asked for
 	selected []target.Chosen // the public texts that are most relevant to the clients
+	found    []datasets.Text // with generate.kinds, the samples that round 1 quotes
 }
 
 // Query implements [Feedback].
@@ -52,6 +54,11 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 	}
 	if f.selected == nil {
 		if err := r.Stage("select", func(rounds.Stage) error { return f.choose(r) }); err != nil {
+			return err
+		}
+	}
+	if p.Kinds != nil {
+		if err := r.Stage("find kinds of text", func(s rounds.Stage) error { return f.findKinds(ctx, r, s) }); err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,7 @@ func TestLabelledRows(t *testing.T) {
 	if err := rows.Write(path, []old{{1, 2, "a", "stop", []int32{3}, "m"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := rows.Read[Row](path); err != nil || !reflect.DeepEqual(got, []Row{{1, 2, "a", "stop", []int32{3}, "m", ""}}) {
+	if got, err := rows.Read[Row](path); err != nil || !reflect.DeepEqual(got, []Row{{1, 2, "a", "stop", []int32{3}, "m", "", ""}}) {
 		t.Errorf("of an earlier version: %+v (%v)", got, err)
 	}
 }

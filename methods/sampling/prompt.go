@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -53,6 +54,7 @@ type Prompter struct {
 	texts     []string
 	ids       [][]int32        // tokens of the texts, if each line is a text
 	labels    []string         // of the texts, where a prompt quotes texts of one label; else nil
+	kinds     []string         // of the texts that a model wrote, else ""
 	groups    map[string][]int // the texts of each label
 	separator int32
 	newline   []int32
@@ -124,20 +126,20 @@ func (p *Prompter) take(public []datasets.Text, cut bool) {
 			continue
 		}
 		p.Public.Used++
-		p.add(text, t.Label, ids)
+		p.add(datasets.Text{Text: text, Label: t.Label, Kind: t.Kind}, ids)
 	}
 }
 
 // add adds a text that prompts may quote. Its label counts if a prompt quotes texts of one label.
-func (p *Prompter) add(text, label string, ids []int32) {
+func (p *Prompter) add(t datasets.Text, ids []int32) {
 	if p.config.ByLabel {
 		if p.groups == nil {
 			p.groups = map[string][]int{}
 		}
-		p.groups[label] = append(p.groups[label], len(p.texts))
-		p.labels = append(p.labels, label)
+		p.groups[t.Label] = append(p.groups[t.Label], len(p.texts))
+		p.labels = append(p.labels, t.Label)
 	}
-	p.texts, p.ids = append(p.texts, text), append(p.ids, ids)
+	p.texts, p.ids, p.kinds = append(p.texts, t.Text), append(p.ids, ids), append(p.kinds, t.Kind)
 }
 
 // distinct counts the different texts.
@@ -169,9 +171,9 @@ func (p *Prompter) Labels() []string { return p.labels }
 // With returns a prompter that quotes other texts in the same way.
 func (p *Prompter) With(texts []datasets.Text) *Prompter {
 	q := *p
-	q.texts, q.ids, q.labels, q.groups = nil, nil, nil, nil
+	q.texts, q.ids, q.labels, q.groups, q.kinds = nil, nil, nil, nil, nil
 	for _, t := range texts {
-		q.add(t.Text, t.Label, p.tok.Encode(t.Text))
+		q.add(t, p.tok.Encode(t.Text))
 	}
 	return &q
 }
@@ -195,6 +197,7 @@ type Prompt struct {
 	// sample.
 	Begun []int32
 	Label string // of the texts that it quotes, with generate.by_label; its samples bear it
+	Kind  string // of text that it asks for, with generate.kinds; its samples bear it
 }
 
 // Draw makes n prompts.
@@ -251,14 +254,27 @@ func (p *Prompter) choose(random *rand.Rand, label string) []int {
 func (p *Prompter) one(random *rand.Rand, label string) Prompt {
 	var texts []string
 	var ids [][]int32
-	for _, w := range p.choose(random, label) {
+	kind := ""
+	for i, w := range p.choose(random, label) {
 		texts, ids = append(texts, p.texts[w]), append(ids, p.ids[w])
+		if i == 0 {
+			kind = p.kinds[w]
+		}
 		if p.labels != nil {
 			label = p.labels[w]
 		}
 	}
-	return p.quoting(label, texts, ids, "")
+	return p.quoting(subject{label, kind}, texts, ids, "")
 }
+
+// Asking makes a prompt that asks for a kind of text and quotes none.
+func (p *Prompter) Asking(kind string) Prompt { return p.quoting(subject{kind: kind}, nil, nil, "") }
+
+// subject is what a prompt's header names.
+type subject struct{ label, kind string }
+
+// anyKind is what the header names where no kind of text is known.
+const anyKind = "text"
 
 // Quoting makes a prompt that quotes texts in order and begins the sample with given words, "" for none. label is the texts'
 // label, "" for none. If the prompt is too long for the model, the first texts are left out, one after the other.
@@ -268,7 +284,7 @@ func (p *Prompter) Quoting(label string, texts []string, beginning string) (Prom
 		ids[i] = p.tok.Encode(text)
 	}
 	for skip := range len(texts) + 1 {
-		if x := p.quoting(label, texts[skip:], ids[skip:], beginning); len(x.IDs) <= p.context {
+		if x := p.quoting(subject{label: label}, texts[skip:], ids[skip:], beginning); len(x.IDs) <= p.context {
 			return x, nil
 		}
 	}
@@ -276,8 +292,8 @@ func (p *Prompter) Quoting(label string, texts []string, beginning string) (Prom
 		len(strings.Fields(beginning)), p.context)
 }
 
-// quoting makes a prompt of texts with the given label and tokens.
-func (p *Prompter) quoting(label string, texts []string, tokens [][]int32, beginning string) Prompt {
+// quoting makes a prompt of texts with the given tokens.
+func (p *Prompter) quoting(of subject, texts []string, tokens [][]int32, beginning string) Prompt {
 	begun := p.tok.Encode(beginning)
 	var text strings.Builder
 	if p.config.TemplateItem == "" {
@@ -286,18 +302,19 @@ func (p *Prompter) quoting(label string, texts []string, tokens [][]int32, begin
 			ids = append(append(ids, tokens[i]...), p.newline...)
 			text.WriteString(quoted + "\n")
 		}
-		return Prompt{text.String() + beginning, append(ids, begun...), begun, label}
+		return Prompt{text.String() + beginning, append(ids, begun...), begun, of.label, of.kind}
 	}
 	item := func(i int) string { return strings.ReplaceAll(p.config.TemplateItem, "{i}", strconv.Itoa(i)) }
 	if p.config.TemplateHeader != "" {
-		text.WriteString(strings.ReplaceAll(p.config.TemplateHeader, "{label}", label) + p.gap)
+		header := strings.NewReplacer("{label}", of.label, configs.KindPlace, cmp.Or(of.kind, anyKind))
+		text.WriteString(header.Replace(p.config.TemplateHeader) + p.gap)
 	}
 	for i, quoted := range texts {
 		text.WriteString(item(i+1) + "\n" + quoted + p.gap)
 	}
 	text.WriteString(item(len(texts)+1) + "\n" + beginning)
 	prefix, _ := p.tok.Template()
-	return Prompt{text.String(), append(append([]int32{}, prefix...), p.tok.Encode(text.String())...), begun, label}
+	return Prompt{text.String(), append(append([]int32{}, prefix...), p.tok.Encode(text.String())...), begun, of.label, of.kind}
 }
 
 // Cut returns as many of a text's first words as fit data.max_tokens; "" if not even the first word fits.

@@ -6,6 +6,7 @@ type PromptRow struct {
 	Text  string  `parquet:"prompt,zstd"`
 	IDs   []int32 `parquet:"ids,zstd"`
 	Label string  `parquet:"label,optional,dict"` // null without generate.by_label
+	Kind  string  `parquet:"kind,optional,dict"`  // of text that the prompt asks for; null without generate.kinds
 }
 
 // Public is the Finish of a row that is a public text instead of a sample.
@@ -20,13 +21,14 @@ type Row struct {
 	IDs    []int32 `parquet:"ids,zstd"` // the completion, with its end token where it has one
 	Model  string  `parquet:"model,dict"`
 	Label  string  `parquet:"label,optional,dict"` // null without generate.by_label
+	Kind   string  `parquet:"kind,optional,dict"`  // of text that the prompt asked for; null without generate.kinds
 }
 
 // PromptRows are the prompts as they are stored.
 func PromptRows(prompts []Prompt) []PromptRow {
 	out := make([]PromptRow, len(prompts))
 	for i, p := range prompts {
-		out[i] = PromptRow{int64(i), p.Text, p.IDs, p.Label}
+		out[i] = PromptRow{int64(i), p.Text, p.IDs, p.Label, p.Kind}
 	}
 	return out
 }

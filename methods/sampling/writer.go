@@ -118,7 +118,7 @@ func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
 			ids := slices.Concat(b.Prompts[from+i].Begun, s.IDs)
 			text, completion := b.Prompter.Read(ids, s.Finish == "stop")
 			drawn = append(drawn, Row{Prompt: int64(from + i), Sample: int64(j), Text: text, Finish: s.Finish,
-				IDs: completion, Model: b.Label, Label: b.Prompts[from+i].Label})
+				IDs: completion, Model: b.Label, Label: b.Prompts[from+i].Label, Kind: b.Prompts[from+i].Kind})
 		}
 	}
 	return drawn, nil

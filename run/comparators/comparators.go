@@ -17,10 +17,7 @@ import (
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/method"
-	"popri/methods/rounds"
 	"popri/methods/sampling"
-	"popri/methods/target"
-	"popri/model/embedding"
 	"popri/model/shipped"
 	"popri/run/assembly"
 	"popri/run/evaluation"
@@ -30,14 +27,13 @@ import (
 
 // Run is what the texts are made of.
 type Run struct {
-	Dir     string
-	Config  configs.Config
-	Public  datasets.Public
-	Encoder embedding.Encoder
+	Dir    string
+	Config configs.Config
+	Public datasets.Public
 	// Untuned writes the text of the untuned model, or reads it if it is there.
 	Untuned func(ctx context.Context) ([]sampling.Row, error)
-	// Stage does a part of the work that takes long, under a name.
-	Stage func(name string, f func(rounds.Stage) error) error
+	// Untrained does the same for what the method's own prompts and weights give without training; nil if the method has none.
+	Untrained func(ctx context.Context) ([]sampling.Row, error)
 
 	product []sampling.Row
 	mixes   []sampling.Row // the public and written texts that the product was chosen from
@@ -63,9 +59,8 @@ func (r *Run) Read() (err error) {
 func (r *Run) Keys() []string {
 	d := methods.Of(r.Config)
 	keys := []string{evaluation.KeyUntuned}
-	asked, _ := d.Query(r.Config)
-	if mean, _ := target.Query(r.Config); asked == mean {
-		keys = append(keys, evaluation.KeyUntunedWeighted)
+	if r.Untrained != nil {
+		keys = append(keys, evaluation.KeyUntrained)
 	}
 	keys = append(keys, d.Name)
 	if public, written := parts(r.mixes); len(public) > 0 && len(written) > 0 {
@@ -117,16 +112,9 @@ func (r *Run) source(ctx context.Context, key string) (downstream.Source, error)
 	case evaluation.KeyUntuned:
 		untuned, err := r.Untuned(ctx)
 		return written("untuned model's text", untuned), err
-	case evaluation.KeyUntunedWeighted:
-		untuned, err := r.Untuned(ctx)
-		if err != nil {
-			return downstream.Source{}, err
-		}
-		weighted, err := r.weighted(untuned)
-		if err != nil {
-			err = fmt.Errorf("weights on the untuned model's text: %w", err)
-		}
-		return written("untuned model's text, weighted", weighted), err
+	case evaluation.KeyUntrained:
+		untrained, err := r.Untrained(ctx)
+		return written("the same prompts and weights without training", untrained), err
 	case d.Name:
 		return written(productName(d, r.Config.Privacy.Epsilon, r.product), r.product), nil
 	case evaluation.KeyWritten:
@@ -154,32 +142,6 @@ func (r *Run) allPublic() (string, error) {
 		name += evaluation.SeenSuffix
 	}
 	return name, nil
-}
-
-// usualShare is the effective share of the untuned texts that weights leave where synthetic.kept names none.
-const usualShare = 0.5
-
-// weighted draws as many rows as there are from texts, by weights that bring their mean to the released one.
-func (r *Run) weighted(texts []sampling.Row) ([]sampling.Row, error) {
-	e := method.Env{Dir: r.Dir, Config: r.Config, Public: r.Public, Encoder: r.Encoder}
-	share := r.Config.Synthetic.Kept
-	if share == 1 {
-		share = usualShare
-	}
-	var out []sampling.Row
-	err := r.Stage("weight the untuned text", func(s rounds.Stage) error {
-		pool, err := target.Embed(e, s.Progress)
-		if err != nil {
-			return err
-		}
-		t, err := target.Again(e, pool)
-		if err != nil {
-			return err
-		}
-		out, _, err = t.Keep(r.Encoder, texts, len(texts), share, r.Config.Seed, s.Progress)
-		return err
-	})
-	return out, err
 }
 
 // parts returns the public texts of a product and those that a model wrote.

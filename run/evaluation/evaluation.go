@@ -20,9 +20,9 @@ const (
 	KeyUntuned   = "untuned"
 	KeyPublicAll = "public_all"
 	KeyInDomain  = "public_domain"
-	// KeyUntunedWeighted is the untuned model's text, drawn by the weights that bring its mean to the clients': what the
-	// release gives without any training.
-	KeyUntunedWeighted = "untuned_weighted"
+	// KeyUntrained is what the model writes for the product's own prompts, with the same weights on texts, without the adapters:
+	// what the release gives without training.
+	KeyUntrained = "untrained"
 	// Of a product that holds public texts and texts that the model wrote, each part by itself.
 	KeySelected = "selected"
 	KeyWritten  = "written"

@@ -3,6 +3,7 @@ package inputs
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"popri/configs"
+	"popri/datasets/kinds"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filehash"
@@ -36,7 +38,7 @@ type Inputs struct {
 // passing are the keys that may change when a run is resumed: they change no result, they are paths whose content is
 // compared, or (model.dtype) their effect on the machine is compared.
 var passing = []string{"model.threads", "model.device", "model.dtype", "model.path", "data.private", "data.public",
-	"generate.batch_tokens", "dpo.engine_command", "scoring.encoder", "downstream.model", "privacy.continues", "eval.reference_private"}
+	"generate.batch_tokens", "generate.kinds", "dpo.engine_command", "scoring.encoder", "downstream.model", "privacy.continues", "eval.reference_private"}
 
 // unchanged has the values by which newer keys keep what programs did that did not know them. A run that such a program
 // began goes on with them.
@@ -49,6 +51,7 @@ const (
 	Public  = "data.public"
 	Encoder = "scoring.encoder"
 	Compute = "model.dtype"
+	Kinds   = "generate.kinds"
 	HeldOut = "data.private, validation and test clients" // a tag under the user's key; see datakey
 )
 
@@ -64,6 +67,13 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 			}
 			in.Settings[k.Name] = fmt.Sprint(v)
 		}
+	}
+	if c.Generate.Kinds != "" {
+		list, err := kinds.Read(c.Generate.Kinds)
+		if err != nil {
+			return in, err
+		}
+		in.Content[Kinds] = fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(list, "\n"))))
 	}
 	for _, m := range []struct{ key, path, name string }{
 		{"model.path", c.Model.Path, shipped.Generator}, {"downstream.model", c.Downstream.Model,

@@ -14,8 +14,8 @@ import (
 func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 	notes := map[string]string{
 		"public": "the small model before fine-tuning", evaluation.KeyUntuned: d.Untuned,
-		evaluation.KeyUntunedWeighted: "the release's weights without training",
-		evaluation.KeyWritten:         "without public texts", evaluation.KeySelected: "without the model's texts",
+		evaluation.KeyUntrained: "what the release gives without training",
+		evaluation.KeyWritten:   "without public texts", evaluation.KeySelected: "without the model's texts",
 		evaluation.KeyInDomain: "public files of the same trees; in practice nobody has such text",
 		"private":              "no privacy: the other end of the gap"}
 	if e.Classifies() {

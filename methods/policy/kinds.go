@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sort"
+	"strconv"
+
+	"popri/datasets"
+	"popri/internal/rng"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
+	"popri/methods/target"
+)
+
+// The search for the clients' kinds of text asks for each kind kindSamples times, and then kindPrompts × kindSamples times for
+// the kinds that it found.
+const kindSamples, kindPrompts = 3, 120
+
+// kindShare is the least share of the samples that the weights leave as effective number, and quotedKinds the number of samples
+// that round 1 quotes, repetitions counted.
+const kindShare, quotedKinds = 0.1, 300
+
+// Found is what the search found, in the event "kinds".
+type Found struct {
+	Kinds []KindShare `json:"kinds"` // the largest share first
+}
+
+// KindShare is a kind of text and its share of the samples that the release's weights draw.
+type KindShare struct {
+	Kind  string  `json:"kind"`
+	Share float64 `json:"share"`
+}
+
+// findKinds asks the model for each of the kinds of text, and weights what it writes so that its mean embedding comes to the
+// clients'; then once more for the kinds that got weight. The samples that the weights draw are what round 1 quotes. All of it is
+// post-processing of the release.
+func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage) error {
+	p := f.policy
+	asked := p.Kinds
+	var all, drawn []sampling.Row
+	for pass := 1; pass <= 2; pass++ {
+		written, err := f.askFor(ctx, r, s, pass, asked)
+		if err != nil {
+			return err
+		}
+		all = append(all, written...)
+		n := quotedKinds
+		if pass == 1 {
+			n = kindPrompts
+		}
+		var kept target.Kept
+		drawn, kept, err = f.target.Keep(p.Encoder, all, n, kindShare, p.Config.Seed, s.Progress)
+		if err != nil {
+			return err
+		}
+		s.Log("kept", kept)
+		asked = nil
+		for _, row := range drawn {
+			asked = append(asked, row.Kind)
+		}
+	}
+	f.found = nil
+	for _, row := range drawn {
+		f.found = append(f.found, datasets.Text{Text: quotable(row), Kind: row.Kind})
+	}
+	if f.found = p.Prompter.Fitting(f.found); len(f.found) == 0 {
+		return fmt.Errorf("none of the %d samples that were written for kinds of text can be quoted", len(all))
+	}
+	s.Log("kinds", Found{shares(f.found)})
+	return nil
+}
+
+// askFor writes samples of kinds, one prompt for each.
+func (f *Single) askFor(ctx context.Context, r *rounds.Round, s rounds.Stage, pass int, kinds []string) (written []sampling.Row, err error) {
+	p := f.policy
+	name := "kinds-" + strconv.Itoa(pass)
+	prompts := make([]sampling.Prompt, len(kinds))
+	for i, kind := range kinds {
+		prompts[i] = p.Prompter.Asking(kind)
+	}
+	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
+		g := p.Config.Generate
+		written, err = p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: kindSamples,
+			Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(p.Config.Seed, name),
+			Label: "search for kinds of text"}, filepath.Join(r.Dir, name), filepath.Join(r.Dir, name+".parquet"), s.Progress)
+		return err
+	})
+	return written, err
+}
+
+// shares counts kinds, the most frequent first.
+func shares(texts []datasets.Text) []KindShare {
+	count := map[string]float64{}
+	for _, t := range texts {
+		count[t.Kind] += 1 / float64(len(texts))
+	}
+	var out []KindShare
+	for kind, share := range count {
+		out = append(out, KindShare{kind, share})
+	}
+	sort.Slice(out, func(a, b int) bool {
+		return out[a].Share > out[b].Share || out[a].Share == out[b].Share && out[a].Kind < out[b].Kind
+	})
+	return out
+}
