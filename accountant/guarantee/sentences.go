@@ -68,7 +68,7 @@ func (f Facts) Statement() []string {
 	default:
 		say("All releases together, and whatever is computed from them, synthetic texts included, are %s. The "+
 			"budget is ε = %g.", f.Bound(), b.Epsilon)
-		say("The guarantee protects %s. Here, %s.", f.who(), b.Unit)
+		say("%s", f.Protected())
 		say("%s", f.neighbours())
 		say("The probability that the outcome is one of any given set is at most e^ε = %s times its probability with a "+
 			"neighbour, plus δ = %g.",
@@ -226,6 +226,49 @@ func (f Facts) Headline() string {
 		return "nobody is protected: the noise gives no bound"
 	}
 	return figures + fmt.Sprintf(", for %s (%s)", f.who(), b.Unit)
+}
+
+// Spending says in a sentence how much of the budget was spent, and by what.
+func (f Facts) Spending() string {
+	b := f.Record.Budget
+	own, inherited := f.Releases()
+	releases := fmt.Sprintf("by %s", count(own+inherited, "release"))
+	switch {
+	case own == 1 && inherited == 0:
+		releases = "by the one release"
+	case own == 0 && inherited == 1:
+		releases = "by the one release of an earlier run on the same clients"
+	case inherited > 0:
+		releases += fmt.Sprintf(", %d of them of earlier runs on the same clients", inherited)
+	}
+	what := fmt.Sprintf(" (δ = %g), a noised sum of %s", b.Delta, f.whose())
+	if own+inherited > 1 {
+		what = fmt.Sprintf(" (δ = %g), each a noised sum of %s", b.Delta, f.whose())
+	}
+	switch {
+	case !f.Protects():
+		return "No privacy budget holds: this run protects nobody."
+	case own+inherited == 0:
+		return fmt.Sprintf("%s (δ = %g) is spent yet.", f.Share(), b.Delta)
+	}
+	return fmt.Sprintf("%s was spent %s%s.", f.Share(), releases, what)
+}
+
+// Share says in a few words how much of the budget was spent.
+func (f Facts) Share() string {
+	budget, spent := accountant.RoundUp(f.Record.Budget.Epsilon, 4), accountant.RoundUp(f.Spent, 4)
+	switch {
+	case len(f.Record.Entries) == 0:
+		return "Nothing of ε = " + budget
+	case spent == budget:
+		return "All of ε = " + budget
+	}
+	return "ε = " + spent + " of " + budget
+}
+
+// Protected says who is protected.
+func (f Facts) Protected() string {
+	return fmt.Sprintf("The guarantee protects %s. Here, %s.", f.who(), f.Record.Budget.Unit)
 }
 
 func count(n int, what string) string {

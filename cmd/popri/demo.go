@@ -74,7 +74,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			"  popri demo --with private_evolution,private_evolution_sft\n" +
 			"  popri demo --report-to tensorboard",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			world, layer, err := choice.world()
 			if err != nil {
 				return fmt.Errorf("demo: %w", err)
@@ -128,6 +128,9 @@ does nothing. docs/data.md says how to make such files. Worlds:
 				a.say("%s holds a run already; going on with it and its configuration", out)
 			}
 			command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", choice.typed(), c.Privacy.Epsilon, c.Seed)
+			if cmd.Flags().Changed("rounds") {
+				command += fmt.Sprintf(" --rounds %d", rounds)
+			}
 			if model != embeddedModel {
 				command += " --model " + model
 			}
@@ -151,7 +154,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			if err != nil {
 				return err
 			}
-			defer stop()
+			defer func() { stop(err) }()
 			return a.complete(cmd, run.Options{Config: ready, Dir: out, Resume: resume, Device: a.device,
 				Title: methods.Of(*c).Title + " on " + world.Title, Command: command, Trackers: track.names}, with)
 		},

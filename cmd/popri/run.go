@@ -70,7 +70,8 @@ If the budget ends before the last round, the synthetic set comes from the finis
 --dry-run prints what the run would read, cost, spend and publish, and ends before anything is trained or spent. The time is an
 estimate from the number of floating-point operations.
 
---watch serves a page that shows the run while it trains, and prints its address; see "popri watch".
+--watch serves a page that shows the run while it trains, and prints its address; see "popri watch". On a terminal the page
+stays after the run's end, until Ctrl-C; elsewhere it ends with the run, and "popri watch" shows it again.
 
 With fed.clients above 0 the run reads no train client. It writes the question of a round and ends with exit code 4;
 "popri score" answers the question near the data and merges the answers, and --resume goes on.
@@ -80,7 +81,7 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 			"  popri run --preset paper --dry-run\n" +
 			"  popri run --preset demo --out runs/shown --report-to tensorboard,mlflow",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			var c configs.Config
 			if resume {
 				if flags.file != "" || flags.preset != "" || len(flags.set) > 0 {
@@ -126,7 +127,7 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 			if err != nil {
 				return err
 			}
-			defer stop()
+			defer func() { stop(err) }()
 			s, err := run.Open(cmd.Context(), run.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept,
 				Device: a.device, Warn: a.warn, Listen: a.events, Trackers: track.names})
 			if err != nil {

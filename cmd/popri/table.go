@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -19,28 +22,14 @@ func evaluationTable(w io.Writer, e *evaluation.Outcome) error {
 			return err
 		}
 	}
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	head := "perplexity"
-	if e.Task != "" {
-		head = "macro F1 %\t95 % interval"
-	}
-	fmt.Fprintf(t, "trained on\ttexts\taccuracy %%\t95 %% interval\t%s\tgap closed %%\t95 %% interval\n", head)
-	for _, r := range e.Results {
-		second := fmt.Sprintf("%.1f", r.Perplexity)
-		if r.MacroF1 != nil {
-			second = fmt.Sprintf("%.2f\t%s", 100**r.MacroF1, percentages(r.MacroF1CI, 2))
-		}
-		gap := ""
-		if r.GapClosed != nil {
-			gap = fmt.Sprintf("%.1f", 100**r.GapClosed)
-		}
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%s\t%s\t%s\t%s\n", r.Name, r.Texts, 100*r.Accuracy,
-			percentages(r.AccuracyCI, 2), second, gap, percentages(r.GapClosedCI, 1))
-	}
-	if err := t.Flush(); err != nil {
+	if err := writeColumns(w, e.Results, evaluationColumns(e)); err != nil {
 		return err
 	}
-	for _, note := range e.Notes {
+	notes := e.Notes
+	if why := e.NoGap(); why != "" {
+		notes = append([]string{why}, notes...)
+	}
+	for _, note := range notes {
 		if _, err := fmt.Fprintf(w, "\n%s\n", note); err != nil {
 			return err
 		}
@@ -50,6 +39,58 @@ func evaluationTable(w io.Writer, e *evaluation.Outcome) error {
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n", e.PublicDistance)
 	return err
+}
+
+// column is a column of a table of results.
+type column struct {
+	head string
+	cell func(downstream.Result) string
+}
+
+func evaluationColumns(e *evaluation.Outcome) []column {
+	percent := func(v *float64, decimals int) string {
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprintf("%.*f", decimals, 100**v)
+	}
+	interval := func(of func(downstream.Result) *downstream.Interval, decimals int) column {
+		return column{"95 % interval", func(r downstream.Result) string { return percentages(of(r), decimals) }}
+	}
+	list := []column{
+		{"trained on", func(r downstream.Result) string { return r.Name }},
+		{"texts", func(r downstream.Result) string { return strconv.Itoa(r.Texts) }},
+		{"accuracy %", func(r downstream.Result) string { return percent(&r.Accuracy, 2) }},
+		interval(func(r downstream.Result) *downstream.Interval { return r.AccuracyCI }, 2),
+	}
+	if e.Classifies() {
+		list = append(list, column{"macro F1 %", func(r downstream.Result) string { return percent(r.MacroF1, 2) }},
+			interval(func(r downstream.Result) *downstream.Interval { return r.MacroF1CI }, 2))
+	} else {
+		list = append(list, column{"perplexity", func(r downstream.Result) string { return fmt.Sprintf("%.1f", r.Perplexity) }})
+	}
+	return append(list, column{"gap closed %", func(r downstream.Result) string { return percent(r.GapClosed, 1) }},
+		interval(func(r downstream.Result) *downstream.Interval { return r.GapClosedCI }, 1))
+}
+
+// writeColumns prints a table without the columns in which no row has anything; an empty cell is a dash.
+func writeColumns(w io.Writer, results []downstream.Result, columns []column) error {
+	columns = slices.DeleteFunc(columns, func(c column) bool {
+		return !slices.ContainsFunc(results, func(r downstream.Result) bool { return c.cell(r) != "" })
+	})
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	line := func(cell func(column) string) {
+		cells := make([]string, len(columns))
+		for i, c := range columns {
+			cells[i] = cmp.Or(cell(c), "–")
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	line(func(c column) string { return c.head })
+	for _, r := range results {
+		line(func(c column) string { return c.cell(r) })
+	}
+	return t.Flush()
 }
 
 // percentages prints an interval of shares, or nothing for nil.

@@ -104,13 +104,14 @@ func serve(ctx context.Context, w *watch.Watcher, l net.Listener) error {
 	return w.Serve(ctx, l)
 }
 
-// watchRun serves the page of a run that this process is about to do, if --watch is given. stop ends it.
-func (a *app) watchRun(cmd *cobra.Command, f watchFlags, dir string) (stop func(), err error) {
+// watchRun serves the page of a run that this process is about to do, if --watch is given. stop ends it, with the run's error.
+// After a run without an error it waits for Ctrl-C if there is a terminal to press it on; a script goes on at once.
+func (a *app) watchRun(cmd *cobra.Command, f watchFlags, dir string) (stop func(ended error), err error) {
 	if f.addr == "" {
 		if f.allowStop {
 			return nil, usage(errors.New("--allow-stop needs --watch"))
 		}
-		return func() {}, nil
+		return func(error) {}, nil
 	}
 	w, l, token, err := f.open(dir)
 	if err != nil {
@@ -126,5 +127,18 @@ func (a *app) watchRun(cmd *cobra.Command, f watchFlags, dir string) (stop func(
 			a.warn(err.Error()) // the run goes on without its page
 		}
 	}()
-	return func() { cancel(); <-served }, nil
+	return func(ended error) {
+		if ended == nil && isTerminal(a.err) && ctx.Err() == nil {
+			fmt.Fprintln(a.err, "watch: the run has ended; its page stays until Ctrl-C: "+address(l, ""))
+			select {
+			case <-ctx.Done():
+			case <-served:
+			}
+		}
+		cancel()
+		<-served
+		if rundir.Exists(dir) {
+			fmt.Fprintln(a.err, "watch: the page has ended; this shows it again: popri watch "+dir)
+		}
+	}, nil
 }

@@ -98,7 +98,8 @@ func TestRunIsWatchedAndStopped(t *testing.T) {
 	if code := <-ended; code != exitInterrupted {
 		t.Errorf("exit code %d: %s", code, errs.text.String())
 	}
-	if text := errs.text.String(); !strings.Contains(text, "popri run --resume --out "+dir) || !strings.Contains(text, "stopped after round ") {
+	if text := errs.text.String(); !strings.Contains(text, "popri run --resume --out "+dir) || !strings.Contains(text, "stopped after round ") ||
+		!strings.Contains(text, "watch: the page has ended; this shows it again: popri watch "+dir) {
 		t.Errorf("the run says\n%s", text)
 	}
 	if rundir.Has(dir, rundir.Stop) || !rundir.Has(dir, rundir.Latest) || rundir.Has(dir, rundir.Synthetic) {

@@ -32,9 +32,9 @@ func TestRead(t *testing.T) {
 		t.Errorf("%q (%v), want %q", got, err, want)
 	}
 	for text, want := range map[string]string{
-		"":                                   "names 0 kinds",
-		"one\none\n":                         "names 1 kinds",
-		"one\n\xff\xfe":                      "line 2 is not UTF-8",
+		"":                                    "names 0 kinds",
+		"one\none\n":                          "names 1 kinds",
+		"one\n\xff\xfe":                       "line 2 is not UTF-8",
 		"one\n" + strings.Repeat("word ", 60): "line 2 has 299 bytes",
 	} {
 		if _, err := Read(file(text)); !fault.IsUser(err) || !strings.Contains(err.Error(), want) {

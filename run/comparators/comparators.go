@@ -120,7 +120,7 @@ func (r *Run) source(ctx context.Context, key string) (downstream.Source, error)
 	case evaluation.KeyWritten:
 		return written("what the tuned model wrote", own), nil
 	case evaluation.KeySelected:
-		return written("its weighted public text", public), nil
+		return written("the product's weighted public text", public), nil
 	case evaluation.KeyPublicAll:
 		name, err := r.allPublic()
 		return downstream.Source{Key: key, Name: name, Texts: datasets.Strings(r.Public.Generator)}, err

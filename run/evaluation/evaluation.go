@@ -5,6 +5,7 @@ package evaluation
 
 import (
 	"path/filepath"
+	"slices"
 
 	"popri/configs"
 	"popri/eval/domain"
@@ -52,6 +53,21 @@ type Outcome struct {
 
 // HasReference reports whether a model was trained on the train clients' own text.
 func (e *Outcome) HasReference() bool { return e.Result(downstream.Private) != nil }
+
+// NoGap says why no result has a share of the gap closed; "" if one has.
+func (e *Outcome) NoGap() string {
+	public, private := e.Result(downstream.Public), e.Result(downstream.Private)
+	switch {
+	case slices.ContainsFunc(e.Results, func(r downstream.Result) bool { return r.GapClosed != nil }):
+		return ""
+	case private == nil:
+		return "The table has no row ε = ∞ and no share of the gap closed: both are exact functions of the train clients' texts. Where " +
+			"these are public or test data, eval.reference_private=true shows them."
+	case public != nil && private.Accuracy <= public.Accuracy:
+		return "The table has no share of the gap closed: the clients' own text (ε = ∞) teaches no more than ε = 0 knows, so there is no gap."
+	}
+	return "The table has no share of the gap closed: no other text was compared with ε = 0 and ε = ∞."
+}
 
 // Result returns the result with the given key, or nil.
 func (e *Outcome) Result(key string) *downstream.Result {

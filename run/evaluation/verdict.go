@@ -33,20 +33,23 @@ func (e *Outcome) Verdict() string {
 	if best == nil {
 		return strings.TrimSpace(chosen)
 	}
-	difference := fmt.Sprintf("%+.2f points of accuracy", 100**best.Deficit)
+	difference := signed(100**best.Deficit) + " points of accuracy"
 	if best.DeficitCI == nil {
-		return chosen + fmt.Sprintf("The product has %s against the next best text, %s; without a bootstrap, nothing "+
+		return chosen + fmt.Sprintf("The product has %s against the strongest baseline, %s. There are no intervals, so nothing "+
 			"says whether that is chance.", difference, best.Name)
 	}
 	low, high := 100*best.DeficitCI[0], 100*best.DeficitCI[1]
-	words, chance := "The product wins against the next best text, "+best.Name, "so the choice of test clients does not explain it"
+	words, chance := "The product is better than the strongest baseline, "+best.Name, "so the choice of test clients does not explain it"
 	switch {
 	case high < 0:
-		words = "The product loses against the best text, " + best.Name
+		words = "The product is worse than the strongest baseline, " + best.Name
 	case low <= 0:
-		words = "The product and the next best text, " + best.Name + ", are not told apart"
+		words = "The product and the strongest baseline, " + best.Name + ", are not told apart"
 		chance = "so it could be the choice of test clients"
 	}
-	return chosen + fmt.Sprintf("%s: %s (95 %% interval over %d test clients %+.2f to %+.2f), %s. Another run's noise and samples are not "+
-		"in this interval; other seeds show them.", words, difference, e.Clients, low, high, chance)
+	return chosen + fmt.Sprintf("%s: %s (95 %% interval over %d test clients %s to %s), %s. Other seeds show how much another "+
+		"run's noise and samples change; this interval does not.", words, difference, e.Clients, signed(low), signed(high), chance)
 }
+
+// signed writes a number with its sign, and a minus as the pages have it.
+func signed(v float64) string { return strings.Replace(fmt.Sprintf("%+.2f", v), "-", "−", 1) }

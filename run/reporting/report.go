@@ -32,6 +32,7 @@ func Of(dir string) (report.Report, error) {
 	d := methods.Of(*c)
 	r.Main, r.Series = d.Name, d.Series.WithPrivacy()
 	r.Title, r.Subtitle = titles(dir, c)
+	r.Folder = filepath.Base(dir)
 	r.Command = cmp.Or(c.Provenance["command"], "popri run --config "+filepath.Join(dir, rundir.Config))
 	r.Finished = time.Now().UTC().Truncate(time.Second)
 	figures, err := rounds.ReadMetrics(dir)

@@ -17,7 +17,7 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 		evaluation.KeyUntrained: "what the release gives without training",
 		evaluation.KeyWritten:   "without public texts", evaluation.KeySelected: "without the model's texts",
 		evaluation.KeyInDomain: "public files of the same trees; in practice nobody has such text",
-		"private":              "no privacy: the upper bound"}
+		"private":              "no privacy: the other end of the gap"}
 	if e.Classifies() {
 		notes["public"] = "data.public with its own labels"
 	}
@@ -42,20 +42,16 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 	}
 	r.Notes = append(r.Notes, measured(e))
 	r.Notes = append(r.Notes, e.Notes...)
-	if !e.HasReference() {
-		r.Notes = append(r.Notes, "The table has no row ε = ∞ and no share of the gap closed: both are exact "+
-			"functions of the train clients' texts. Where these are public or test data, "+
-			"eval.reference_private=true shows them.")
+	if why := e.NoGap(); why != "" {
+		r.Notes = append(r.Notes, why)
 	}
 	r.Verdict = e.Verdict()
 	if e.PublicDistance != nil {
 		r.Notes = append(r.Notes, e.PublicDistance.String())
 	}
-	for i, o := range others {
-		if i == 0 {
-			r.Notes = append(r.Notes, d.Title+"'s product does not beat everything here:")
-		}
-		r.Notes = append(r.Notes, "It is no better than "+o+fmt.Sprintf("; %s has %.2f %%.", d.Title, 100*product.Accuracy))
+	if len(others) > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s's product does not beat everything here: it has %.2f %% and is no better than %s.",
+			d.Title, 100*product.Accuracy, strings.Join(others, ", ")))
 	}
 }
 

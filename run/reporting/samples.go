@@ -3,6 +3,7 @@ package reporting
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"popri/configs"
 	"popri/datasets"
@@ -40,6 +41,7 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 			written = append(written, row.Text)
 		}
 	}
+	r.Product = productWords(len(written), len(public))
 	share := ""
 	if len(written) > 0 && len(public) > 0 {
 		share = fmt.Sprintf("; %d of the product's %d rows", len(written), len(product))
@@ -67,6 +69,21 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		}
 	}
 	return nil
+}
+
+// productWords says what a run's product is.
+func productWords(written, public int) string {
+	var parts []string
+	if written > 0 {
+		parts = append(parts, fmt.Sprintf("%d texts that the model wrote", written))
+	}
+	if public > 0 {
+		parts = append(parts, fmt.Sprintf("%d public texts that the clients' noised answer chose", public))
+	}
+	if len(parts) == 0 {
+		return "The product is the synthetic set that the run will publish; it is not written yet."
+	}
+	return "The product is the synthetic set that the run publishes: " + strings.Join(parts, " and ") + "."
 }
 
 func pick(texts []string, n int) []string {

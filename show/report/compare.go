@@ -1,10 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
 	"slices"
+	"strings"
 
 	"popri/show/series"
 )
@@ -22,7 +24,8 @@ func Compare(path string, runs []Report) error {
 type comparison struct {
 	Style                              template.CSS
 	Script                             script
-	Title                              string
+	Title, Headline                    string
+	Picture                            picture
 	Runs                               []runLegend
 	Warnings                           []string
 	Privacy                            matrix
@@ -38,8 +41,9 @@ type runLegend struct {
 
 // matrix is a table with a column for every run.
 type matrix struct {
-	Head []string
-	Rows []matrixRow
+	Caption, Corner string
+	Head            []string
+	Rows            []matrixRow
 }
 
 type matrixRow struct {
@@ -53,29 +57,26 @@ type cell struct {
 }
 
 func newComparison(runs []Report) (*comparison, error) {
+	runs = slices.Clone(runs)
 	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: fmt.Sprintf("%d runs", len(runs))}
 	if len(runs) == 1 {
 		p.Title = "1 run"
 	}
-	var titles []string
+	for i := range runs {
+		runs[i].readable()
+	}
+	titles := titlesOf(runs)
 	for i, r := range runs {
-		title := r.Title
-		if title == "" {
-			title = fmt.Sprintf("Run %d", i+1)
-		}
-		titles = append(titles, title)
-		legend := runLegend{Title: title, Note: r.Subtitle, Variable: template.CSS("var(" + seriesVariable(i) + ")")}
+		legend := runLegend{Title: titles[i], Note: r.Subtitle, Variable: template.CSS("var(" + seriesVariable(i) + ")")}
 		if r.Interrupted != "" {
 			legend.Note = "interrupted " + r.Interrupted
 		}
 		p.Runs = append(p.Runs, legend)
-		for _, w := range r.Privacy.Warnings {
-			p.Warnings = append(p.Warnings, title+": "+w)
-		}
 	}
+	p.warn(titles, runs)
 
 	// Facts, results and settings are matched by name; the order is that of their first appearance.
-	p.Privacy = collect(titles, runs, func(r Report, add func(name string, c cell)) {
+	p.Privacy = collect("The guarantee of each run", "Fact", titles, runs, func(r Report, add func(name string, c cell)) {
 		for _, f := range r.Privacy.facts() {
 			add(f.Name, cell{Text: f.Value})
 		}
@@ -88,8 +89,8 @@ func newComparison(runs []Report) (*comparison, error) {
 			}
 		}
 	}
-	figures := func(get func(Result) (*float64, string, string)) matrix {
-		return collect(titles, runs, func(r Report, add func(string, cell)) {
+	figures := func(caption string, get func(Result) (*float64, string, string)) matrix {
+		return collect(caption, "Trained on", titles, runs, func(r Report, add func(string, cell)) {
 			for _, row := range r.Results {
 				if v, text, note := get(row); v != nil {
 					add(names[row.Key], cell{Text: text, Note: note})
@@ -97,19 +98,20 @@ func newComparison(runs []Report) (*comparison, error) {
 			}
 		})
 	}
-	p.Accuracy = figures(func(r Result) (*float64, string, string) {
+	p.Accuracy = figures("Accuracy of small models by what they were trained on", func(r Result) (*float64, string, string) {
 		return r.Accuracy, percent(value(r.Accuracy), 2), interval(r.AccuracyCI, 2, 100)
 	})
-	p.Gap = figures(func(r Result) (*float64, string, string) {
+	p.Gap = figures("Share of the gap between ε = 0 and ε = ∞ that is closed", func(r Result) (*float64, string, string) {
 		return r.GapClosed, percent(value(r.GapClosed), 0), interval(r.GapClosedCI, 0, 100)
 	})
-	p.Perplexity = figures(func(r Result) (*float64, string, string) {
+	p.Perplexity = figures("Perplexity of small models; less is better", func(r Result) (*float64, string, string) {
 		return r.Perplexity, fixed(value(r.Perplexity), 2), interval(r.PerplexityCI, 2, 1)
 	})
-	p.MacroF1 = figures(func(r Result) (*float64, string, string) {
+	p.MacroF1 = figures("Macro F1 of small models", func(r Result) (*float64, string, string) {
 		return r.MacroF1, percent(value(r.MacroF1), 2), interval(r.MacroF1CI, 2, 100)
 	})
 	markBest(&p.Accuracy, runs, names)
+	p.products(titles, runs)
 
 	for _, plot := range sharedPlots(runs) {
 		// One line for each run and plot: the first of the plot's figures.
@@ -132,12 +134,12 @@ func newComparison(runs []Report) (*comparison, error) {
 		}
 	}
 
-	all := collect(titles, runs, func(r Report, add func(string, cell)) {
+	all := collect("Settings in which the runs differ", "Setting", titles, runs, func(r Report, add func(string, cell)) {
 		for _, s := range r.Settings {
 			add(s.Key, cell{Text: s.Value})
 		}
 	})
-	p.Settings.Head = titles
+	p.Settings = matrix{Caption: all.Caption, Corner: all.Corner, Head: titles}
 	for _, row := range all.Rows {
 		if slices.ContainsFunc(row.Cells, func(c cell) bool { return c.Text != row.Cells[0].Text }) {
 			p.Settings.Rows = append(p.Settings.Rows, row)
@@ -147,8 +149,8 @@ func newComparison(runs []Report) (*comparison, error) {
 }
 
 // collect builds a matrix of what visit adds for every run.
-func collect(titles []string, runs []Report, visit func(r Report, add func(name string, c cell))) matrix {
-	m := matrix{Head: titles}
+func collect(caption, corner string, titles []string, runs []Report, visit func(r Report, add func(name string, c cell))) matrix {
+	m := matrix{Caption: caption, Corner: corner, Head: titles}
 	for column, r := range runs {
 		visit(r, func(name string, c cell) {
 			i := slices.IndexFunc(m.Rows, func(row matrixRow) bool { return row.Name == name })
@@ -200,4 +202,70 @@ func sharedPlots(runs []Report) []series.Plot {
 		}
 	}
 	return out
+}
+
+// products compares the runs' products by the accuracy of small models, if two or more are measured.
+func (p *comparison) products(titles []string, runs []Report) {
+	var list []Result
+	for i, r := range runs {
+		m := measureOf(r.Results)
+		if x, ok := m.find(r.Results, r.Main); ok && !m.less && labelled(r.Results) == labelled(runs[0].Results) {
+			x.Name, x.Key = titles[i], fmt.Sprint("run ", i)
+			list = append(list, x)
+		}
+	}
+	if len(list) < 2 {
+		return
+	}
+	slices.SortStableFunc(list, func(a, b Result) int { return cmp.Compare(*b.Accuracy, *a.Accuracy) })
+	best, last := list[0], list[len(list)-1]
+	p.Picture = measureOf(list).picture("Accuracy of a small model after training on each run's product, the synthetic set that it publishes",
+		list, best.Key, nil)
+	decimals := measureOf(list).decimals(list)
+	if *best.Accuracy == *last.Accuracy {
+		p.Headline = fmt.Sprintf("All %d products give the same accuracy, %s.", len(list), percent(*best.Accuracy, decimals))
+		return
+	}
+	p.Headline = fmt.Sprintf("Of %d products, that of “%s” gives the highest accuracy, %s. The lowest, of “%s”, is %s.", len(list),
+		best.Name, percent(*best.Accuracy, decimals), last.Name, percent(*last.Accuracy, decimals))
+	if a, b := best.AccuracyCI, last.AccuracyCI; a != nil && b != nil && a.Low <= b.High {
+		p.Headline += " Their 95 % intervals overlap."
+	}
+}
+
+// titlesOf are the runs' titles. Those that are the same are told apart by the runs' folders.
+func titlesOf(runs []Report) (titles []string) {
+	counts := map[string]int{}
+	for _, r := range runs {
+		counts[r.Title]++
+	}
+	for i, r := range runs {
+		title := cmp.Or(r.Title, fmt.Sprintf("Run %d", i+1))
+		if r.Title != "" && counts[r.Title] > 1 {
+			title += " (" + cmp.Or(r.Folder, fmt.Sprintf("run %d", i+1)) + ")"
+		}
+		titles = append(titles, title)
+	}
+	return titles
+}
+
+// warn adds the runs' warnings, each once, with the runs that it is about.
+func (p *comparison) warn(titles []string, runs []Report) {
+	about := map[string][]string{}
+	var order []string
+	for i, r := range runs {
+		for _, w := range r.Privacy.Warnings {
+			if about[w] == nil {
+				order = append(order, w)
+			}
+			about[w] = append(about[w], titles[i])
+		}
+	}
+	for _, w := range order {
+		whose := strings.Join(about[w], ", ")
+		if len(about[w]) == len(runs) && len(runs) > 1 {
+			whose = "All runs"
+		}
+		p.Warnings = append(p.Warnings, whose+": "+w)
+	}
 }

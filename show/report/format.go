@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,16 +102,62 @@ func interval(i *Interval, decimals int, factor float64) string {
 	return fixed(i.Low*factor, decimals) + " – " + fixed(i.High*factor, decimals)
 }
 
-// count writes a whole number in groups of three digits.
+// count writes a whole number; one of five digits or more has a thin space between groups of three.
 func count(n int) string {
-	text := strconv.Itoa(max(n, -n))
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + thinSpace + text[i:]
-	}
+	text := grouped(strconv.Itoa(max(n, -n)))
 	if n < 0 {
 		return minusSign + text
 	}
 	return text
+}
+
+func grouped(digits string) string {
+	if len(digits) < 5 {
+		return digits
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + thinSpace + digits[i:]
+	}
+	return digits
+}
+
+// inProse finds numbers with a sign or with five digits or more that stand by themselves.
+var inProse = regexp.MustCompile(`(^|[\s(“=])(-\d[\d.]*|\d{5,})\b`)
+
+// Readable writes the numbers of a sentence as the pages do: with a real minus sign, and in groups of three digits.
+func Readable(text string) string {
+	return inProse.ReplaceAllStringFunc(text, func(found string) string {
+		m := inProse.FindStringSubmatch(found)
+		sign, number := "", m[2]
+		if rest, negative := strings.CutPrefix(number, "-"); negative {
+			sign, number = minusSign, rest
+		}
+		whole, fraction, decimal := strings.Cut(number, ".")
+		if decimal {
+			fraction = "." + fraction
+		}
+		return m[1] + sign + grouped(whole) + fraction
+	})
+}
+
+// readable makes all sentences and names of a report readable.
+func (r *Report) readable() {
+	list := func(texts []string) (out []string) {
+		for _, t := range texts {
+			out = append(out, Readable(t))
+		}
+		return out
+	}
+	r.Subtitle, r.Verdict, r.Product = Readable(r.Subtitle), Readable(r.Verdict), Readable(r.Product)
+	r.Notes, r.Privacy.Statement, r.Privacy.Warnings = list(r.Notes), list(r.Privacy.Statement), list(r.Privacy.Warnings)
+	r.Privacy.Spending, r.Privacy.Unit = Readable(r.Privacy.Spending), Readable(r.Privacy.Unit)
+	r.Results, r.Samples.Columns = slices.Clone(r.Results), slices.Clone(r.Samples.Columns)
+	for i := range r.Results {
+		r.Results[i].Name, r.Results[i].Note = Readable(r.Results[i].Name), Readable(r.Results[i].Note)
+	}
+	for i := range r.Samples.Columns {
+		r.Samples.Columns[i].Note = Readable(r.Samples.Columns[i].Note)
+	}
 }
 
 // Duration writes seconds for people.

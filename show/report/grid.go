@@ -116,6 +116,7 @@ type gridPage struct {
 	Grid     Grid
 	Finished string
 	Status   string
+	Headline string
 	Open     bool // a run failed
 	Tiles    []tile
 	Data     gridData
@@ -126,6 +127,8 @@ type gridPage struct {
 	HasFig   bool
 	Sections []settingSection
 }
+
+type tile struct{ Label, Value, Note string }
 
 // gridData is what the page's script reads.
 type gridData struct {
@@ -171,6 +174,7 @@ func newGridPage(g Grid) (*gridPage, error) {
 	if err := p.draw(); err != nil {
 		return nil, err
 	}
+	p.Headline = p.headline()
 	p.tiles(runs)
 	var settings page
 	settings.settings(g.Settings)
@@ -278,14 +282,17 @@ func (f GridFigure) head() string {
 // table fills the table of all combinations, which needs no script.
 func (p *gridPage) table() {
 	g := p.Grid
-	for _, f := range g.Figures {
+	known := slices.DeleteFunc(slices.Clone(g.Figures), func(f GridFigure) bool { // a column without a figure is left out
+		return !slices.ContainsFunc(g.Cells, func(c GridCell) bool { return len(c.values(f.Key)) > 0 })
+	})
+	for _, f := range known {
 		p.Head = append(p.Head, f.head())
 	}
 	base := slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default })
 	best := g.best()
 	for i, c := range g.Cells {
 		row := gridRow{Values: g.valuesOf(c), Default: c.Default, Runs: c.Runs, Against: missing, Best: i == best}
-		for _, f := range g.Figures {
+		for _, f := range known {
 			values := c.values(f.Key)
 			mean, sd, _, _ := spread(values)
 			cell := gridCell{Text: f.show(mean)}
@@ -352,20 +359,41 @@ func (g Grid) best() int {
 	return at
 }
 
+// headline says which combination has the best mean of the first figure, and how the default does.
+func (p *gridPage) headline() string {
+	g := p.Grid
+	i := g.best()
+	if i < 0 {
+		return "No two combinations of settings have a result yet, so there is nothing to compare."
+	}
+	f := g.Figures[0]
+	show := func(c GridCell) string {
+		values := c.values(f.Key)
+		mean, sd, _, _ := spread(values)
+		text := f.show(mean)
+		if len(values) > 1 {
+			text += " ± " + fixed(sd*f.Scale, f.Decimals)
+		}
+		if f.Unit != "" {
+			text += thinSpace + f.Unit
+		}
+		return text
+	}
+	text := fmt.Sprintf("Best %s: %s with %s", Lowered(f.Name), show(g.Cells[i]), p.words(g.Cells[i]))
+	switch base := slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default }); {
+	case base == i:
+		return text + ", the default."
+	case base >= 0 && len(g.Cells[base].values(f.Key)) > 0:
+		return text + "; the default has " + show(g.Cells[base]) + "."
+	}
+	return text + "."
+}
+
 func (p *gridPage) tiles(runs int) {
 	g := p.Grid
 	add := func(label, value, note string) { p.Tiles = append(p.Tiles, tile{label, value, note}) }
 	if g.Together != "" {
 		add("All runs together", g.Together, "the price of choosing among them")
-	}
-	if i := g.best(); i >= 0 {
-		f := g.Figures[0]
-		mean, _, _, _ := spread(g.Cells[i].values(f.Key))
-		unit := ""
-		if f.Unit != "" {
-			unit = thinSpace + f.Unit
-		}
-		add("Best "+Lowered(f.Name), f.show(mean)+unit, p.words(g.Cells[i]))
 	}
 	add("Settings", count(len(g.Cells)), "combinations of values")
 	note := "seed each"

@@ -168,6 +168,7 @@ const popriGrid = (() => {
     drawTable() {
       const s = this.state, X = this.axes[s.x], f = this.figure, best = this.best();
       const t = make('table'), top = t.createTHead().insertRow(), body = t.createTBody();
+      t.createCaption().textContent = 'Means over seeds; small figures are their spread';
       const th = (text, scope, className) => make('th', { textContent: text, scope, className: className || '' });
       const button = (text, label, act) => {
         const b = make('button', { type: 'button', textContent: text, title: label });
@@ -255,6 +256,7 @@ const popriGrid = (() => {
         row.append(td);
       }
       const words = this.axes.map((a, i) => `${a.key} = ${a.values[c.at[i]]}`).join(', ');
+      t.createCaption().textContent = 'Figures of each seed';
       this.runs.replaceChildren(make('div', { className: 'runs-of' },
         make('h3', { textContent: `The runs of ${words}` }), make('div', { className: 'scroll' }, t), close));
       popriSave(this.runs);

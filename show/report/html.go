@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -47,44 +46,48 @@ func writePage(path, name string, data any) error {
 
 // page is the input of the template: words and numbers as they appear on the screen.
 type page struct {
-	Style     template.CSS
-	Script    script
-	Report    Report
-	Status    string
-	Finished  string
-	Tiles     []tile
-	Warnings  []string
-	Statement []string
-	Facts     []fact
-	Results   []resultRow
-	Axis      []axisMark
-	HasGap    bool
-	Labelled  bool // small models give texts labels: macro F1 instead of perplexity
-	HasTrack  bool
-	Curves    []figure
-	Views     []figure
-	RoundHead []string
-	Rounds    []roundRow
-	SampleRow [][]string
-	Texts     textsView
-	Stages    []stageRow
-	Total     string
-	Sections  []settingSection
-}
+	Style    template.CSS
+	Script   script
+	Report   Report
+	Status   string
+	Finished string
 
-type tile struct{ Label, Value, Note string }
+	Headline  string
+	Picture   picture
+	Time      string   // that the run took
+	Guarantee string   // in a paragraph
+	Long      []string // the rest of it, a paragraph each
+
+	Facts       []fact
+	Results     []resultRow
+	Axis        []axisMark
+	HasAccuracy bool
+	HasSecond   bool // perplexity or macro F1
+	HasGap      bool
+	Labelled    bool // small models give texts labels: macro F1 instead of perplexity
+	HasTrack    bool
+
+	Curves      []figure
+	Views       []figure
+	RoundHead   []string
+	HasSelected bool
+	Rounds      []roundRow
+	SampleRow   [][]string
+	Texts       textsView
+	Stages      []stageRow
+	Sections    []settingSection
+}
 
 type fact struct{ Name, Value string }
 
-// resultRow is a row of the table of results. Left, Right and Dot are per cent of the track's width.
+// resultRow is a row of the table of results.
 type resultRow struct {
-	Name, Note                        string
-	Accuracy, AccuracyCI              string
-	Second, SecondCI                  string // perplexity or macro F1
-	Gap, GapCI                        string
-	Main, Reference, HasDot, HasRange bool
-	Dot, Left, Width                  template.CSS
-	TrackLabel                        string
+	Name, Note           string
+	Accuracy, AccuracyCI string
+	Second, SecondCI     string // perplexity or macro F1
+	Gap, GapCI           string
+	Main, Reference      bool
+	Track                track
 }
 
 type axisMark struct {
@@ -114,6 +117,7 @@ type settingRow struct {
 }
 
 func newPage(r Report) (*page, error) {
+	r.readable()
 	p := &page{Style: template.CSS(StyleSheet), Script: pageScript, Report: r, Status: "complete"}
 	if r.Interrupted != "" {
 		p.Status = "interrupted " + r.Interrupted
@@ -124,8 +128,6 @@ func newPage(r Report) (*page, error) {
 	if !r.Finished.IsZero() {
 		p.Finished = r.Finished.Format("2 January 2006, 15:04 MST")
 	}
-	p.Warnings = r.Privacy.Warnings
-	p.Statement = r.Privacy.Statement
 	p.Facts = r.Privacy.facts()
 	p.results(r.Results, r.Main)
 	if err := p.rounds(r); err != nil {
@@ -137,25 +139,18 @@ func newPage(r Report) (*page, error) {
 	p.samples(r.Samples)
 	p.stages(r.Stages)
 	p.settings(r.Settings)
-	p.tiles(r)
+	p.first(r)
+	first := min(2, len(r.Privacy.Statement))
+	p.Guarantee, p.Long = strings.Join(r.Privacy.Statement[:first], " "), r.Privacy.Statement[first:]
 	return p, nil
 }
 
-// results fills the table and the track, a scale of accuracy for all rows.
+// results fills the table and the track, a scale of the accuracy, or else the perplexity, for all rows.
 func (p *page) results(results []Result, main string) {
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, r := range results {
-		for _, v := range []float64{value(r.Accuracy), ciEnd(r.AccuracyCI, false), ciEnd(r.AccuracyCI, true)} {
-			if finite(v) {
-				low, high = min(low, v), max(high, v)
-			}
-		}
-	}
-	p.HasTrack = high > low
-	margin := (high - low) * 0.06
-	low, high = low-margin, high+margin
-	place := func(v float64) float64 { return 100 * (v - low) / (high - low) }
-	css := func(v float64) template.CSS { return template.CSS(fmt.Sprintf("%.2f%%", v)) }
+	m := measureOf(results)
+	place, ok := m.scale(results)
+	p.HasTrack = ok
+	p.Labelled = labelled(results)
 	for _, r := range results {
 		row := resultRow{
 			Name: r.Name, Note: r.Note, Main: r.Key == main, Reference: r.Key == KeyPublic || r.Key == KeyPrivate,
@@ -163,38 +158,24 @@ func (p *page) results(results []Result, main string) {
 			Second: fixed(value(r.Perplexity), 2), SecondCI: interval(r.PerplexityCI, 2, 1),
 			Gap: percent(value(r.GapClosed), 0), GapCI: interval(r.GapClosedCI, 0, 100),
 		}
-		p.HasGap = p.HasGap || r.GapClosed != nil
 		if r.MacroF1 != nil {
-			p.Labelled = true
 			row.Second, row.SecondCI = percent(*r.MacroF1, 2), interval(r.MacroF1CI, 2, 100)
 		}
-		if v := value(r.Accuracy); p.HasTrack && finite(v) {
-			row.HasDot, row.Dot = true, css(place(v))
-			row.TrackLabel = r.Name + ": " + row.Accuracy
-			if r.AccuracyCI != nil && finite(r.AccuracyCI.Low) && finite(r.AccuracyCI.High) {
-				row.HasRange = true
-				row.Left, row.Width = css(place(r.AccuracyCI.Low)), css(max(0, place(r.AccuracyCI.High)-place(r.AccuracyCI.Low)))
+		p.HasAccuracy = p.HasAccuracy || row.Accuracy != missing
+		p.HasSecond = p.HasSecond || row.Second != missing
+		p.HasGap = p.HasGap || row.Gap != missing
+		if ok {
+			row.Track = m.track(r, place)
+		}
+		if row.Reference && row.Track.HasDot {
+			label := "ε = 0"
+			if r.Key == KeyPrivate {
+				label = "ε = ∞"
 			}
-			if row.Reference {
-				label := "ε = 0"
-				if r.Key == KeyPrivate {
-					label = "ε = ∞"
-				}
-				p.Axis = append(p.Axis, axisMark{css(place(v)), label})
-			}
+			p.Axis = append(p.Axis, axisMark{row.Track.Dot, label})
 		}
 		p.Results = append(p.Results, row)
 	}
-}
-
-func ciEnd(i *Interval, high bool) float64 {
-	switch {
-	case i == nil:
-		return math.NaN()
-	case high:
-		return i.High
-	}
-	return i.Low
 }
 
 // samples turns columns into rows, so that texts that belong together are side by side.
@@ -227,7 +208,7 @@ func (p *page) stages(stages []Stage) {
 	if total <= 0 {
 		return
 	}
-	p.Total = Duration(total)
+	p.Time = Duration(total)
 	for _, s := range stages {
 		row := stageRow{Name: s.Name, Time: Duration(s.Seconds), Share: percent(s.Seconds/total, 0), Width: "0%"}
 		if finite(s.Seconds) && s.Seconds > 0 {

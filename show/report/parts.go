@@ -80,7 +80,7 @@ func drawRounds(plot series.Plot, rounds []Round, budget float64) (fig figure, o
 			y: []float64{budget, budget}})
 	}
 	options := plotOptions{width: curveWidth, height: curveHeight, xLabel: "round", percent: plot.Percent,
-		fromZero: plot.Budget}
+		fromZero: plot.Budget, bound: plot.Budget}
 	if fig, ok, err = drawPlot(plot.Title, lines, options); err != nil {
 		return fig, false, fmt.Errorf("curve %q: %w", plot.Title, err)
 	}

@@ -72,6 +72,7 @@ type figure struct {
 	Note    string
 	Legend  []legendEntry
 	Drawing template.HTML
+	Last    string // what the last point of the first line tells; "" if no point tells its value
 }
 
 type legendEntry struct {
@@ -89,6 +90,7 @@ type plotOptions struct {
 	whiskers      []whisker
 	fromZero      bool
 	percent       bool
+	bound         bool        // values are upper bounds, which are rounded up
 	bounds        *[4]float64 // left, right, low and high of the axes; nil: what the lines need
 }
 
@@ -99,7 +101,7 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 	p.BackgroundColor = color.Transparent
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		for _, style := range []*draw.TextStyle{&axis.Label.TextStyle, &axis.Tick.Label} {
-			style.Font = font.From(plot.DefaultFont, 10)
+			style.Font = font.From(plot.DefaultFont, 12)
 			style.Font.Variant = "Sans"
 			style.Color = placeholder(mutedColor)
 		}
@@ -194,7 +196,9 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 	p.Y.Min, p.Y.Max = low, high
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 	if opt.ticks == nil {
-		opt.ticks = wholeTicks(left, right)
+		if opt.ticks = wholeTicks(left, right); len(opt.ticks) < 2 && left < right {
+			opt.ticks, _, _ = niceTicks(left, right, false)
+		}
 	}
 	p.X.Tick.Marker = plot.ConstantTicks(opt.ticks)
 	for _, t := range opt.ticks {
@@ -206,13 +210,75 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 	p.X.Min, p.X.Max = left, right
 
 	canvas := vgsvg.New(opt.width, opt.height)
-	p.Draw(draw.Crop(draw.New(canvas), 1, -8, 1, -4))
+	area := draw.Crop(draw.New(canvas), 1, -8, 1, -4)
+	p.Draw(area)
+	inside := p.DataCanvas(area)
+	toX, toY := p.Transforms(&inside)
+	points, last := valuePoints(lines, opt, func(x, y float64) (float64, float64) {
+		return toX(x).Points(), (opt.height - toY(y)).Points()
+	})
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return fig, false, err
 	}
-	fig.Drawing = inlineSVG(out.String(), title, opt.width, opt.height)
+	fig.Last = last
+	fig.Drawing = inlineSVG(out.String(), title, points, opt.width, opt.height)
 	return fig, true, nil
+}
+
+// mostValues is the number of points of a line that tell their values: a longer one has them at even distances.
+const mostValues = 40
+
+// valuePoints are invisible circles on the measured points. Each tells its value when a pointer is above it, and when it has
+// the focus: the first takes it by the tabulator, the others by arrows, where the page has its script.
+func valuePoints(lines []line, opt plotOptions, at func(x, y float64) (float64, float64)) (points, last string) {
+	var out strings.Builder
+	focus := 0
+	for k, l := range lines {
+		if l.points || l.dashed {
+			continue
+		}
+		step := max(1, (len(l.y)+mostValues-1)/mostValues)
+		for i := (len(l.y) - 1) % step; i < len(l.y); i += step { // the last one is among them
+			if !finite(l.y[i]) {
+				continue
+			}
+			words := strings.TrimSpace(fmt.Sprintf("%s %s: %s", opt.xLabel, tickOf(opt, l.x[i]), opt.value(l.y[i])))
+			if l.name != "" && len(lines) > 1 {
+				words += ", " + l.name
+			}
+			if k == 0 {
+				last = clean(words)
+			}
+			words = template.HTMLEscapeString(clean(words))
+			x, y := at(l.x[i], l.y[i])
+			fmt.Fprintf(&out, `<circle class="value" cx="%.1f" cy="%.1f" r="8" fill="none" pointer-events="all" tabindex="%d" role="img" `+
+				`aria-label="%s"><title>%[4]s</title></circle>`, x, y, focus, words)
+			focus = -1
+		}
+	}
+	return out.String(), last
+}
+
+// value writes a figure of the plot.
+func (o plotOptions) value(v float64) string {
+	switch {
+	case o.percent:
+		return percent(v, 2)
+	case o.bound:
+		return roundedUp(v, 4)
+	}
+	return significant(v, 4)
+}
+
+// tickOf is the label of the tick at x, or x.
+func tickOf(o plotOptions, x float64) string {
+	for _, t := range o.ticks {
+		if t.Value == x {
+			return t.Label
+		}
+	}
+	return significant(x, 4)
 }
 
 var (
@@ -220,10 +286,16 @@ var (
 	fontFamily = regexp.MustCompile(`font-family:[^;"]*;font-variant:[^;"]*;font-weight:[^;"]*;font-style:[^;"]*;?`)
 )
 
-// inlineSVG makes a stand-alone SVG part of a page: it takes the page's fonts and colours and the available width.
-func inlineSVG(svg, title string, width, height vg.Length) template.HTML {
-	head := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`,
-		width.Points(), height.Points(), template.HTMLEscapeString(title))
+// inlineSVG makes a stand-alone SVG part of a page: it takes the page's fonts and colours and the available width. points
+// come on top of the drawing.
+func inlineSVG(svg, title, points string, width, height vg.Length) template.HTML {
+	role := "img"
+	if points != "" {
+		role = "group" // what is in an img is hidden from screen readers
+	}
+	head := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="%s" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`,
+		width.Points(), height.Points(), role, template.HTMLEscapeString(title))
+	svg = strings.Replace(svg, "</svg>", points+"</svg>", 1)
 	svg = svgHead.ReplaceAllLiteralString(svg, head)
 	svg = fontFamily.ReplaceAllLiteralString(svg, "")
 	// All text in it was escaped by the SVG writer.
@@ -244,7 +316,9 @@ func clean(text string) string {
 func niceTicks(low, high float64, percent bool) (ticks []plot.Tick, from, to float64) {
 	if span := high - low; span <= 1e-9*max(math.Abs(low), math.Abs(high)) {
 		half := max(math.Abs(low)*0.05, 1e-3)
-		low, high = low-half, high+half
+		if low, high = low-half, high+half; low == -half {
+			low = 0 // of nothing but zeros
+		}
 	}
 	rough := (high - low) / 4
 	power := math.Pow(10, math.Floor(math.Log10(rough)))
@@ -262,7 +336,7 @@ func niceTicks(low, high float64, percent bool) (ticks []plot.Tick, from, to flo
 	label := func(v float64) string {
 		switch {
 		case percent:
-			return strconv.FormatFloat(v*100, 'f', max(0, digits-2), 64) + "\u2009%"
+			return strconv.FormatFloat(v*100, 'f', max(0, digits-2), 64) + thinSpace + "%"
 		case math.Abs(v) >= 1e6 || digits > 6:
 			return strconv.FormatFloat(v, 'g', 4, 64)
 		}

@@ -44,7 +44,8 @@ func full() Report {
 		Privacy: Privacy{
 			Epsilon: 7, Delta: 1e-4, Spent: 6.98, Unit: "up to eight successive comments of one source file", NoiseMultiplier: 1.047, ClipNorm: 1,
 			Rounds: 3, Planned: 3, Clients: 998, Accountant: "exact Gaussian", Denoise: "project", Protects: true,
-			Statement: []string{"All releases together are private.", "The guarantee protects one client."},
+			Spending:  "ε = 6.98 of 7 was spent by 3 releases (δ = 0.0001), each a noised sum of 998 clients' vectors.",
+			Statement: []string{"All releases together are private.", "The guarantee protects one client.", "Two data sets are neighbours."},
 		},
 		Results: []Result{
 			{Key: "public", Name: "Public text only (ε = 0)", Accuracy: new(0.1942), AccuracyCI: &Interval{0.1921, 0.1963}, Perplexity: new(203.1), GapClosed: new(0.0)},
@@ -53,7 +54,9 @@ func full() Report {
 			{Key: "popri", Name: "POPri", Note: "12 000 synthetic texts", Accuracy: new(0.2215), AccuracyCI: &Interval{0.2192, 0.2239}, Perplexity: new(151.4), GapClosed: new(0.53), GapClosedCI: &Interval{0.48, 0.59}},
 			{Key: "private", Name: "The clients' own text (ε = ∞)", Accuracy: new(0.2451), AccuracyCI: &Interval{0.2425, 0.2478}, Perplexity: new(118.9), GapClosed: new(1.0)},
 		},
-		Notes: []string{"The prompts' public set leaves out the parts of the library that resemble a compiler; with all public text the gap is half as wide."},
+		Product: "The product is the synthetic set that the run publishes: 12000 texts that the model wrote.",
+		Verdict: "The product and the strongest baseline, all public text, are not told apart: +0.60 points of accuracy (95 % interval -0.10 to +1.30).",
+		Notes:   []string{"The prompts' public set leaves out the parts of the library that resemble a compiler; with all public text the gap is half as wide."},
 		Samples: Samples{[]SampleColumn{
 			{"Before", "the untuned model", []string{"Reader reads from the underlying stream and returns the number of bytes.", "The handler is called for each request that matches the pattern."}},
 			{"After", "round 3", []string{"walkStmt lowers the statement n and rewrites it into calls to runtime functions.", "The register allocator spills values whose next use is farthest away."}},
@@ -93,6 +96,24 @@ var outside = regexp.MustCompile(`(?i)(src|href)\s*=|url\(|@import|<script|<link
 // own is what a page may hold of scripts and links: its one script, data for it, and the browser of texts beside it.
 var own = regexp.MustCompile(`<script type="text/plain" id="texts-data">[A-Za-z0-9+/=]*</script>|<a href="[a-z0-9-]*-texts\.html">[^<]*</a>`)
 
+// inside are the links of the contents.
+var inside = regexp.MustCompile(`<a href="#([a-z-]+)">([^<]*)</a>`)
+
+// checkParts checks that the links of the contents lead to their sections and that each table has a caption, and returns the
+// page without these links.
+func checkParts(t testing.TB, page string) string {
+	t.Helper()
+	for _, link := range inside.FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(page, `<section id="`+link[1]+`"`) || !strings.Contains(page, "<h2>"+link[2]+"</h2>") {
+			t.Errorf("the contents' link %q leads nowhere, or to another heading than %q", link[1], link[2])
+		}
+	}
+	if tables, captions := strings.Count(page, "<table"), strings.Count(page, "<caption>"); tables != captions {
+		t.Errorf("%d tables and %d captions", tables, captions)
+	}
+	return inside.ReplaceAllString(page, "")
+}
+
 // checkPage checks what must hold for every page: self-contained, no script but its own, and elements closed in order.
 func checkPage(t testing.TB, page string) {
 	t.Helper()
@@ -106,6 +127,7 @@ func checkPage(t testing.TB, page string) {
 		t.Errorf("the policy does not allow the script and it alone: %s", want)
 	}
 	page = own.ReplaceAllString(page, "")
+	page = checkParts(t, page)
 	page = strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, "")
 	if found := outside.FindString(page); found != "" {
 		t.Errorf("the page holds %q", found)
@@ -164,7 +186,7 @@ func TestLeavePages(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := Compare(filepath.Join(dir, "compare.html"), []Report{a, b}); err != nil {
+	if err := errors.Join(Compare(filepath.Join(dir, "compare.html"), []Report{a, b}), WriteGrid(filepath.Join(dir, "grid.html"), someGrid())); err != nil {
 		t.Error(err)
 	}
 }
@@ -172,9 +194,9 @@ func TestLeavePages(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	r := full()
 	r.Privacy.Protects = false
-	r.Privacy.Warnings = []string{"one thing", "another thing"}
+	r.Privacy.Warnings, r.Privacy.Spending = []string{"one thing", "another thing"}, "This run protects nobody."
 	page := render(t, r)
-	for _, want := range []string{"one thing", "another thing", "this run protects nobody"} {
+	for _, want := range []string{"one thing", "another thing", "This run protects nobody"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -371,13 +393,29 @@ func TestCompare(t *testing.T) {
 	}
 	page := string(content)
 	checkPage(t, page)
-	for _, want := range []string{"3 runs", "ε = 1", "Run 3", "interrupted after round 1", "21.70\u202f%", "22.15\u202f%", "dpo.beta", "0.4", "best"} {
+	for _, want := range []string{"3 runs", "Of 2 products, that of “Go documentation, ε = 7” gives the highest accuracy, 22.1\u202f%. The lowest, of “ε = 1”, is 21.7",
+		`<figure class="picture">`, "ε = 1", "Run 3", "interrupted after round 1", "21.70\u202f%", "22.15\u202f%", "dpo.beta", "0.4", "best"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
 	if strings.Contains(page, "dpo.loss") && !strings.Contains(page, missing) {
 		t.Error("a setting that is the same everywhere is listed")
+	}
+	// Runs of one title are told apart, and a warning that all have stands once.
+	a.Folder, b.Folder, b.Title = "one", "two", a.Title
+	for _, r := range []*Report{&a, &b} {
+		r.Privacy.Warnings = []string{"mind this"}
+	}
+	if err := Compare(path, []Report{a, b}); err != nil {
+		t.Fatal(err)
+	}
+	if content, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if page = string(content); !strings.Contains(page, a.Title+" (one)") || !strings.Contains(page, a.Title+" (two)") || strings.Count(page, "mind this") != 1 ||
+		!strings.Contains(page, "All runs: mind this") {
+		t.Error("two runs of one title are not told apart, or a warning of both stands twice")
 	}
 	for _, runs := range [][]Report{nil, {{}}, {full()}} {
 		if err := Compare(path, runs); err != nil {

@@ -1,6 +1,10 @@
 package report
 
-import "popri/show/series"
+import (
+	"slices"
+
+	"popri/show/series"
+)
 
 const (
 	curveWidth  = 300
@@ -51,9 +55,16 @@ func (p *page) rounds(r Report) error {
 		rounds[i] = round.Figures
 	}
 	head, rows := RoundTable(r.Series, rounds)
-	p.RoundHead = append(head, "Time")
+	timed := slices.ContainsFunc(r.Rounds, func(r Round) bool { return r.Seconds > 0 })
+	if p.RoundHead = head; timed {
+		p.RoundHead = append(head, "Time")
+	}
 	for i, cells := range rows {
-		p.Rounds = append(p.Rounds, roundRow{append(cells, Duration(r.Rounds[i].Seconds)), r.Rounds[i].Selected})
+		if timed {
+			cells = append(cells, Duration(r.Rounds[i].Seconds))
+		}
+		p.Rounds = append(p.Rounds, roundRow{cells, r.Rounds[i].Selected})
+		p.HasSelected = p.HasSelected || r.Rounds[i].Selected
 	}
 	return nil
 }

@@ -1,5 +1,24 @@
-// Buttons that save figures as SVG and PNG, and tables as CSV and LaTeX.
+// Buttons that save figures as SVG and PNG, and tables as CSV and LaTeX; values of the points of figures.
 'use strict';
+// The value of a point is written below its figure while a pointer or the focus is on it. Arrows go from point to point.
+(() => {
+  const read = (e) => {
+    const point = e.target.closest?.('.value');
+    const line = point?.closest('figure')?.querySelector('.reading');
+    if (line) line.textContent = point.getAttribute('aria-label');
+  };
+  document.addEventListener('pointerover', read);
+  document.addEventListener('focusin', read);
+  document.addEventListener('keydown', (e) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
+    const point = e.target.closest?.('.value');
+    if (!step || !point) return;
+    const all = [...point.parentNode.querySelectorAll('.value')];
+    all[all.indexOf(point) + step]?.focus();
+    e.preventDefault();
+  });
+})();
+
 const popriSave = (() => {
   const element = (name, attributes, ...children) => {
     const e = document.createElement(name);
@@ -53,7 +72,7 @@ const popriSave = (() => {
     svg.append(make('text', { x: 4, y: 14, 'font-size': 11, 'font-weight': 600, fill: colour('--ink') },
       words(figure.querySelector('figcaption strong'))));
     const inner = make('g', { transform: `translate(0 ${top})` });
-    inner.append(...[...drawing.childNodes].map((n) => n.cloneNode(true)));
+    inner.append(...[...drawing.childNodes].filter((n) => !n.matches?.('.value')).map((n) => n.cloneNode(true)));
     svg.append(inner);
     let x = 4;
     for (const item of legend) {

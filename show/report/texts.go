@@ -85,6 +85,8 @@ type textsView struct {
 	Data  template.HTML // base64; "" if the browser is elsewhere, or there are no samples
 	Link  string        // where it is
 	Few   []textRow
+
+	Scored, Ranked, Marked bool // which columns are not empty
 }
 
 type textRow struct{ Score, Rank, Round, Mark, Text string }
@@ -180,6 +182,11 @@ func (p *page) texts(path string, t Texts, limit int) error {
 			return err
 		}
 		p.Texts = textsView{Count: count(len(t.Samples)), Data: template.HTML(data), Few: t.few()}
+		for _, row := range p.Texts.Few {
+			p.Texts.Scored = p.Texts.Scored || row.Score != missing
+			p.Texts.Ranked = p.Texts.Ranked || row.Rank != missing
+			p.Texts.Marked = p.Texts.Marked || row.Mark != ""
+		}
 		if len(data) > limit {
 			if err := writePage(beside, "page of texts", p); err != nil {
 				return err

@@ -21,6 +21,7 @@ const popriTexts = (() => {
   };
 
   const figure = (v) => v.toFixed(4).replace('-', '−');
+  const count = (n) => (n < 10000 ? String(n) : n.toLocaleString('en').replaceAll(',', '\u202f'));
   const marks = { c: 'chosen', r: 'rejected', b: 'both' };
   const columns = [
     { key: 'score', name: 'Score', down: true }, { key: 'rank', name: 'Rank' }, { key: 'round', name: 'Round' },
@@ -151,7 +152,7 @@ const popriTexts = (() => {
       this.grid.setAttribute('aria-rowcount', this.found.length + 1);
       columns.forEach((c, n) => this.heads.children[n].setAttribute('aria-sort',
         c.key !== this.sort.key ? 'none' : this.sort.down ? 'descending' : 'ascending'));
-      this.count.textContent = `${this.found.length.toLocaleString('en')} of ${this.store.size.toLocaleString('en')}`;
+      this.count.textContent = `${count(this.found.length)} of ${count(this.store.size)}`;
       this.one.hidden = this.query.prompt < 0;
       this.one.textContent = `only prompt ${this.query.prompt + 1} ×`;
       this.draw();

@@ -10,6 +10,7 @@ import (
 // they are missing. It can be stored as JSON and shown again.
 type Report struct {
 	Title    string    `json:"title"`
+	Folder   string    `json:"folder,omitempty"` // the name of the run's, by which runs of one title are told apart
 	Subtitle string    `json:"subtitle,omitempty"`
 	Command  string    `json:"command,omitempty"` // what made the run, to be typed again
 	Finished time.Time `json:"finished,omitzero"`
@@ -18,8 +19,10 @@ type Report struct {
 
 	Privacy Privacy  `json:"privacy"`
 	Results []Result `json:"results,omitempty"`
-	// Verdict says who won, by how much, and whether it could be chance; it is the first thing on the page.
-	Verdict string   `json:"verdict,omitempty"`
+	// Verdict says who won, by how much, and whether it could be chance. It stands below the first picture.
+	Verdict string `json:"verdict,omitempty"`
+	// Product says what the product is, where the page first speaks of it.
+	Product string   `json:"product,omitempty"`
 	Notes   []string `json:"notes,omitempty"` // what a reader must know to judge the results, a paragraph each
 	// Convergence says whether the rounds went on as long as they helped; one of the notes.
 	Convergence string `json:"convergence,omitempty"`
@@ -42,6 +45,8 @@ type Privacy struct {
 	Epsilon float64 `json:"epsilon"` // the budget
 	Delta   float64 `json:"delta"`
 	Spent   float64 `json:"spent"` // the ε of what was released so far, 0 before the first release
+	// Spending says in a sentence how much of the budget was spent, by what.
+	Spending string `json:"spending,omitempty"`
 	// Protects is false if the noise is not secret or gives no bound: ε then protects nobody.
 	Protects        bool    `json:"protects"`
 	Unit            string  `json:"unit,omitempty"`     // who is protected

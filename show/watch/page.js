@@ -32,7 +32,7 @@
     say('seen', head.last ? `last event ${duration((now - head.last) / 1000)} ago` : '');
     $('bar').hidden = !(live && stage && stage.total > 0);
     if (!live || !stage || !stage.name) {
-      say('stage', live ? 'between two stages' : head.status === 'complete' ? 'complete' : 'no stage is under way');
+      say('stage', live ? 'between two stages' : head.status === 'complete' ? 'complete' : head.status === 'waiting' ? 'before the first stage' : 'no stage is under way');
       say('pace', '');
       return;
     }
@@ -56,11 +56,12 @@
     say('pace', parts.join(' · '));
   };
 
-  const table = (id, { head: names, rows }) => {
+  const table = (id, caption, { head: names, rows }) => {
     const box = $(id);
     box.replaceChildren();
     if (!rows || !rows.length) return;
     const t = make('table');
+    t.createCaption().textContent = caption;
     const cell = (tag, text, i, scope) => {
       const c = make(tag, text, i || names[0] === 'Round' ? 'n' : '');
       if (scope) c.scope = scope;
@@ -88,7 +89,10 @@
       const old = box.children[i];
       if (old && old.dataset.drawn === figure.outerHTML) return;
       figure.dataset.drawn = figure.outerHTML;
+      // The point that has the focus keeps it.
+      const focused = old ? [...old.querySelectorAll('.value')].indexOf(document.activeElement) : -1;
       if (old) old.replaceWith(figure); else box.append(figure);
+      if (focused >= 0) figure.querySelectorAll('.value')[focused]?.focus();
     });
     while (box.children.length > list.length) box.lastElementChild.remove();
     popriSave(box);
@@ -118,13 +122,15 @@
     },
     head(h) {
       head = h;
-      say('title', h.title || 'A run that has not begun');
+      say('title', h.title || 'Loading the run…');
+      $('report').hidden = !h.report;
+      say('report', h.status === 'running' ? 'The report as it was last written' : 'The report of this run');
       document.title = `${h.status === 'running' ? '▶ ' : ''}${h.done}/${h.planned} · ${h.title || 'popri watch'}`;
       say('subtitle', h.subtitle);
       say('status', h.status);
       $('status').className = `status ${h.status}`;
       say('note', h.note);
-      say('rounds', h.planned ? `${h.done} of ${h.planned} complete` : '–');
+      say('rounds', h.planned ? `${h.done} of ${h.planned} complete` : 'not known yet');
       $('stop').hidden = !(h.may_stop && token);
       $('stop').disabled = !h.can_stop && !h.requested;
       say('stop', h.requested ? 'Withdraw the stop' : 'Stop after this round');
@@ -134,8 +140,9 @@
     stage(s) { stage = s; tick(); },
     privacy(p) {
       if (p.problem) { show.problem(p.problem); return; }
+      say('epsilon', p.share || 'not known yet');
+      $('gauge').hidden = !p.epsilon;
       if (!p.epsilon) return;
-      say('epsilon', p.protects ? `ε = ${p.spent.toPrecision(4)} of ${p.epsilon.toPrecision(4)}` : 'protects nobody');
       $('gauge').max = p.epsilon;
       $('gauge').value = p.spent;
       say('guarantee', p.words);
@@ -145,10 +152,16 @@
         return box;
       }));
     },
-    charts: drawings('charts'),
+    charts(c) {
+      $('no-rounds').hidden = !!c.html;
+      drawings('charts')(c);
+    },
     steps: drawings('steps'),
-    table: (t) => table('table', t),
-    times: (t) => table('times', t),
+    table: (t) => table('table', 'Figures of each round', t),
+    times(t) {
+      $('no-times').hidden = !!(t.rows && t.rows.length);
+      table('times', 'Time and memory of each stage, all rounds together', t);
+    },
     texts(t) {
       say('of', t.problem ? `The texts cannot be read: ${t.problem}` : !t.round ? 'No texts are there yet.'
         : `Round ${t.round}, ${t.samples} samples${t.scored ? '' : ', which are not scored yet'}.`);
@@ -162,7 +175,7 @@
     source.addEventListener(name, (e) => draw(JSON.parse(e.data)));
   }
   source.onopen = () => say('link', '');
-  source.onerror = () => say('link', 'popri watch does not answer; trying again');
+  source.onerror = () => say('link', head ? `the page's server has ended; this starts another: ${head.again}` : 'popri watch does not answer; trying again');
   setInterval(tick, 1000);
 
   $('stop').addEventListener('click', async () => {

@@ -78,16 +78,18 @@ type head struct {
 	MayStop   bool   `json:"may_stop"`
 	CanStop   bool   `json:"can_stop"`
 	Requested bool   `json:"requested"`
+	Report    bool   `json:"report"` // it is there
+	Again     string `json:"again"`  // the command that shows the page again
 }
 
 func (w *Watcher) head(now time.Time) head {
 	status := w.status(now)
 	h := head{Title: w.about.Title, Subtitle: w.about.Subtitle, Status: status, Done: len(w.state.rounds), Planned: w.about.Rounds,
-		MayStop: w.Token != "", CanStop: w.canStop(status), Requested: rundir.Has(w.Dir, rundir.Stop)}
+		MayStop: w.Token != "", CanStop: w.canStop(status), Requested: rundir.Has(w.Dir, rundir.Stop), Report: rundir.Has(w.Dir, rundir.Report), Again: "popri watch " + w.Dir}
 	resume := "popri run --resume --out " + w.Dir
 	switch status {
 	case waiting:
-		h.Note = "The run has not begun."
+		h.Note = "No figure is there yet: a run reads its data and loads its models before its first stage, which takes seconds to minutes."
 	case complete:
 		h.Note = "The product is written: " + filepath.Join(w.Dir, rundir.Synthetic)
 	case stopped:
@@ -107,8 +109,8 @@ func (w *Watcher) head(now time.Time) head {
 type privacy struct {
 	Epsilon  float64  `json:"epsilon"`
 	Spent    float64  `json:"spent"`
+	Share    string   `json:"share"` // how much is spent, in a few words
 	Words    string   `json:"words"`
-	Protects bool     `json:"protects"`
 	Warnings []string `json:"warnings"`
 	Problem  string   `json:"problem,omitempty"`
 }
@@ -132,7 +134,13 @@ func (w *Watcher) readPrivacy() (changed bool) {
 		w.privacy = privacy{Problem: "the ledger cannot be read: " + err.Error()}
 	} else {
 		b := f.Record.Budget
-		w.privacy = privacy{Epsilon: b.Epsilon, Spent: f.Spent, Protects: f.Protects(), Words: f.Headline(), Warnings: f.Warnings()}
+		w.privacy = privacy{Epsilon: b.Epsilon, Spent: f.Spent, Share: "Nobody is protected", Words: report.Readable(f.Headline())}
+		if f.Protects() {
+			w.privacy.Share, w.privacy.Words = f.Share()+" spent", report.Readable(f.Spending()+" "+f.Protected())
+		}
+		for _, warning := range f.Warnings() {
+			w.privacy.Warnings = append(w.privacy.Warnings, report.Readable(warning))
+		}
 		w.delta = b.Delta
 	}
 	w.ledgerMark, w.ledgerTries = mark, 0
@@ -175,9 +183,9 @@ func (w *Watcher) steps() (htmlSection, error) {
 	}
 	if n := len(w.state.memory.points); n > 0 {
 		x, y := w.state.memory.xy()
-		unit := "minutes since the start"
+		unit := "minute"
 		if x[n-1] > 180 {
-			unit = "hours since the start"
+			unit = "hour"
 			for i := range x {
 				x[i] /= 60
 			}
@@ -201,13 +209,17 @@ func (w *Watcher) table() table {
 }
 
 func (w *Watcher) times() table {
-	t := table{Head: []string{"Stage", "Time", "Memory, GiB"}}
+	t := table{Head: []string{"Stage", "Time"}}
+	measured := slices.ContainsFunc(w.state.times, func(s stageTime) bool { return s.peak > 0 })
+	if measured {
+		t.Head = append(t.Head, "Memory, GiB")
+	}
 	for _, s := range w.state.times {
-		memory := ""
-		if s.peak > 0 {
-			memory = fmt.Sprintf("%.2f", s.peak/(1<<30))
+		row := []string{s.name, report.Duration(s.seconds)}
+		if measured {
+			row = append(row, fmt.Sprintf("%.2f", s.peak/(1<<30)))
 		}
-		t.Rows = append(t.Rows, []string{s.name, report.Duration(s.seconds), memory})
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

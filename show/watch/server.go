@@ -84,6 +84,8 @@ func (w *Watcher) Handler(addr string) http.Handler {
 	mux.HandleFunc("GET /style.css", static("text/css", []byte(report.StyleSheet+pageCSS)))
 	mux.HandleFunc("GET /page.js", static("text/javascript", []byte(report.SaveScript+pageJS)))
 	mux.HandleFunc("GET /favicon.ico", func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /"+rundir.Report, w.page(rundir.Report))
+	mux.HandleFunc("GET /"+report.TextsFile(rundir.Report), w.page(report.TextsFile(rundir.Report)))
 	mux.HandleFunc("GET /events", w.stream)
 	mux.HandleFunc("GET /metrics", w.metrics)
 	mux.HandleFunc("POST /stop", w.stop)
@@ -101,6 +103,22 @@ func (w *Watcher) Handler(addr string) http.Handler {
 		}
 		mux.ServeHTTP(out, in)
 	})
+}
+
+// page serves a page of the run's folder. It brings its own policy, and the sandbox keeps what it holds from this server and
+// from the token.
+func (w *Watcher) page(name string) http.HandlerFunc {
+	return func(out http.ResponseWriter, in *http.Request) {
+		f, err := os.Open(filepath.Join(w.Dir, name))
+		if err != nil {
+			http.Error(out, "watch: "+name+" is not written yet", http.StatusNotFound)
+			return
+		}
+		defer f.Close()
+		out.Header().Set("Content-Security-Policy", "sandbox allow-scripts allow-downloads; frame-ancestors 'none'")
+		out.Header().Set("Content-Type", "text/html; charset=utf-8")
+		http.ServeContent(out, in, "", time.Time{}, f)
+	}
 }
 
 // trusted reports whether a Host header can belong to a request that the user meant for this server.

@@ -92,6 +92,9 @@ func TestStatusOfARun(t *testing.T) {
 		}
 	}
 	expect(waiting, false)
+	if h := lookAt[head](t, w, secHead, now); !strings.Contains(h.Note, "No figure is there yet") || h.Report {
+		t.Errorf("before the run: %+v", h)
+	}
 	r.file(rundir.Config, "seed: 1\n")
 	r.open()
 	expect(running, true)
@@ -308,6 +311,42 @@ func TestStopNeedsTheToken(t *testing.T) {
 	w.look(time.Now())
 	if code := get(t, h, "POST", "/stop", "localhost:1", tokenHeader, "secret").Code; code != 409 {
 		t.Errorf("after the end: %d", code)
+	}
+}
+
+// The report is served once it is there, in a sandbox: what it holds cannot act as the page does.
+func TestReportIsServed(t *testing.T) {
+	r := newRun(t)
+	w := r.watch("secret")
+	handler := w.Handler("localhost:1")
+	if code := get(t, handler, "GET", "/report.html", "localhost:1").Code; code != 404 {
+		t.Errorf("a report that is not there: %d", code)
+	}
+	r.file(rundir.Report, "<!doctype html><p>the report")
+	r.file("report-texts.html", "<!doctype html><p>texts")
+	for path, want := range map[string]string{"/report.html": "the report", "/report-texts.html": "texts"} {
+		answer := get(t, handler, "GET", path, "localhost:1")
+		if policy := answer.Header().Get("Content-Security-Policy"); answer.Code != 200 || !strings.Contains(answer.Body.String(), want) ||
+			!strings.HasPrefix(policy, "sandbox ") || strings.Contains(policy, "allow-same-origin") {
+			t.Errorf("%s: %d, %q, %s", path, answer.Code, policy, answer.Body)
+		}
+	}
+	if h := lookAt[head](t, w, secHead, time.Now()); !h.Report || h.Again != "popri watch "+r.dir {
+		t.Errorf("%+v", h)
+	}
+}
+
+// A column without a figure is left out.
+func TestTimesWithoutMemory(t *testing.T) {
+	r := newRun(t)
+	r.event("stage_end", map[string]any{"stage": "a", "seconds": 1.5})
+	w := r.watch("")
+	if got := lookAt[table](t, w, secTimes, time.Now()); len(got.Head) != 2 || len(got.Rows[0]) != 2 {
+		t.Errorf("%+v", got)
+	}
+	r.event("stage_end", map[string]any{"stage": "b", "seconds": 1.5, "peak_bytes": 1 << 30})
+	if got := lookAt[table](t, w, secTimes, time.Now()); len(got.Head) != 3 || got.Rows[1][2] != "1.00" {
+		t.Errorf("%+v", got)
 	}
 }
 

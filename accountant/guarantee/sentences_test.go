@@ -1,0 +1,32 @@
+package guarantee
+
+import (
+	"testing"
+
+	"popri/accountant/ledger"
+)
+
+// What was spent is said in words, and a bound is never rounded down.
+func TestSpending(t *testing.T) {
+	entry := func(inherited bool) ledger.Entry { return ledger.Entry{Inherited: inherited, Sampling: ledger.Full} }
+	for want, c := range map[string]struct {
+		spent   float64
+		entries []ledger.Entry
+		seeded  bool
+	}{
+		"Nothing of ε = 7 (δ = 0.0001) is spent yet.":                                                                                                {},
+		"All of ε = 7 was spent by the one release (δ = 0.0001), a noised sum of 998 clients' vectors.":                                              {7, []ledger.Entry{entry(false)}, false},
+		"ε = 3.101 of 7 was spent by the one release (δ = 0.0001), a noised sum of 998 clients' vectors.":                                            {3.10001, []ledger.Entry{entry(false)}, false},
+		"All of ε = 7 was spent by 2 releases (δ = 0.0001), each a noised sum of 998 clients' vectors.":                                              {6.9999, []ledger.Entry{entry(false), entry(false)}, false},
+		"ε = 5 of 7 was spent by 2 releases, 1 of them of earlier runs on the same clients (δ = 0.0001), each a noised sum of 998 clients' vectors.": {5, []ledger.Entry{entry(true), entry(false)}, false},
+		"ε = 5 of 7 was spent by the one release of an earlier run on the same clients (δ = 0.0001), a noised sum of 998 clients' vectors.":          {5, []ledger.Entry{entry(true)}, false},
+		"No privacy budget holds: this run protects nobody.":                                                                                         {5, []ledger.Entry{entry(false)}, true},
+	} {
+		f := Facts{Spent: c.spent}
+		f.Record.Budget = ledger.Budget{Epsilon: 7, Delta: 1e-4, Clients: 998, InsecureSeededNoise: c.seeded}
+		f.Record.Entries = c.entries
+		if got := f.Spending(); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
