@@ -54,6 +54,24 @@ func edit(t *testing.T, path, old, new string) {
 	}
 }
 
+// TestSmallModelThatCannotBeLookedAt: a run does not begin without noting a small model that is there and cannot be looked at now,
+// because it could not be gone on with when it can; one that is not there is the evaluation's concern.
+func TestSmallModelThatCannotBeLookedAt(t *testing.T) {
+	w := copied(t)
+	w.Config.Downstream.Model = filepath.Join(w.Dir, "missing")
+	if err := train(t.Context(), Options{Config: w.Config, Dir: t.TempDir()}); err != nil {
+		t.Errorf("without a small model: %v", err)
+	}
+	w.Config.Downstream.Model = filepath.Join(w.Dir, "loop")
+	if err := os.Symlink("loop", w.Config.Downstream.Model); err != nil {
+		t.Fatal(err)
+	}
+	err := train(t.Context(), Options{Config: w.Config, Dir: t.TempDir()})
+	if !fault.IsUser(err) || !strings.Contains(err.Error(), "cannot be looked at") {
+		t.Errorf("a small model that cannot be looked at gives %v", err)
+	}
+}
+
 // TestResumeChecksRounds: a run does not go on with files of finished rounds that are damaged or gone.
 func TestResumeChecksRounds(t *testing.T) {
 	w := testworld.Shared(t)

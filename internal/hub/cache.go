@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -121,6 +122,8 @@ func Resolve(path string, role Role) (string, error) {
 		return "", fmt.Errorf("%s is a GGUF file: popri model import makes a model folder of it", path)
 	case err == nil:
 		return "", fmt.Errorf("the model %s is a file, must be a folder", path)
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("the model folder cannot be looked at: %w", err)
 	case CheckName(path) != nil:
 		return "", fmt.Errorf("the model folder %s is not there", path)
 	}

@@ -80,8 +80,12 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 			shipped.Device}} {
 		dir, err := assembly.ModelDir(m.path, m.name)
 		if err != nil {
-			if m.key == "downstream.model" {
-				continue // training does not need it; the evaluation will report it
+			// Training does not need the small model, and the evaluation reports that it is missing. If it cannot be looked at
+			// now, it may be there later, and would be another input.
+			var failed *fs.PathError
+			unread := errors.As(err, &failed) && !errors.Is(err, fs.ErrNotExist)
+			if m.key == "downstream.model" && !unread {
+				continue
 			}
 			return in, err
 		}
