@@ -75,7 +75,7 @@ var all = []World{
 			"eval.reference_private=true"}},
 	{Name: Speeches, Title: "addresses of presidents since 1945",
 		About: "stretches of addresses of United States presidents since 1945, split by time; public: Gutenberg books and plays",
-		Set:   trained()},
+		Set:   trained("generate.min_new_tokens=56")}, // its texts, public ones too, are spans of 50 words
 	{Name: "congress", Title: "State of the Union messages since 1945", Client: "congress.parquet", Public: Books,
 		About: "stretches of State of the Union messages since 1945, split by time; " + aboutBooks,
 		Set:   trained("data.since=1945")},

@@ -3,6 +3,7 @@ package reporting
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"popri/configs"
 	"popri/methods"
@@ -26,9 +27,9 @@ func selected(s rounds.Selection) string {
 		adapters, s.Value)
 }
 
-// convergence says whether the rounds went on as long as they helped; "" where no figure tells. settled reports whether
-// trainer.patience ended them.
-func convergence(c configs.Config, figures []series.Round) (text string, settled bool) {
+// convergence says whether the rounds went on as long as they helped, and, if they did not, at which pace; "" where no figure tells.
+// seconds are those of each round. settled reports whether trainer.patience ended the rounds.
+func convergence(c configs.Config, figures []series.Round, seconds map[int]float64) (text string, settled bool) {
 	by := cmp.Or(c.SelectsBy(), rounds.Distance)
 	p := rounds.ProgressOf(figures, by)
 	if p.Measured < 2 {
@@ -52,9 +53,25 @@ func convergence(c configs.Config, figures []series.Round) (text string, settled
 	text += " It was still falling when the rounds ended: the run had not converged."
 	if c.Scoring.Release == "once" {
 		text += " More rounds cost time and no privacy; with trainer.rounds=auto, they go on as long as the samples come nearer. Text " +
-			"that lies nearer does not always teach more."
+			"that lies nearer does not always teach more." + pace(figures, by, seconds)
 	}
 	return text, false
+}
+
+// pace says what the last two rounds took and what they brought, from which a reader judges what another hour is worth; "" where
+// that is not known.
+func pace(figures []series.Round, by string, seconds map[int]float64) string {
+	n := len(figures)
+	if n < 3 {
+		return ""
+	}
+	before, after := figures[n-3].Get(by), figures[n-1].Get(by)
+	took := (seconds[figures[n-2].Number] + seconds[figures[n-1].Number]) / 2
+	if before == nil || after == nil || took <= 0 || took > 3600 || *after >= *before {
+		return ""
+	}
+	return fmt.Sprintf(" The last two rounds took %s each and lowered it by %.4f each; another hour is %.0f such rounds. The pace slows "+
+		"as the samples come near.", time.Duration(took*float64(time.Second)).Round(time.Second), (*before-*after)/2, 3600/took)
 }
 
 // engineNotes say, for the report, which other programs wrote the samples and trained the adapters.

@@ -28,13 +28,14 @@ func TestConvergence(t *testing.T) {
 		settled bool
 	}{
 		"falling":        {once, list(0.4, 0.3), "had not converged. More rounds cost time and no privacy", false},
+		"at a pace":      {once, list(0.5, 0.45, 0.4), "The last two rounds took 1m12s each and lowered it by 0.0500 each; another hour is 50 such", false},
 		"up at the end":  {once, list(0.4, 0.3, 0.31), "The last did not fall", false},
 		"at rest":        {once, list(0.4, 0.3, 0.31, 0.32), "The last 2 did not fall", false},
 		"ended":          {patient, list(0.4, 0.3, 0.31, 0.32), "so the rounds ended (trainer.patience)", true},
 		"ended by bound": {patient, list(0.4, 0.3, 0.31), "The last did not fall", false},
 		"unknown":        {once, list(0.4), "", false},
 	} {
-		text, settled := convergence(c.config, c.figures)
+		text, settled := convergence(c.config, c.figures, map[int]float64{1: 500, 2: 70, 3: 74})
 		if !strings.Contains(text, c.want) || settled != c.settled || (c.want == "") != (text == "") {
 			t.Errorf("%s: %q, %v", name, text, settled)
 		}

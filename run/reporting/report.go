@@ -55,11 +55,15 @@ func Of(dir string) (report.Report, error) {
 		return r, err
 	}
 	r.Notes = append(r.Notes, engineNotes(*c)...)
+	stages, perRound, err := Shared(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
 	for _, m := range figures {
-		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished})
+		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished, Seconds: perRound[m.Number]})
 	}
 	var settled bool
-	if r.Convergence, settled = convergence(*c, figures); r.Convergence != "" {
+	if r.Convergence, settled = convergence(*c, figures, perRound); r.Convergence != "" {
 		r.Notes = append(r.Notes, r.Convergence)
 	}
 	if len(figures) < d.RoundsOf(*c) && !(finished && settled) {
@@ -91,13 +95,6 @@ func Of(dir string) (report.Report, error) {
 		return r, err
 	}
 	if r.Texts, err = roundTexts(dir, c, d.RoundsOf(*c)); err != nil {
-		return r, err
-	}
-	stages, perRound, err := Shared(dir)
-	for i := range r.Rounds {
-		r.Rounds[i].Seconds = perRound[r.Rounds[i].Figures.Number]
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
 	r.Stages = stages
