@@ -43,7 +43,7 @@ client: ## build/popri-client, pure Go: answers a run's question near the client
 # The demo of a language model on texts that are far from its public text, short enough for two cores.
 SPEECHES := --world speeches --model smollm2 --encoder minilm --rounds 4 --set synthetic.texts=1500 --set synthetic.public_texts=1500
 
-demo: build ## the whole loop on speeches with SmolLM2, which it fetches (177 MB with its encoder), or on the embedded default; DEMO='--epsilon 1' passes flags on, MODEL=embedded or smollm2 and ENCODER=minilm choose the models
+demo: build ## the whole loop on speeches with SmolLM2 (fetched, 177 MB), or MODEL=embedded on what comes with popri; DEMO='--epsilon 1' passes flags on
 ifeq ($(MODEL)$(ENCODER),)
 	@if go run ./internal/setup -model smollm2 && go run ./internal/setup -model minilm; then \
 		set -x; build/popri demo $(SPEECHES) $(DEMO); \
