@@ -41,7 +41,8 @@ client: ## build/popri-client, pure Go: answers a run's question near the client
 	CGO_ENABLED=0 go build -o build/popri-client ./cmd/popri-client
 
 # The demo of a language model on texts that are far from its public text, short enough for two cores.
-SPEECHES := --world speeches --model smollm2 --encoder minilm --rounds 4 --set synthetic.texts=1500 --set synthetic.public_texts=1500
+SPEECHES := --world speeches --model smollm2 --encoder minilm --rounds 3 --set synthetic.texts=1200 --set synthetic.public_texts=1200 \
+	--set synthetic.mix=fixed --set downstream.steps=300
 
 demo: build ## the whole loop on speeches with SmolLM2 (fetched, 177 MB), or MODEL=embedded on what comes with popri; DEMO='--epsilon 1' passes flags on
 ifeq ($(MODEL)$(ENCODER),)
