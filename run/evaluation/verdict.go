@@ -22,6 +22,10 @@ func (e *Outcome) Verdict() string {
 			same = append(same, r.Name)
 			continue
 		}
+		// What the tuned model wrote is a part of the product; only where it teaches more, a reader needs to know of it.
+		if r.Key == KeyWritten && *r.Deficit >= 0 {
+			continue
+		}
 		if best == nil || *r.Deficit < *best.Deficit {
 			best = r
 		}

@@ -33,10 +33,13 @@ func (m measure) find(results []Result, key string) (Result, bool) {
 	return results[i], true
 }
 
-// baseline is the best result besides the product's and that of the clients' own text.
+// baseline is the best result besides the product's and that of the clients' own text. What the tuned model wrote is a part of
+// the product, and counts only where it is better.
 func (m measure) baseline(results []Result, main string) (best Result, found bool) {
+	product, measured := m.find(results, main)
 	for _, r := range results {
-		if r.Key == main || r.Key == KeyPrivate || !finite(m.value(r)) {
+		part := r.Key == KeyWritten && measured && !m.better(r, product)
+		if r.Key == main || r.Key == KeyPrivate || part || !finite(m.value(r)) {
 			continue
 		}
 		if !found || m.better(r, best) {

@@ -92,6 +92,7 @@ type Result struct {
 const (
 	KeyPublic  = "public"
 	KeyPrivate = "private"
+	KeyWritten = "written" // what the tuned model wrote, a part of the product
 )
 
 // View shows where the samples of a round lie, in a plane whose origin is the mean of the validation texts.
