@@ -121,7 +121,7 @@ func TestKinds(t *testing.T) {
 	if err := os.WriteFile(c.Generate.Kinds, []byte("storms at sea\nbread\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := train(t.Context(), Options{Dir: want, Resume: true}); !fault.IsUser(err) || !strings.Contains(err.Error(), "generate.kinds") {
+	if err := train(t.Context(), Options{Dir: want, Resume: true}); !fault.IsUser(err) || !strings.Contains(err.Error(), "generate.kinds: the list of kinds of text has changed") {
 		t.Errorf("with another list, a run goes on: %v", err)
 	}
 }

@@ -19,11 +19,8 @@ import (
 	"popri/internal/fault"
 )
 
-// Default is the world of the embedded default, Speeches the one whose public text is far from the clients'.
-const (
-	Default  = "godoc"
-	Speeches = "speeches"
-)
+// Default is the world of the embedded default.
+const Default = "godoc"
 
 // FolderVariable names the folder of the worlds' files in the environment.
 const FolderVariable = "POPRI_DATA"
@@ -52,6 +49,8 @@ type World struct {
 	Client string   // file of clients in the data folder; "" where Set names the data
 	Public []string // files of public text in the data folder
 	Set    []string // further settings, "key=value"
+	// Files are the file of clients and that of public text, of a world that brings them; else nil.
+	Files func() (clients, public string, err error)
 }
 
 // trained are the settings of worlds whose models are trained on their public text. Their texts are spans that were cut
@@ -73,9 +72,9 @@ var all = []World{
 		About: "the same clients; no public text and no generator has seen the clients' folders",
 		Set: []string{"data.private=godoc", "data.public=godoc-without-domain", "model.path=" + configs.Trained,
 			"eval.reference_private=true"}},
-	{Name: Speeches, Title: "addresses of presidents since 1945",
+	{Name: "speeches", Title: "addresses of presidents since 1945",
 		About: "stretches of addresses of United States presidents since 1945, split by time; public: Gutenberg books and plays",
-		Set:   trained("generate.min_new_tokens=56")}, // its texts, public ones too, are spans of 50 words
+		Files: speeches.Files, Set: trained("generate.min_new_tokens=56")}, // its texts, public ones too, are spans of 50 words
 	{Name: "congress", Title: "State of the Union messages since 1945", Client: "congress.parquet", Public: Books,
 		About: "stretches of State of the Union messages since 1945, split by time; " + aboutBooks,
 		Set:   trained("data.since=1945")},
@@ -121,8 +120,8 @@ func Own(private string, public ...string) World {
 // mistake.
 func (w World) Layer(folder string) (configs.World, error) {
 	layer := configs.World{Name: "world " + w.Name, Set: w.Set}
-	if w.Name == Speeches {
-		private, public, err := speeches.Files()
+	if w.Files != nil {
+		private, public, err := w.Files()
 		if err != nil {
 			return layer, fault.Userf("the world %s: %w", w.Name, err)
 		}

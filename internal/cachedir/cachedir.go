@@ -2,6 +2,8 @@
 package cachedir
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"popri/internal/atomicfile"
 )
 
 // Variable is the environment variable that names another folder.
@@ -24,6 +28,44 @@ func Dir() (string, error) {
 		return "", fmt.Errorf("no cache folder: %w (set %s)", err, Variable)
 	}
 	return filepath.Join(base, "popri"), nil
+}
+
+// Unpack writes the files of a folder that comes with the program into the cache, as FOLDER/NAME-HASH with the hash of their
+// content, and returns that folder. A copy with the same content is used again.
+func Unpack(files fs.FS, folder, name string) (dir string, err error) {
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	content := map[string][]byte{}
+	for _, e := range entries {
+		b, err := fs.ReadFile(files, e.Name())
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n", e.Name(), len(b))
+		h.Write(b)
+		content[e.Name()] = b
+	}
+	cache, err := Dir()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(cache, folder, name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
+	for file, b := range content {
+		path := filepath.Join(dir, file)
+		if info, err := os.Stat(path); err == nil && info.Size() == int64(len(b)) {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", err
+		}
+		if err := atomicfile.WriteBytes(path, b); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
 }
 
 // Forget removes files under dir, the least recently used first, until at most the given number of bytes is left. It keeps

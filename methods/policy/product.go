@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -29,17 +28,15 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	if err != nil {
 		return nil, err
 	}
-	single, err := p.single()
-	if err != nil {
+	if written, err = p.weighted(s, written); err != nil {
 		return nil, err
-	}
-	if c.Kept < 1 {
-		if written, err = single.keep(s, written); err != nil {
-			return nil, err
-		}
 	}
 	if c.PublicTexts == 0 {
 		return written, rows.Write(file, written)
+	}
+	single, err := p.single()
+	if err != nil {
+		return nil, err
 	}
 	chosen, err := single.relevant()
 	if err != nil {
@@ -56,28 +53,34 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	if err != nil {
 		return nil, err
 	}
-	all := file
-	if p.Config.Synthetic.Kept < 1 {
-		all = strings.TrimSuffix(file, ".parquet") + "-all.parquet"
-	}
+	parts := sampling.PartsOf(file) // whoever finds the file removes what a kill left there
+	all := filepath.Join(parts, "all.parquet")
 	err = p.WithSampler(nil, func(model sampling.Sampler) error {
 		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, "untrained", all, s.Progress)
 		return err
 	})
-	if err != nil || all == file {
-		return written, err
-	}
-	single, err := p.single()
 	if err != nil {
 		return nil, err
 	}
-	if written, err = single.keep(s, written); err != nil {
+	if written, err = p.weighted(s, written); err != nil {
 		return nil, err
 	}
 	if err := rows.Write(file, written); err != nil {
 		return nil, err
 	}
-	return written, os.Remove(all)
+	return written, os.RemoveAll(parts)
+}
+
+// weighted draws as many rows as the product has from what was written, by weight if synthetic.kept says so.
+func (p *Policy) weighted(s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
+	if p.Config.Synthetic.Kept == 1 {
+		return written, nil
+	}
+	single, err := p.single()
+	if err != nil {
+		return nil, err
+	}
+	return single.keep(s, written)
 }
 
 // finalPrompts makes the prompts of the synthetic set: the rounds that are done give their quotes, the adapters may be of an

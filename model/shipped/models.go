@@ -4,16 +4,11 @@
 package shipped
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 
-	"popri/internal/atomicfile"
 	"popri/internal/cachedir"
 )
 
@@ -47,38 +42,16 @@ func ReadProvenance(name string) (Provenance, error) {
 // Dir unpacks a model into the cache folder (see cachedir), where weights can be mapped into memory, and returns its
 // folder. An unpacked copy with the same content is used again.
 func Dir(name string) (string, error) {
-	root := "godoc/" + name
-	entries, err := fs.ReadDir(files, root)
-	if err != nil {
-		return "", fmt.Errorf("models: there is no embedded model %q", name)
-	}
-	h := sha256.New()
-	content := map[string][]byte{}
-	for _, e := range entries {
-		b, err := files.ReadFile(root + "/" + e.Name())
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(h, "%s %d\n", e.Name(), len(b))
-		h.Write(b)
-		content[e.Name()] = b
-	}
-	cache, err := cachedir.Dir()
+	model, err := fs.Sub(files, "godoc/"+name)
 	if err != nil {
 		return "", fmt.Errorf("models: %w", err)
 	}
-	dir := filepath.Join(cache, "models", name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
-	for file, b := range content {
-		path := filepath.Join(dir, file)
-		if info, err := os.Stat(path); err == nil && info.Size() == int64(len(b)) {
-			continue
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return "", fmt.Errorf("models: %w", err)
-		}
-		if err := atomicfile.WriteBytes(path, b); err != nil {
-			return "", fmt.Errorf("models: %w", err)
-		}
+	if _, err := fs.Stat(model, "."); err != nil {
+		return "", fmt.Errorf("models: there is no embedded model %q", name)
+	}
+	dir, err := cachedir.Unpack(model, "models", name)
+	if err != nil {
+		return "", fmt.Errorf("models: %w", err)
 	}
 	return dir, nil
 }

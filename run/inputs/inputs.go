@@ -180,6 +180,8 @@ func (in Inputs) since(began Inputs) []string {
 			changes = append(changes, key+": the texts have changed")
 		case key == Public:
 			changes = append(changes, key+": the texts have changed")
+		case key == Kinds:
+			changes = append(changes, key+": the list of kinds of text has changed")
 		case !isFile:
 			changes = append(changes, key+": the encoder has other weights or settings, or was fitted to other text")
 		case !has:
