@@ -19,9 +19,10 @@ func (a *app) dataPushReady() *cobra.Command {
 		Use:   "push-ready RUN --out DIR",
 		Short: "Make a folder of a run's product that a hub takes",
 		Long: `Writes ` + datacard.Data + ` and README.md, a dataset card with the guarantee, the settings and the hashes.
-datasets.load_dataset(DIR) opens the folder. The card counts what a model wrote and what is public text, word for word: a
-licence must suit both. The folder of another run is replaced with --force only. Nothing is uploaded. The card holds the whole configuration, paths included:
-read it before you publish it.`,
+datasets.load_dataset(DIR) opens the folder. Where rows repeat, load_dataset(DIR, "weighted") has each of them once with
+its weight. The card counts what a model wrote and what is public text, word for word: a licence must suit both. The
+folder of another run is replaced with --force only. Nothing is uploaded. The card holds the whole configuration, paths
+included: read it before you publish it.`,
 		Example: "  popri data push-ready runs/mine --out hub/mine --license cc-by-4.0 --language en",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -34,7 +35,9 @@ read it before you publish it.`,
 				return fmt.Errorf("data push-ready: %w", err)
 			}
 			return a.emit(r, func(w io.Writer) {
-				fmt.Fprintf(w, "rows\t%d (%d empty ones were left out)\nwritten by a model\t%d\npublic texts\t%d\ndistinct texts\t%d\nguarantee\t%s\ncard\t%s\n", r.Texts, r.LeftOut, r.Written, r.Public, r.Distinct, r.Guarantee,
+				fmt.Fprintf(w, "rows\t%d (%d empty ones were left out)\nwritten by a model\t%d\npublic texts\t%d\n",
+					r.Texts, r.LeftOut, r.Written, r.Public)
+				fmt.Fprintf(w, "distinct texts\t%d\nguarantee\t%s\ncard\t%s\n", r.Distinct, r.Guarantee,
 					filepath.Join(out, datacard.Card))
 			})
 		},

@@ -1,6 +1,6 @@
 // Package datacard makes a folder of a run's product that datasets.load_dataset of Hugging Face opens: the texts as
 // Parquet, and a README.md with the dataset card. The card states the guarantee, the settings and the hashes of the files
-// that prove them.
+// that prove them. Where rows repeat, a second configuration has each of them once, with its weight.
 package datacard
 
 import (
@@ -11,22 +11,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"gopkg.in/yaml.v3"
+	"slices"
 
 	"popri/accountant/guarantee"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filehash"
-	"popri/internal/parquetio"
 	"popri/internal/rundir"
 )
 
 // The files of the folder.
 const (
-	Data = "data/train-00000-of-00001.parquet"
-	Card = "README.md"
+	Data     = "data/train-00000-of-00001.parquet"
+	Weighted = "weighted/train-00000-of-00001.parquet" // where rows repeat
+	Card     = "README.md"
 )
 
 // Options say how the folder is made.
@@ -42,45 +40,16 @@ type Options struct {
 // Result says what was written.
 type Result struct {
 	Folder    string `json:"folder"`
-	Texts     int    `json:"texts"`
-	Written   int    `json:"written"`  // rows that a language model wrote
-	Public    int    `json:"public"`   // rows that are copies of public texts
-	Distinct  int    `json:"distinct"` // different texts
-	Repeated  int    `json:"repeated"` // rows of the most frequent text
-	LeftOut   int    `json:"left_out"` // empty texts
-	Bytes     int64  `json:"bytes"`
-	SHA256    string `json:"sha256"`           // of the Parquet file
-	Labels    int    `json:"labels,omitempty"` // different ones
-	decoded   int64  // bytes of all cells
+	Texts     int    `json:"texts"`              // rows
+	Written   int    `json:"written"`            // rows that a language model wrote
+	Public    int    `json:"public"`             // rows that are copies of public texts
+	Distinct  int    `json:"distinct"`           // different texts
+	Repeated  int    `json:"repeated"`           // rows of the most frequent text
+	LeftOut   int    `json:"left_out"`           // empty texts
+	Weighted  int    `json:"weighted,omitempty"` // rows of the configuration with weights; 0: no row repeats
+	SHA256    string `json:"sha256"`             // of the Parquet file
+	Labels    int    `json:"labels,omitempty"`   // different ones
 	Guarantee string `json:"guarantee"`
-}
-
-// public is the finish of a row that is a public text, as package sampling writes it, which needs libtorch.
-const public = "public"
-
-// row is a text of the product, and labelled one with a label.
-type (
-	row struct {
-		Text   string `parquet:"text"`
-		Finish string `parquet:"finish,dict"`
-	}
-	labelled struct {
-		Text   string `parquet:"text"`
-		Finish string `parquet:"finish,dict"`
-		Label  string `parquet:"label,dict"`
-	}
-)
-
-// write writes the rows, without the column label where no row has one.
-func write(w io.Writer, rows []labelled, labels bool) error {
-	if labels {
-		return parquetio.Write(w, rows, nil)
-	}
-	plain := make([]row, len(rows))
-	for i, r := range rows {
-		plain[i] = row{r.Text, r.Finish}
-	}
-	return parquetio.Write(w, plain, nil)
 }
 
 // Write writes the product of a finished run to a folder. Each file is replaced as a whole; the card comes last.
@@ -97,29 +66,20 @@ func Write(run, out string, o Options) (Result, error) {
 	if r.Guarantee = facts.Headline(); !facts.Protects() && !o.Unprotected {
 		return fail(fault.Userf("%s: %s", run, r.Guarantee))
 	}
-	rows, err := product(filepath.Join(run, rundir.Synthetic), &r)
+	p, err := readProduct(filepath.Join(run, rundir.Synthetic))
 	if err != nil {
 		return fail(err)
 	}
+	r.count(p)
 	if err := o.replaces(run, out); err != nil {
 		return fail(err)
 	}
-	if err := os.MkdirAll(filepath.Join(out, filepath.Dir(Data)), 0o755); err != nil {
-		return fail(err)
-	}
-	file := filepath.Join(out, Data)
-	if err := atomicfile.Write(file, func(w io.Writer) error { return write(w, rows, r.Labels > 0) }); err != nil {
-		return fail(err)
-	}
-	if r.SHA256, err = filehash.SHA256(file); err != nil {
-		return fail(err)
-	}
-	info, err := os.Stat(file)
+	tables, err := writeTables(out, p)
 	if err != nil {
 		return fail(err)
 	}
-	r.Bytes = info.Size()
-	card, err := compose(run, facts, r, o)
+	r.SHA256 = tables[0].sha256
+	card, err := compose(run, facts, r, tables, o)
 	if err != nil {
 		return fail(err)
 	}
@@ -127,6 +87,70 @@ func Write(run, out string, o Options) (Result, error) {
 		return fail(err)
 	}
 	return r, nil
+}
+
+// count takes over the counts of the product.
+func (r *Result) count(p *product) {
+	r.Texts, r.Written, r.Public, r.Distinct, r.Repeated = len(p.rows), p.written, p.public, p.distinct, p.repeated
+	r.LeftOut, r.Labels = p.leftOut, len(p.labels)
+	if p.repeats() {
+		r.Weighted = len(p.once)
+	}
+}
+
+// table is a Parquet file of the folder, which is a configuration of the data set.
+type table struct {
+	name, path  string
+	rows        int
+	bytes, size int64 // of all cells, of the file
+	sha256      string
+	features    []feature
+}
+
+// writeTables writes the product's rows and, where some repeat, each once with its weight. A file with weights that an
+// earlier product left is removed.
+func writeTables(out string, p *product) ([]table, error) {
+	data := table{name: "default", path: Data, rows: len(p.rows), features: []feature{{"text", "string"}, {"finish", "string"}}}
+	for _, r := range p.rows {
+		data.bytes += r.bytes()
+	}
+	once := table{name: "weighted", path: Weighted, rows: len(p.once),
+		features: append(slices.Clone(data.features), feature{"weight", "int64"})}
+	for _, r := range p.once {
+		once.bytes += r.bytes()
+	}
+	if len(p.labels) > 0 {
+		data.features = append(data.features, feature{"label", "string"})
+		once.features = append(once.features, feature{"label", "string"})
+	}
+	if err := data.write(out, p.write); err != nil {
+		return nil, err
+	}
+	if !p.repeats() {
+		err := os.Remove(filepath.Join(out, Weighted))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return []table{data}, err
+	}
+	return []table{data, once}, once.write(out, p.writeOnce)
+}
+
+func (t *table) write(out string, write func(io.Writer) error) error {
+	file := filepath.Join(out, t.path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(file, write); err != nil {
+		return err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	t.size = info.Size()
+	t.sha256, err = filehash.SHA256(file)
+	return err
 }
 
 // replaces refuses a folder whose card is not of this run.
@@ -143,184 +167,4 @@ func (o Options) replaces(run, out string) error {
 		err = fault.Userf("%s is not of the run %s: name another folder, or replace it by --force", filepath.Join(out, Card), run)
 	}
 	return err
-}
-
-// product reads the texts of a run's product that are not empty.
-func product(path string, r *Result) (rows []labelled, err error) {
-	f, err := parquetio.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Userf("%s is not there: the run has no product yet; popri run --resume finishes it", path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	columns := []parquetio.Column{{Name: "text"}, {Name: "finish"}}
-	if f.Has("label") { // products of earlier versions have none
-		columns = append(columns, parquetio.Column{Name: "label"})
-	}
-	labels, copies := map[string]bool{}, map[string]int{}
-	err = f.Scan(columns, func(_ int64, cells [][]parquetio.Cell) error {
-		if text := cells[0][0].Value; text != "" {
-			x := labelled{Text: text, Finish: cells[1][0].Value}
-			if len(columns) > 2 && cells[2][0].Value != "" {
-				x.Label = cells[2][0].Value
-				labels[x.Label] = true
-			}
-			rows = append(rows, x)
-			if x.Finish == public {
-				r.Public++
-			} else {
-				r.Written++
-			}
-			copies[text]++
-			r.Repeated = max(r.Repeated, copies[text])
-			r.decoded += int64(len(text) + len(x.Finish) + len(x.Label))
-		} else {
-			r.LeftOut++
-		}
-		return nil
-	})
-	r.Labels, r.Distinct = len(labels), len(copies)
-	if r.Texts = len(rows); err == nil && len(rows) == 0 {
-		err = fault.Userf("%s has no texts", path)
-	}
-	return rows, err
-}
-
-// metadata is the front matter of a dataset card.
-type metadata struct {
-	Name     string   `yaml:"pretty_name"`
-	Tasks    []string `yaml:"task_categories"`
-	Tags     []string `yaml:"tags"`
-	License  string   `yaml:"license,omitempty"`
-	Language []string `yaml:"language,omitempty"`
-	Size     []string `yaml:"size_categories"`
-	Configs  []config `yaml:"configs"`
-	Info     struct {
-		Features []feature `yaml:"features"`
-		Splits   []split   `yaml:"splits"`
-		Download int64     `yaml:"download_size"`
-		Size     int64     `yaml:"dataset_size"`
-	} `yaml:"dataset_info"`
-}
-
-type config struct {
-	Name  string     `yaml:"config_name"`
-	Files []dataFile `yaml:"data_files"`
-}
-
-type dataFile struct {
-	Split string `yaml:"split"`
-	Path  string `yaml:"path"`
-}
-
-type feature struct {
-	Name string `yaml:"name"`
-	Type string `yaml:"dtype"`
-}
-
-type split struct {
-	Name  string `yaml:"name"`
-	Bytes int64  `yaml:"num_bytes"`
-	Texts int    `yaml:"num_examples"`
-}
-
-// sizeOf is the hub's name of a range of sizes.
-func sizeOf(n int) string {
-	below, name := 1000, "n<1K"
-	for _, next := range []string{"1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M"} {
-		if n >= below {
-			name = next
-		}
-		below *= 10
-	}
-	return name
-}
-
-func compose(run string, facts guarantee.Facts, r Result, o Options) ([]byte, error) {
-	m := metadata{Name: o.Name, Tasks: []string{"text-generation"}, Tags: []string{"synthetic", "federated-learning"},
-		Size: []string{sizeOf(r.Texts)}, Configs: []config{{"default", []dataFile{{"train", "data/train-*"}}}}}
-	if m.Name == "" {
-		m.Name = filepath.Base(filepath.Clean(run))
-	}
-	if m.License = o.License; o.Language != "" {
-		m.Language = []string{o.Language}
-	}
-	if facts.Protects() {
-		m.Tags = append(m.Tags, "differential-privacy")
-	}
-	m.Info.Features = []feature{{"text", "string"}, {"finish", "string"}}
-	if r.Labels > 0 {
-		m.Tasks = append(m.Tasks, "text-classification")
-		m.Info.Features = append(m.Info.Features, feature{"label", "string"})
-	}
-	m.Info.Splits = []split{{"train", r.decoded, r.Texts}}
-	m.Info.Download, m.Info.Size = r.Bytes, r.decoded
-	front, err := yaml.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := os.ReadFile(filepath.Join(run, rundir.Config))
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
-	fmt.Fprintf(&b, "%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n",
-		r.Texts, o.Program, r.origins(), r.Distinct, counted(r.Repeated, "row", "rows"))
-	if r.Public > 0 {
-		fmt.Fprint(&b, "\nThe public texts keep their own licence.\n")
-	}
-	fmt.Fprint(&b, "\n| column | |\n|---|---|\n| `text` | a text, never empty |\n"+
-		"| `finish` | how it ended: `stop` at its end token, `length` at the limit; `public` for a public text that was chosen |\n")
-	if r.Labels > 0 {
-		fmt.Fprintf(&b, "| `label` | one of %d: a public text's own, or that of the public texts which the model was shown; nothing checks that "+
-			"what it wrote fits |\n", r.Labels)
-	}
-	fmt.Fprintf(&b, "\n## Privacy\n**%s.**\n\n", strings.TrimSuffix(r.Guarantee, "."))
-	for _, s := range facts.Statement() {
-		fmt.Fprintf(&b, "- %s\n", s)
-	}
-	if warnings := facts.Warnings(); len(warnings) > 0 {
-		fmt.Fprint(&b, "\nOutside of the guarantee:\n\n")
-		for _, s := range warnings {
-			fmt.Fprintf(&b, "- %s\n", s)
-		}
-	}
-	fmt.Fprint(&b, "\n## Files\n| file | SHA-256 |\n|---|---|\n")
-	fmt.Fprintf(&b, "| `%s` | `%s` |\n", Data, r.SHA256)
-	for _, name := range []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs} {
-		if !rundir.Has(run, name) {
-			continue
-		}
-		hash, err := filehash.SHA256(filepath.Join(run, name))
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&b, "| the run's `%s` | `%s` |\n", name, hash)
-	}
-	fmt.Fprintf(&b, "\n## Settings\n```yaml\n%s\n```\n", bytes.TrimSpace(settings))
-	return b.Bytes(), nil
-}
-
-// origins says where the rows come from.
-func (r Result) origins() string {
-	var parts []string
-	if r.Written > 0 {
-		parts = append(parts, fmt.Sprintf("%s that a language model wrote", counted(r.Written, "text", "texts")))
-	}
-	if r.Public > 0 {
-		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, which the clients' noised answers chose",
-			counted(r.Public, "copy", "copies")))
-	}
-	return strings.Join(parts, " and ")
-}
-
-// counted is a number with its noun.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,9 +34,9 @@ func run(t *testing.T, seeded bool, texts ...string) string {
 	if err := os.WriteFile(filepath.Join(dir, rundir.Config), []byte("seed: 5\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var rows []row
+	var rows []plainRow
 	for _, text := range texts {
-		rows = append(rows, row{text, "stop"})
+		rows = append(rows, plainRow{text, "stop"})
 	}
 	var b bytes.Buffer
 	if err := parquetio.Write(&b, rows, nil); err != nil {
@@ -70,7 +71,7 @@ func TestWrite(t *testing.T) {
 	}
 	front, body, ok := strings.Cut(strings.TrimPrefix(string(card), "---\n"), "---\n")
 	var m metadata
-	if err := yaml.Unmarshal([]byte(front), &m); !ok || err != nil || m.Name != `a: "name"` || m.Info.Splits[0].Texts != 2 ||
+	if err := yaml.Unmarshal([]byte(front), &m); !ok || err != nil || m.Name != `a: "name"` || m.Info[0].Splits[0].Texts != 2 ||
 		m.Configs[0].Files[0] != (dataFile{"train", "data/train-*"}) {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -134,7 +135,7 @@ func TestLabels(t *testing.T) {
 // run's folder stays as it is.
 func TestOrigins(t *testing.T) {
 	dir, out := run(t, false, "x"), filepath.Join(t.TempDir(), "hub")
-	if err := rows.Write(filepath.Join(dir, rundir.Synthetic), []row{{"one", "stop"}, {"two", "length"}, {"p", "public"}, {"p", "public"},
+	if err := rows.Write(filepath.Join(dir, rundir.Synthetic), []plainRow{{"one", "stop"}, {"two", "length"}, {"p", "public"}, {"p", "public"},
 		{"p", "public"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +156,14 @@ func TestOrigins(t *testing.T) {
 	if strings.Contains(string(card), "synthetic texts, made by") {
 		t.Error("the card calls public texts synthetic")
 	}
+	var once []weighted
+	if once, err = rows.Read[weighted](filepath.Join(out, Weighted)); err != nil || r.Weighted != 3 {
+		t.Fatalf("%+v (%v)", r, err)
+	}
+	if want := []weighted{{Text: "one", Finish: "stop", Weight: 1}, {Text: "two", Finish: "length", Weight: 1},
+		{Text: "p", Finish: "public", Weight: 3}}; !slices.Equal(once, want) {
+		t.Errorf("each row once: %v", once)
+	}
 	other := run(t, false, "y")
 	if err := os.WriteFile(filepath.Join(other, rundir.Config), []byte("seed: 6\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -168,8 +177,11 @@ func TestOrigins(t *testing.T) {
 	if _, err := Write(dir, out, Options{}); err != nil {
 		t.Errorf("the run's own folder: %v", err)
 	}
-	if r, err := Write(other, out, Options{Force: true}); err != nil || r.Texts != 1 {
+	if r, err := Write(other, out, Options{Force: true}); err != nil || r.Texts != 1 || r.Weighted != 0 {
 		t.Errorf("by force: %+v (%v)", r, err)
+	}
+	if _, err := os.Stat(filepath.Join(out, Weighted)); err == nil {
+		t.Error("the other run's weights are still there")
 	}
 }
 

@@ -35,8 +35,8 @@ type comparison struct {
 }
 
 type runLegend struct {
-	Title, Note string
-	Variable    template.CSS
+	Title, Note, Product string
+	Variable             template.CSS
 }
 
 // matrix is a table with a column for every run.
@@ -67,7 +67,7 @@ func newComparison(runs []Report) (*comparison, error) {
 	}
 	titles := titlesOf(runs)
 	for i, r := range runs {
-		legend := runLegend{Title: titles[i], Note: r.Subtitle, Variable: template.CSS("var(" + seriesVariable(i) + ")")}
+		legend := runLegend{Title: titles[i], Note: r.Subtitle, Product: r.Product, Variable: template.CSS("var(" + seriesVariable(i) + ")")}
 		if r.Interrupted != "" {
 			legend.Note = "interrupted " + r.Interrupted
 		}
@@ -81,19 +81,11 @@ func newComparison(runs []Report) (*comparison, error) {
 			add(f.Name, cell{Text: f.Value})
 		}
 	})
-	names := map[string]string{}
-	for _, r := range runs {
-		for _, row := range r.Results {
-			if names[row.Key] == "" {
-				names[row.Key] = row.Name
-			}
-		}
-	}
 	figures := func(caption string, get func(Result) (*float64, string, string)) matrix {
 		return collect(caption, "Trained on", titles, runs, func(r Report, add func(string, cell)) {
 			for _, row := range r.Results {
 				if v, text, note := get(row); v != nil {
-					add(names[row.Key], cell{Text: text, Note: note})
+					add(rowName(r, row), cell{Text: text, Note: note})
 				}
 			}
 		})
@@ -110,8 +102,13 @@ func newComparison(runs []Report) (*comparison, error) {
 	p.MacroF1 = figures("Macro F1 of small models", func(r Result) (*float64, string, string) {
 		return r.MacroF1, percent(value(r.MacroF1), 2), interval(r.MacroF1CI, 2, 100)
 	})
-	markBest(&p.Accuracy, runs, names)
-	p.products(titles, runs)
+	if sameTest(runs) {
+		markBest(&p.Accuracy, runs)
+		p.products(titles, runs)
+	} else {
+		p.Headline = "The runs' rows of ε = 0 differ or are missing: their small models or test clients may not be the same, so the " +
+			"accuracies of different runs are not compared."
+	}
 
 	for _, plot := range sharedPlots(runs) {
 		// One line for each run and plot: the first of the plot's figures.
@@ -165,8 +162,48 @@ func collect(caption, corner string, titles []string, runs []Report, visit func(
 	return m
 }
 
+// rowName names a result in a table with a column for each run. The run's product has one name for all, because its own name
+// tells its method, ε and share of public text, which differ from run to run.
+func rowName(r Report, row Result) string {
+	if row.Key == r.Main {
+		return "the run's product"
+	}
+	return row.Name
+}
+
+// sameTest reports whether all runs that have results tested the same small model on the same clients: their untrained small
+// models have the same accuracy and perplexity, to the last digit.
+func sameTest(runs []Report) bool {
+	var first *Result
+	for _, r := range runs {
+		if len(r.Results) == 0 {
+			continue
+		}
+		i := slices.IndexFunc(r.Results, func(x Result) bool { return x.Key == KeyPublic })
+		if i < 0 {
+			return false
+		}
+		x := &r.Results[i]
+		if first == nil {
+			first = x
+		}
+		if !same(x.Accuracy, first.Accuracy) || !same(x.Perplexity, first.Perplexity) || !same(x.MacroF1, first.MacroF1) {
+			return false
+		}
+	}
+	return true
+}
+
+// same reports whether two figures are equal, or both unknown.
+func same(a, b *float64) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
 // markBest marks the highest accuracy of each row of the table, unless all runs have the same.
-func markBest(m *matrix, runs []Report, names map[string]string) {
+func markBest(m *matrix, runs []Report) {
 	if len(runs) < 2 {
 		return
 	}
@@ -175,7 +212,7 @@ func markBest(m *matrix, runs []Report, names map[string]string) {
 		worst, best, found := math.Inf(1), 0.0, 0
 		for j, r := range runs {
 			for _, row := range r.Results {
-				if names[row.Key] == m.Rows[i].Name {
+				if rowName(r, row) == m.Rows[i].Name {
 					values[j] = value(row.Accuracy)
 				}
 			}

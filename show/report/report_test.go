@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -401,6 +402,20 @@ func TestCompare(t *testing.T) {
 	}
 	if strings.Contains(page, "dpo.loss") && !strings.Contains(page, missing) {
 		t.Error("a setting that is the same everywhere is listed")
+	}
+	// A run with another small model or other test clients is not compared.
+	other := full()
+	other.Results = slices.Clone(other.Results)
+	other.Results[slices.IndexFunc(other.Results, func(r Result) bool { return r.Key == KeyPublic })].Accuracy = new(0.161)
+	if err := Compare(path, []Report{a, b, other}); err != nil {
+		t.Fatal(err)
+	}
+	if content, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if page = string(content); !strings.Contains(page, "are not compared") || strings.Contains(page, "gives the highest accuracy") ||
+		strings.Contains(page, `class="n best"`) {
+		t.Error("runs of different test clients are compared")
 	}
 	// Runs of one title are told apart, and a warning that all have stands once.
 	a.Folder, b.Folder, b.Title = "one", "two", a.Title

@@ -1,0 +1,175 @@
+package datacard
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"popri/accountant/guarantee"
+	"popri/internal/filehash"
+	"popri/internal/rundir"
+)
+
+// metadata is the front matter of a dataset card.
+type metadata struct {
+	Name     string   `yaml:"pretty_name"`
+	Tasks    []string `yaml:"task_categories"`
+	Tags     []string `yaml:"tags"`
+	License  string   `yaml:"license,omitempty"`
+	Language []string `yaml:"language,omitempty"`
+	Size     []string `yaml:"size_categories"`
+	Configs  []config `yaml:"configs"`
+	Info     []info   `yaml:"dataset_info"`
+}
+
+type info struct {
+	Config   string    `yaml:"config_name"`
+	Features []feature `yaml:"features"`
+	Splits   []split   `yaml:"splits"`
+	Download int64     `yaml:"download_size"`
+	Size     int64     `yaml:"dataset_size"`
+}
+
+type config struct {
+	Name    string     `yaml:"config_name"`
+	Default bool       `yaml:"default,omitempty"`
+	Files   []dataFile `yaml:"data_files"`
+}
+
+type dataFile struct {
+	Split string `yaml:"split"`
+	Path  string `yaml:"path"`
+}
+
+type feature struct {
+	Name string `yaml:"name"`
+	Type string `yaml:"dtype"`
+}
+
+type split struct {
+	Name  string `yaml:"name"`
+	Bytes int64  `yaml:"num_bytes"`
+	Texts int    `yaml:"num_examples"`
+}
+
+// sizeOf is the hub's name of a range of sizes.
+func sizeOf(n int) string {
+	below, name := 1000, "n<1K"
+	for _, next := range []string{"1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M"} {
+		if n >= below {
+			name = next
+		}
+		below *= 10
+	}
+	return name
+}
+
+// frontMatter describes the data set to the hub.
+func frontMatter(run string, facts guarantee.Facts, r Result, tables []table, o Options) metadata {
+	m := metadata{Name: o.Name, Tasks: []string{"text-generation"}, Tags: []string{"synthetic", "federated-learning"},
+		License: o.License, Size: []string{sizeOf(r.Texts)}}
+	if m.Name == "" {
+		m.Name = filepath.Base(filepath.Clean(run))
+	}
+	if o.Language != "" {
+		m.Language = []string{o.Language}
+	}
+	if facts.Protects() {
+		m.Tags = append(m.Tags, "differential-privacy")
+	}
+	if r.Labels > 0 {
+		m.Tasks = append(m.Tasks, "text-classification")
+	}
+	for _, t := range tables {
+		files := []dataFile{{"train", path.Dir(t.path) + "/train-*"}}
+		m.Configs = append(m.Configs, config{t.name, t.path == Data, files})
+		m.Info = append(m.Info, info{t.name, t.features, []split{{"train", t.bytes, t.rows}}, t.size, t.bytes})
+	}
+	return m
+}
+
+// compose returns the card.
+func compose(run string, facts guarantee.Facts, r Result, tables []table, o Options) ([]byte, error) {
+	m := frontMatter(run, facts, r, tables, o)
+	front, err := yaml.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := os.ReadFile(filepath.Join(run, rundir.Config))
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
+	fmt.Fprintf(&b, "%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n",
+		r.Texts, o.Program, r.origins(), r.Distinct, counted(r.Repeated, "row", "rows"))
+	fmt.Fprint(&b, "```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n")
+	if r.Weighted > 0 {
+		fmt.Fprintf(&b, "\n`load_dataset(…, \"weighted\")` has each of the %d different rows once, with the number of its rows as "+
+			"`weight`. A training that weights its loss by it needs no repeated rows.\n", r.Weighted)
+	}
+	if r.Public > 0 {
+		fmt.Fprint(&b, "\nThe public texts keep their own licence.\n")
+	}
+	fmt.Fprint(&b, "\n| column | |\n|---|---|\n| `text` | a text, never empty |\n"+
+		"| `finish` | how it ended: `stop` at its end token, `length` at the limit; `public` for a public text that was chosen |\n")
+	if r.Weighted > 0 {
+		fmt.Fprint(&b, "| `weight` | in `weighted` alone: the number of rows |\n")
+	}
+	if r.Labels > 0 {
+		fmt.Fprintf(&b, "| `label` | one of %d: a public text's own, or that of the public texts which the model was shown; nothing checks that "+
+			"what it wrote fits |\n", r.Labels)
+	}
+	fmt.Fprintf(&b, "\n## Privacy\n**%s.**\n\n", strings.TrimSuffix(r.Guarantee, "."))
+	for _, s := range facts.Statement() {
+		fmt.Fprintf(&b, "- %s\n", s)
+	}
+	if warnings := facts.Warnings(); len(warnings) > 0 {
+		fmt.Fprint(&b, "\nOutside of the guarantee:\n\n")
+		for _, s := range warnings {
+			fmt.Fprintf(&b, "- %s\n", s)
+		}
+	}
+	fmt.Fprint(&b, "\n## Files\n| file | SHA-256 |\n|---|---|\n")
+	for _, t := range tables {
+		fmt.Fprintf(&b, "| `%s` | `%s` |\n", t.path, t.sha256)
+	}
+	for _, name := range []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs} {
+		if !rundir.Has(run, name) {
+			continue
+		}
+		hash, err := filehash.SHA256(filepath.Join(run, name))
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "| the run's `%s` | `%s` |\n", name, hash)
+	}
+	fmt.Fprintf(&b, "\n## Settings\n```yaml\n%s\n```\n", bytes.TrimSpace(settings))
+	return b.Bytes(), nil
+}
+
+// origins says where the rows come from.
+func (r Result) origins() string {
+	var parts []string
+	if r.Written > 0 {
+		parts = append(parts, fmt.Sprintf("%s that a language model wrote", counted(r.Written, "text", "texts")))
+	}
+	if r.Public > 0 {
+		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, which the clients' noised answers chose",
+			counted(r.Public, "copy", "copies")))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
