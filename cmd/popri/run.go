@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/eval/domain"
+	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/run"
@@ -307,7 +307,7 @@ func (a *app) stopped(err error, dir string) error {
 		a.say("the round is complete; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, context.Canceled):
 		a.say("interrupted; go on with: popri run --resume --out %s", dir)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case fault.IsFull(err):
 		a.say("the disk is full; make room and go on with: popri run --resume --out %s", dir)
 	}
 	return err

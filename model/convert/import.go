@@ -14,6 +14,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/filelock"
 	"popri/model/gguf"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
@@ -78,6 +79,7 @@ func Import(ctx context.Context, path string, o Options) (*Summary, error) {
 	return &m.summary, nil
 }
 
+// checkOut refuses a folder in use, and one that cannot be made.
 func checkOut(out string) error {
 	if out == "" {
 		return fault.Userf("model import: no folder is named to write to")
@@ -85,13 +87,16 @@ func checkOut(out string) error {
 	entries, err := os.ReadDir(out)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil
 	case err != nil:
 		return fault.Userf("model import: %w", err)
 	case len(entries) > 0:
 		return fault.Userf("model import: the folder %s holds %s already: name another folder", out, entries[0].Name())
 	}
-	return nil
+	out, err = filepath.Abs(out)
+	if err == nil {
+		err = atomicfile.CheckFolder(filepath.Dir(out)) // in which the folder is made
+	}
+	return fault.User(err)
 }
 
 // model is what is written.
@@ -196,11 +201,11 @@ func (m *model) write(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return fail(err)
 	}
-	made, err := os.MkdirTemp(filepath.Dir(out), atomicfile.TempPrefix+filepath.Base(out)+"-")
+	made, remove, err := filelock.TempFolder(filepath.Dir(out), atomicfile.TempPrefix+filepath.Base(out)+"-")
 	if err != nil {
 		return fail(err)
 	}
-	defer os.RemoveAll(made) // of which nothing is left after the renaming
+	defer remove() // of which nothing is left after the renaming
 	if err := os.Chmod(made, 0o755); err != nil {
 		return fail(err)
 	}
