@@ -107,6 +107,11 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 			if dry && resume {
 				return usage(errors.New("run: --resume goes on with the plan that the run has; do not combine it with --dry-run"))
 			}
+			if !dry {
+				if err := checkFolder("run", out); err != nil {
+					return err
+				}
+			}
 			if !resume {
 				err := own.check(cmd, c)
 				if err != nil {

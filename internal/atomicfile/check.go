@@ -32,7 +32,11 @@ func try(dir, base string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(temp.Close(), os.Remove(temp.Name()))
+	err = os.Remove(temp.Name())
+	if errors.Is(err, fs.ErrNotExist) { // by another process that works here and cleans the folder
+		err = nil
+	}
+	return errors.Join(temp.Close(), err)
 }
 
 // CheckFolder returns the error that making the folder, with those above it, and writing a first file in it would meet. It leaves

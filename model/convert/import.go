@@ -84,19 +84,23 @@ func checkOut(out string) error {
 	if out == "" {
 		return fault.Userf("model import: no folder is named to write to")
 	}
+	abs, err := filepath.Abs(out)
+	if err == nil {
+		err = atomicfile.CheckFolder(filepath.Dir(abs)) // in which the folder is made
+	}
+	if err != nil {
+		return fault.Userf("model import: %w", err)
+	}
 	entries, err := os.ReadDir(out)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
+		return nil
 	case err != nil:
 		return fault.Userf("model import: %w", err)
 	case len(entries) > 0:
 		return fault.Userf("model import: the folder %s holds %s already: name another folder", out, entries[0].Name())
 	}
-	out, err = filepath.Abs(out)
-	if err == nil {
-		err = atomicfile.CheckFolder(filepath.Dir(out)) // in which the folder is made
-	}
-	return fault.User(err)
+	return nil
 }
 
 // model is what is written.
