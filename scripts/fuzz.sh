@@ -47,7 +47,7 @@ given() {
 fuzz() {
 	local name=${1//\//_} log
 	log=$root/$logs/$name.$2.$4.log
-	until [ -e "$logs/$name.test" ]; do ((stopped)) && return; sleep 1; done
+	until [ -e "$logs/$name.test" ] || ! kill -0 "$builder" 2> /dev/null; do ((stopped)) && return; sleep 1; done
 	echo "fuzz: $1 $2, $3"
 	(cd "$1" && "$root/$logs/$name.test" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$3" -test.fuzzminimizetime 1x \
 		-test.fuzzcachedir "$(go env GOCACHE)/fuzz/popri/$1" < /dev/null > "$log" 2>&1) || {
@@ -72,6 +72,7 @@ stopped=0
 : > "$logs/failed"
 targets > "$logs/targets"
 build &
+builder=$!
 trap 'stopped=1' INT TERM
 SECONDS=0
 while read -r package target; do
