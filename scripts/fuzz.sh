@@ -82,7 +82,7 @@ if ((inputs > 0 && !stopped)); then
 	while read -r package target; do
 		echo "$package $target $(given "$logs/${package//\//_}.$target.1.log")"
 	done < "$logs/targets" | awk -v inputs="$inputs" '
-		{ name[NR] = $1 " " $2; sum += $3; weight[NR] = $3 * $3; weights += weight[NR] }
+		{ name[NR] = $1 " " $2; sum += $3; weight[NR] = $3 * $3 + 1; weights += weight[NR] }
 		END { for (i = 1; i <= NR && sum < inputs; i++) if (n = int((inputs - sum) * weight[i] / weights + 1)) print name[i], n }' > "$logs/rest"
 	while read -r package target n; do
 		((stopped)) || fuzz "$package" "$target" "${n}x" 2
