@@ -13,7 +13,8 @@ DEMO      ?=
 MODEL     ?=
 ENCODER   ?=
 PACKAGES  ?= ./...
-FUZZTIME  ?= 1m
+FUZZTIME  ?=
+INPUTS    ?=
 TESTFLAGS ?=
 TRIALS    ?= 2
 
@@ -94,12 +95,8 @@ golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what 
 bench: build ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
 
-# A target at a time: go test fuzzes one in a run. Minimising is bounded, for it may take longer than the search.
-fuzz: setup ## each fuzz target for FUZZTIME (1m)
-	@grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's/^(.*)\/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*/\1 \2/' | sort | while read -r dir target; do \
-		echo "fuzz: $$dir $$target"; \
-		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$dir" < /dev/null; \
-	done
+fuzz: setup ## each fuzz target for FUZZTIME (1m); INPUTS=1000000 gives so many inputs to all together, most to the fast ones
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(INPUTS)
 
 attack: setup ## the attacks that docs/security.md lists: on what is shared, the ledger, the noise; kills, hostile files
 	go test -count=1 -run "^($$(grep -o '\bTest[A-Za-z]*' docs/security.md | sort -u | paste -sd '|'))$$" $(PACKAGES)

@@ -82,7 +82,7 @@ func TestResumeChecksRounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, round := range []int{1, 2} {
-		for _, name := range []string{release.File, "adapter/adapter_model.safetensors", rundir.Scores, rundir.Metrics} {
+		for _, name := range []string{release.File, "adapter/adapter_model.safetensors", "optimizer.safetensors", rundir.Scores, rundir.Metrics} {
 			for _, gone := range []bool{false, true} {
 				run := filepath.Join(t.TempDir(), "run")
 				if err := os.CopyFS(run, os.DirFS(done)); err != nil {

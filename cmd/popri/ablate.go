@@ -132,6 +132,9 @@ func (f *ablateFlags) addRuns(cmd *cobra.Command) {
 
 // ablateAll does the whole ablation, here or on a cluster.
 func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
+	if err := checkFolder(cmd.Name(), flags.out); err != nil {
+		return err
+	}
 	base, varied, err := a.varied(cmd, &flags)
 	if err != nil {
 		return err

@@ -46,6 +46,9 @@ func (a *app) accountPlot() *cobra.Command {
 		if rounds < 1 || rounds > mostRounds {
 			return fail(fmt.Errorf("--rounds is %d, want 1 to %d", rounds, mostRounds))
 		}
+		if err := checkOut("account plot", out); err != nil {
+			return err
+		}
 		all := q.accountants()
 		result := plotted{Out: out, Delta: q.delta, Relation: q.relation, TakingPart: q.taking()}
 		c := report.Curves{Title: fmt.Sprintf("δ = %g, %s", q.delta, q.taking()), X: "rounds", Y: "ε", LogY: logarithmic}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -19,13 +18,19 @@ import (
 
 // checkOut refuses, before any work, a file that cannot be written.
 func checkOut(verb, out string) error {
-	if info, err := os.Stat(out); err == nil && info.IsDir() {
-		return usage(fmt.Errorf("%s: --out %s is a folder", verb, out))
+	return unwritable(verb, "out", atomicfile.Check(out))
+}
+
+// checkFolder refuses, before any work, a folder that cannot be made or written to.
+func checkFolder(verb, out string) error {
+	return unwritable(verb, "out", atomicfile.CheckFolder(out))
+}
+
+func unwritable(verb, flag string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: --%s: %w", verb, flag, err)
 	}
-	if err := atomicfile.Check(out); err != nil {
-		return usage(fmt.Errorf("%s: --out: %w", verb, err))
-	}
-	return nil
+	return usage(err)
 }
 
 // informationOf says who sees each split.
@@ -85,6 +90,11 @@ its prompts quote.`,
 func (a *app) buildEmbedded(out, public string, o clients.ImportOptions) error {
 	if err := checkOut("data build", out); err != nil {
 		return err
+	}
+	if public != "" {
+		if err := unwritable("data build", "public", atomicfile.Check(public)); err != nil {
+			return err
+		}
 	}
 	corpus, err := godoc.Load("")
 	if err != nil {

@@ -124,6 +124,9 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			if dry {
 				return a.dryRun(*c, out, true)
 			}
+			if err := checkFolder("demo", out); err != nil {
+				return err
+			}
 			if resume {
 				a.say("%s holds a run already; going on with it and its configuration", out)
 			}

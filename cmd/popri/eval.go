@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"popri/configs"
+	"popri/internal/atomicfile"
+	"popri/internal/rundir"
 	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
@@ -62,6 +65,11 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 				}
 				return nil
 			}
+			if out != "" {
+				if err := checkFolder("eval", out); err != nil {
+					return err
+				}
+			}
 			for key, value := range map[string]string{"data.private": private, "downstream.model": model} {
 				if value != "" {
 					flags.set = append(flags.set, key+"="+value)
@@ -100,6 +108,11 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 }
 
 func (a *app) evalRun(cmd *cobra.Command, dir string, reference bool, track trackFlag) error {
+	if rundir.Exists(dir) {
+		if err := atomicfile.Check(filepath.Join(dir, rundir.Eval)); err != nil {
+			return usage(err)
+		}
+	}
 	s, err := run.Open(cmd.Context(), run.Options{Dir: dir, Resume: true, Device: a.device,
 		Listen: a.events, Trackers: track.names, Warn: a.warn})
 	if err != nil {

@@ -65,6 +65,9 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 			default:
 				return usage(fmt.Errorf("pretrain: --dtype %q is neither float32 nor bfloat16", dtype))
 			}
+			if err := checkFolder("pretrain", out); err != nil {
+				return err
+			}
 			public, goVersion, err := publicText(files, goroot)
 			if err != nil {
 				return fmt.Errorf("pretrain: %w", err)

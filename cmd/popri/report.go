@@ -53,6 +53,9 @@ func (a *app) compare() *cobra.Command {
 			if out == "" {
 				return usage(errors.New("compare: --out names no file"))
 			}
+			if err := checkOut("compare", out); err != nil {
+				return err
+			}
 			list := make([]report.Report, len(runs))
 			for i, run := range runs {
 				var err error

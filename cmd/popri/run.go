@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/eval/domain"
+	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/run"
@@ -106,6 +106,11 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 			}
 			if dry && resume {
 				return usage(errors.New("run: --resume goes on with the plan that the run has; do not combine it with --dry-run"))
+			}
+			if !dry {
+				if err := checkFolder("run", out); err != nil {
+					return err
+				}
 			}
 			if !resume {
 				err := own.check(cmd, c)
@@ -307,7 +312,7 @@ func (a *app) stopped(err error, dir string) error {
 		a.say("the round is complete; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, context.Canceled):
 		a.say("interrupted; go on with: popri run --resume --out %s", dir)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case fault.IsFull(err):
 		a.say("the disk is full; make room and go on with: popri run --resume --out %s", dir)
 	}
 	return err

@@ -1,10 +1,14 @@
 package clients
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"popri/internal/fault"
 	"popri/internal/filelock"
 )
 
@@ -24,6 +28,14 @@ func TestAbandonedSpools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ended := exec.Command(os.Args[0], "-test.run", "^$")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	unfinished := filepath.Join(dir, fmt.Sprintf(".tmp-out.parquet-%d-1", ended.Process.Pid))
+	if err := os.WriteFile(unfinished, []byte("private"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	in := filepath.Join(t.TempDir(), "a.jsonl")
 	if err := os.WriteFile(in, []byte(`{"client_id": "a", "text": "x"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -36,8 +48,10 @@ func TestAbandonedSpools(t *testing.T) {
 		}
 	}
 	run()
-	if _, err := os.Stat(dead); !os.IsNotExist(err) {
-		t.Errorf("what a killed import left is still there (%v)", err)
+	for _, left := range []string{dead, unfinished} {
+		if _, err := os.Stat(left); !os.IsNotExist(err) {
+			t.Errorf("what a killed import left is still there: %s (%v)", left, err)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(alive, "spool-1")); err != nil {
 		t.Errorf("what another import works with: %v", err)
@@ -48,5 +62,24 @@ func TestAbandonedSpools(t *testing.T) {
 	}
 	if _, err := os.Stat(alive); !os.IsNotExist(err) {
 		t.Errorf("what the other import left is still there (%v)", err)
+	}
+}
+
+// Import refuses to begin where the file or its manifest cannot be written.
+func TestImportIntoFolders(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.parquet", "b.parquet" + ManifestSuffix} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"a.parquet": "a.parquet cannot be written", "b.parquet": ManifestSuffix + " cannot be written"} {
+		_, err := Import(t.Context(), filepath.Join(dir, name), []ImportFile{{Path: "not read"}}, ImportOptions{Deduplicate: NoDeduplication})
+		if !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v is there (%v)", left, err)
 	}
 }

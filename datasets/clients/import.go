@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -116,10 +115,19 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}
+	written := []string{out}
+	if o.sample == 0 {
+		written = append(written, out+ManifestSuffix)
+	}
+	for _, path := range written {
+		if err := atomicfile.Check(path); err != nil {
+			return nil, fault.Userf("clients: %w", err)
+		}
+	}
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
 	}
-	dir, remove, err := workFolder(filepath.Dir(out), atomicfile.TempPrefix+"import-")
+	dir, remove, err := filelock.TempFolder(filepath.Dir(out), atomicfile.TempPrefix+"import-")
 	if err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}
@@ -132,22 +140,6 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 		return nil, fmt.Errorf("clients: %w", err)
 	}
 	return m, nil
-}
-
-// workFolder makes a folder for clients' text on its way, to be removed by the caller, and removes those of killed processes.
-func workFolder(in, prefix string) (dir string, remove func(), err error) {
-	if err := filelock.Abandoned(in, prefix); err != nil {
-		return "", nil, err
-	}
-	if dir, err = os.MkdirTemp(in, prefix); err != nil {
-		return "", nil, err
-	}
-	held, err := filelock.Folder(dir)
-	if err != nil {
-		os.RemoveAll(dir)
-		return "", nil, err
-	}
-	return dir, func() { held.Release(); os.RemoveAll(dir) }, nil
 }
 
 // importer carries the stages: records are read and sorted by client, clients are shaped and stored by split, duplicates

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"popri/internal/filelock"
 )
 
 // Preview imports the first n texts of each file that are no bad rows, and returns them as they would become. They are
@@ -14,7 +16,7 @@ func Preview(ctx context.Context, files []ImportFile, o ImportOptions, n int64) 
 	if o.Partition.Kind == "" {
 		o.Clients = 0
 	}
-	dir, remove, err := workFolder(os.TempDir(), "popri-preview-")
+	dir, remove, err := filelock.TempFolder(os.TempDir(), "popri-preview-")
 	if err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}

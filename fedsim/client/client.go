@@ -9,6 +9,7 @@ import (
 	"popri/datasets/clients"
 	"popri/fedsim"
 	"popri/fedsim/shard"
+	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/model/embedding"
 	"popri/scoring/query"
@@ -43,6 +44,9 @@ type Answered struct {
 func Answer(ctx context.Context, o Options) (*Answered, error) {
 	if err := o.Place.Validate(); err != nil {
 		return nil, err
+	}
+	if err := atomicfile.Check(o.Out); err != nil {
+		return nil, fault.User(err)
 	}
 	to, err := shard.ReadPublicKey(o.To)
 	if err != nil {

@@ -38,6 +38,14 @@ var info = []byte("popri partial sum 1")
 // GenerateKey makes the merger's key pair: the private key in a new file of mode 0600 at path, the public key beside it with
 // [PublicSuffix]. An existing file is an error.
 func GenerateKey(path string) error {
+	for _, p := range []string{path, path + PublicSuffix} {
+		if _, err := os.Lstat(p); err == nil {
+			return keyExists(p)
+		}
+		if err := atomicfile.Check(p); err != nil { // before one of the two is there
+			return fault.User(err)
+		}
+	}
 	key, err := kem.GenerateKey()
 	if err != nil {
 		return fmt.Errorf("shard: make a key: %w", err)
@@ -54,14 +62,18 @@ func GenerateKey(path string) error {
 		content := fmt.Appendf(nil, "%s\n%s\n", file.head, base64.StdEncoding.EncodeToString(file.content))
 		err := atomicfile.CreateBytes(file.path, content, file.mode)
 		if errors.Is(err, fs.ErrExist) {
-			return fault.Userf("%s is there already: a new key would make partial sums that were encrypted to the old one "+
-				"unreadable; name another file", file.path)
+			return keyExists(file.path)
 		}
 		if err != nil {
 			return fault.User(err)
 		}
 	}
 	return nil
+}
+
+func keyExists(path string) error {
+	return fault.Userf("%s is there already: a new key would make partial sums that were encrypted to the old one "+
+		"unreadable; name another file", path)
 }
 
 // PublicKey is the merger's key to which partial sums are encrypted.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -370,6 +371,13 @@ func TestKeys(t *testing.T) {
 	}
 	_, err = ReadPublicKey(path + "x")
 	refusal(t, "no file", err, "no such file")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	refusal(t, "a public key that is there", GenerateKey(path), path+PublicSuffix, "there already")
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a private key was made for another public key (%v)", err)
+	}
 }
 
 func TestPlaces(t *testing.T) {

@@ -114,18 +114,6 @@ func createBytes(path string, content []byte, mode fs.FileMode) error {
 	return syncDir(dir)
 }
 
-// Check returns the error that [Write] would meet when it begins to write the file at path, and leaves nothing.
-func Check(path string) error {
-	temp, err := createTemp(filepath.Dir(path), filepath.Base(path), 0o600)
-	if err == nil {
-		err = errors.Join(temp.Close(), os.Remove(temp.Name()))
-	}
-	if err != nil {
-		return fmt.Errorf("%s cannot be written: %w", path, err)
-	}
-	return nil
-}
-
 // createTemp opens a new file beside the target. os.CreateTemp would give it mode 0600, so that a group could read no
 // file of a run; here the umask decides, as for any other new file.
 func createTemp(dir, base string, mode fs.FileMode) (*os.File, error) {

@@ -2,8 +2,10 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -23,5 +25,38 @@ func TestRemoveTemporaryBehindALink(t *testing.T) {
 	}
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a temporary file is left (%v)", err)
+	}
+}
+
+// TestCheckRemovesWhatIsAbandoned: temporary files of processes that are gone are removed, for the file that is checked alone.
+func TestCheckRemovesWhatIsAbandoned(t *testing.T) {
+	dir := t.TempDir()
+	ended := exec.Command(os.Args[0], "-test.run", "^$")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dead, living := ended.Process.Pid, os.Getpid()
+	files := map[string]bool{ // whether it stays
+		fmt.Sprintf("%sout-%d-1", TempPrefix, dead):   false,
+		fmt.Sprintf("%sout-%d-27", TempPrefix, dead):  false,
+		fmt.Sprintf("%sout-%d-1", TempPrefix, living): true,
+		fmt.Sprintf("%sout-%d-x", TempPrefix, dead):   true,
+		fmt.Sprintf("%sout-5-%d-1", TempPrefix, dead): true, // of a file named out-5
+		fmt.Sprintf("%sother-%d-1", TempPrefix, dead): true,
+		fmt.Sprintf("%sout%d-1", TempPrefix, dead):    true,
+		fmt.Sprintf("out-%d-1", dead):                 true,
+	}
+	for name := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Check(filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	for name, stays := range files {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != stays {
+			t.Errorf("%s: %v, want it to stay: %v", name, err, stays)
+		}
 	}
 }

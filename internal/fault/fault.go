@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 )
 
 // Error marks another error as one that the user can correct: a flag, a setting or an input file.
@@ -42,11 +41,15 @@ func IsUser(err error) bool {
 		error
 		UserFault() bool
 	}
-	return errors.As(err, &e) && e.UserFault() && !slices.ContainsFunc(machine, func(m error) bool { return errors.Is(err, m) })
+	return errors.As(err, &e) && e.UserFault() && !IsFull(err) && !isAny(err, failing)
 }
 
-// machine are the errors of a disk that is full or broken, of a quota or limit, of no memory, and of no file handles.
-var machine = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
+// IsFull reports whether err is, or wraps, the error of a disk without room.
+func IsFull(err error) bool { return isAny(err, full) }
+
+func isAny(err error, list []error) bool {
+	return slices.ContainsFunc(list, func(e error) bool { return errors.Is(err, e) })
+}
 
 // IsResumable reports whether the work that ended with err can go on later: whether err is an interruption or a request to
 // stop (context.Canceled), or it, or an error that it wraps, has a method Resumable.

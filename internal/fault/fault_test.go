@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"syscall"
 	"testing"
 
 	"popri/configs"
@@ -25,12 +24,20 @@ func TestIsUser(t *testing.T) {
 			}
 		}
 	}
-	full := &fs.PathError{Op: "write", Path: "out.parquet", Err: syscall.ENOSPC}
+	full := &fs.PathError{Op: "write", Path: "out.parquet", Err: fullDisk[0]}
 	for _, err := range []error{nil, fs.ErrNotExist, fmt.Errorf("run: %w", fs.ErrNotExist),
-		fault.User(full), fault.Userf("data import: %w", errors.Join(fault.User(full), fs.ErrClosed)), fault.User(syscall.EIO)} {
+		fault.User(full), fault.Userf("data import: %w", errors.Join(fault.User(full), fs.ErrClosed)), fault.User(brokenDisk)} {
 		if fault.IsUser(err) {
 			t.Errorf("%v is the user's", err)
 		}
+	}
+	for _, err := range fullDisk {
+		if err = fault.User(&fs.PathError{Op: "write", Path: "out.parquet", Err: err}); !fault.IsFull(err) || fault.IsUser(err) {
+			t.Errorf("%v is not seen as a full disk", err)
+		}
+	}
+	if fault.IsFull(fault.User(brokenDisk)) || fault.IsFull(nil) {
+		t.Error("what is no full disk is seen as one")
 	}
 	if fault.User(nil) != nil {
 		t.Error("no error became one")

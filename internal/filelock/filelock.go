@@ -62,12 +62,38 @@ func (l *Lock) Release() error {
 // Folder waits for the lock on a folder itself, which leaves no file. Where the system or the file system has no such locks, it
 // returns a lock that guards nothing.
 func Folder(dir string) (*Lock, error) {
+	if !lockable {
+		return &Lock{}, nil // an open folder could not be renamed on Windows
+	}
 	file, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	waitLock(file)
 	return &Lock{file}, nil
+}
+
+// TempFolder makes a new folder in/PREFIX… for work on its way, which remove removes with all that is in it, and removes those
+// that killed processes left there.
+func TempFolder(in, prefix string) (dir string, remove func(), err error) {
+	if err := Abandoned(in, prefix); err != nil {
+		return "", nil, err
+	}
+	for {
+		if dir, err = os.MkdirTemp(in, prefix); err != nil {
+			return "", nil, err
+		}
+		held, err := Folder(dir)
+		if _, there := os.Stat(dir); errors.Is(there, os.ErrNotExist) {
+			_ = held.Release()
+			continue // another process took it for abandoned before it was locked
+		}
+		if err != nil {
+			os.RemoveAll(dir)
+			return "", nil, err
+		}
+		return dir, func() { held.Release(); os.RemoveAll(dir) }, nil
+	}
 }
 
 // Abandoned removes the folders dir/PREFIX* that no process holds by [Folder]: what killed processes left. A folder that cannot be

@@ -14,6 +14,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/filelock"
 	"popri/model/gguf"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
@@ -78,9 +79,17 @@ func Import(ctx context.Context, path string, o Options) (*Summary, error) {
 	return &m.summary, nil
 }
 
+// checkOut refuses a folder in use, and one that cannot be made.
 func checkOut(out string) error {
 	if out == "" {
 		return fault.Userf("model import: no folder is named to write to")
+	}
+	abs, err := filepath.Abs(out)
+	if err == nil {
+		err = atomicfile.CheckFolder(filepath.Dir(abs)) // in which the folder is made
+	}
+	if err != nil {
+		return fault.Userf("model import: %w", err)
 	}
 	entries, err := os.ReadDir(out)
 	switch {
@@ -196,11 +205,11 @@ func (m *model) write(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return fail(err)
 	}
-	made, err := os.MkdirTemp(filepath.Dir(out), atomicfile.TempPrefix+filepath.Base(out)+"-")
+	made, remove, err := filelock.TempFolder(filepath.Dir(out), atomicfile.TempPrefix+filepath.Base(out)+"-")
 	if err != nil {
 		return fail(err)
 	}
-	defer os.RemoveAll(made) // of which nothing is left after the renaming
+	defer remove() // of which nothing is left after the renaming
 	if err := os.Chmod(made, 0o755); err != nil {
 		return fail(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"popri/internal/fault"
+	"popri/internal/filelock"
 	"popri/model/convert"
 	"popri/model/gguf/gguftest"
 	"popri/model/safetensors"
@@ -353,6 +354,49 @@ func TestInterrupted(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Join(parent, "sub")); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// TestUnwritable: a folder that cannot be made is refused before the file is read, and nothing is left behind.
+func TestUnwritable(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{file, filepath.Join(file, "model"), filepath.Join(file, "far", "model")} {
+		_, err := convert.Import(t.Context(), "not read", convert.Options{Out: out})
+		if !fault.IsUser(err) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "not read") {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v is there (%v)", left, err)
+	}
+}
+
+// TestAbandoned: an import removes what a killed one left of the same folder, and leaves what another works on.
+func TestAbandoned(t *testing.T) {
+	dir := t.TempDir()
+	dead, alive := filepath.Join(dir, ".tmp-model-1"), filepath.Join(dir, ".tmp-model-2")
+	for _, left := range []string{dead, alive} {
+		if err := os.Mkdir(left, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock, err := filelock.Folder(alive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	if _, _, err := importFile(t, llama(), convert.Options{Out: filepath.Join(dir, "model")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dead); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what a killed import left is still there (%v)", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v is there (%v)", left, err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/eval/downstream"
+	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/parquetio"
 	"popri/internal/rows"
@@ -42,6 +43,9 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	if err := assembly.SetDevice(c); err != nil {
 		return nil, err
 	}
+	if err := o.checkOut(); err != nil {
+		return nil, err
+	}
 	src, err := readSource(c, file)
 	if err != nil {
 		return nil, fault.Userf("%w", err)
@@ -70,12 +74,6 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 		public = read.Generator
 	}
 	if o.Out != "" {
-		if rundir.Exists(o.Out) {
-			return nil, fault.Userf("%s holds a run, which has an %s of its own: name another folder", o.Out, rundir.Eval)
-		}
-		if rundir.Has(o.Out, rundir.Eval) {
-			return nil, fault.Userf("%s holds the figures of other texts: name another folder", filepath.Join(o.Out, rundir.Eval))
-		}
 		if err := os.MkdirAll(o.Out, 0o755); err != nil {
 			return nil, fault.Userf("the folder for the figures cannot be made: %w", err)
 		}
@@ -95,6 +93,20 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	}
 	t.Close()
 	return e, err
+}
+
+// checkOut refuses a folder that holds other figures or cannot be written to.
+func (o *TextsOptions) checkOut() error {
+	if o.Out == "" {
+		return nil
+	}
+	if rundir.Exists(o.Out) {
+		return fault.Userf("%s holds a run, which has an %s of its own: name another folder", o.Out, rundir.Eval)
+	}
+	if rundir.Has(o.Out, rundir.Eval) {
+		return fault.Userf("%s holds the figures of other texts: name another folder", filepath.Join(o.Out, rundir.Eval))
+	}
+	return fault.User(atomicfile.CheckFolder(o.Out))
 }
 
 // readSource reads the texts of a file, with labels for a classification. A file of a run's own samples may hold empty ones, which

@@ -226,6 +226,14 @@ func (o *Options) configure() error {
 // claim makes the adapter's folder and locks it. The folder may hold a training to resume, but neither an adapter nor another
 // training.
 func (o *Options) claim() (*filelock.Lock, error) {
+	if err := atomicfile.CheckFolder(o.Out); err != nil {
+		return nil, fault.User(err)
+	}
+	if _, err := os.Stat(o.Reference); o.Reference != "" && err != nil {
+		if err := atomicfile.Check(o.Reference); err != nil {
+			return nil, fault.User(err)
+		}
+	}
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
 		return nil, fault.Userf("the adapter's folder cannot be made: %w", err)
 	}

@@ -103,15 +103,19 @@ func TestPreferKilled(t *testing.T) {
 	t.Logf("an uninterrupted training takes %v; moments from seed %d", took, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	midway := 0
-	for killed := 0; killed < kills; {
+	for killed, folders := 0, 0; killed < kills; folders++ {
 		dir := filepath.Join(t.TempDir(), "killed")
 		for inThis := 0; ; inThis++ {
 			wait, kill, state := start(dir)
 			var timer *time.Timer
-			if killed < kills {
+			ended := make(chan struct{})
+			if folders%2 == 0 && inThis == 0 { // loading takes longer than the steps, so few moments would lie among them
+				go killAfterStep(ended, dir, time.Duration(random.IntN(20))*time.Millisecond, kill)
+			} else if killed < kills {
 				timer = time.AfterFunc(time.Duration((0.2+0.8*random.Float64())*float64(took)), kill)
 			}
 			err := wait()
+			close(ended)
 			if timer != nil {
 				timer.Stop()
 			}
@@ -136,6 +140,19 @@ func TestPreferKilled(t *testing.T) {
 		}
 	}
 	t.Logf("faults: %d kills (%d in the midst of the steps)", kills, midway)
+}
+
+// killAfterStep kills a training of the folder some time after its first checkpoint, unless it has ended.
+func killAfterStep(ended <-chan struct{}, dir string, after time.Duration, kill func()) {
+	for !rundir.Has(dir, trainingFile) {
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	time.Sleep(after)
+	kill()
 }
 
 // TestPreferCancelled stops a training after every step and measurement; it ends with the same bytes. What does not belong

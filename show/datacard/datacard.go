@@ -56,6 +56,9 @@ type Result struct {
 func Write(run, out string, o Options) (Result, error) {
 	r := Result{Folder: out}
 	fail := func(err error) (Result, error) { return r, fmt.Errorf("datacard: %w", err) }
+	if err := atomicfile.CheckFolder(out); err != nil {
+		return fail(fault.User(err))
+	}
 	if !rundir.Exists(run) {
 		return fail(fault.Userf("%s is no run: it has no %s", run, rundir.Config))
 	}

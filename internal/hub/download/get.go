@@ -92,11 +92,15 @@ func Get(ctx context.Context, o Options) (*Result, error) {
 	if o.Offline {
 		return cached(o)
 	}
+	folder := hub.Folder(o.Cache, o.Name)
+	if err := atomicfile.CheckFolder(folder); err != nil {
+		return nil, fault.User(err)
+	}
 	c, err := newClient(o)
 	if err != nil {
 		return nil, err
 	}
-	g := &getter{client: c, folder: hub.Folder(o.Cache, o.Name)}
+	g := &getter{client: c, folder: folder}
 	if g.commit, g.has, err = g.list(ctx); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/internal/rundir"
+)
+
+// shut is a folder in which nothing can be made, whoever the user is.
+func shut(t *testing.T) string {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() != 0 {
+		return dir
+	}
+	if _, err := os.Stat("/sys/kernel"); err != nil {
+		t.Skip("no folder is closed to root here")
+	}
+	return "/sys/kernel"
+}
+
+// refusedUnread checks that a command names the output that cannot be written before it reads an input, and leaves nothing in dir.
+func refusedUnread(t *testing.T, dir, output, input string, args []string) {
+	t.Helper()
+	before, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, errs := popri(t, append(args, "--quiet")...)
+	if code != exitUsage || stdout != "" || !strings.Contains(errs, output+" cannot be written: ") || strings.Contains(errs, input) {
+		t.Errorf("%v: exit code %d, %q, %s", args, code, stdout, errs)
+	}
+	if after, err := os.ReadDir(dir); err != nil || len(after) != len(before) {
+		t.Errorf("%v: %v is there (%v), before %v", args, after, err, before)
+	}
+}
+
+// TestUnwritableFolders: each verb that makes a folder says before any work that it cannot be made, and leaves nothing.
+func TestUnwritableFolders(t *testing.T) {
+	dir, closed := t.TempDir(), shut(t)
+	file, unread := write(t, dir, "file", ""), filepath.Join(dir, "unread")
+	verbs := [][]string{
+		{"dpo", "--pairs", unread, "--model", unread},
+		{"pretrain", "--public", unread},
+		{"eval", "--synthetic", unread, "--private", unread, "--model", unread},
+		{"data", "push-ready", unread},
+		{"ablate", "--over", "dpo.beta=0.1,0.2", "--set", "model.path=" + unread},
+		{"reproduce", "table4-rank", "--set", "model.path=" + unread},
+		{"run", "--set", "model.path=" + unread},
+		{"run", "--resume"},
+		{"demo", "--set", "downstream.model=" + unread},
+	}
+	for _, verb := range verbs {
+		for _, out := range []string{file, filepath.Join(file, "new"), filepath.Join(file, "far", "new"), closed, filepath.Join(closed, "new")} {
+			refusedUnread(t, dir, out, unread, append(verb, "--out", out))
+		}
+	}
+	for _, parent := range []string{file, closed} { // a new folder is made in that of its name
+		refusedUnread(t, dir, parent, unread, []string{"model", "import", unread, "--out", filepath.Join(parent, "new")})
+		t.Setenv("HF_HUB_CACHE", parent)
+		t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1/unread")
+		refusedUnread(t, dir, filepath.Join(parent, "models--org--name"), "unread", []string{"model", "get", "org/name"})
+	}
+}
+
+// TestUnwritableFiles: the same for the verbs that write a file.
+func TestUnwritableFiles(t *testing.T) {
+	dir, closed := t.TempDir(), shut(t)
+	file, unread := write(t, dir, "file", ""), filepath.Join(dir, "unread")
+	folder := filepath.Join(dir, "folder.svg")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	verbs := [][]string{
+		{"compare", unread, "--out"},
+		{"account", "plot", "--noise-multipliers", "1", "--rounds", "2", "--delta", "1e-5", "--out"},
+		{"data", "import", unread, "--out"},
+		{"data", "build", unread, "--out"},
+		{"data", "build", "godoc", "--out", filepath.Join(dir, "clients.parquet"), "--public"},
+		{"score", "--shard", "1/2", "--private", unread, "--to", unread, "--question", unread, "--encoder", unread, "--out"},
+		{"score", "--keygen"},
+		{"dpo", "--pairs", unread, "--model", unread, "--out", filepath.Join(dir, "adapter"), "--reference"},
+	}
+	for _, verb := range verbs {
+		for _, out := range []string{filepath.Join(dir, "missing", "new.svg"), filepath.Join(file, "new.svg"), filepath.Join(closed, "new.svg"), folder} {
+			if out == folder && (verb[0] == "dpo" || verb[1] == "--keygen") {
+				continue // what is there is read, or not replaced
+			}
+			refusedUnread(t, dir, out, unread, append(verb, out))
+		}
+	}
+	write(t, dir, rundir.Config, "unread")
+	if err := os.Mkdir(filepath.Join(dir, rundir.Eval), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refusedUnread(t, dir, filepath.Join(dir, rundir.Eval), "unread", []string{"eval", "--run", dir})
+}
