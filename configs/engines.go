@@ -54,6 +54,9 @@ func (v *validator) trl(c Config) {
 	if d.MicroTokens > 0 {
 		v.add("dpo.micro_tokens", "is %d, must be 0 %s: TRL counts pairs (dpo.micro_pairs)", d.MicroTokens, where)
 	}
+	if c.LoRA.Dropout > 0 {
+		v.add("lora.dropout", "is %v, must be 0 %s: TRL turns dropout off, or on in the model, too", c.LoRA.Dropout, where)
+	}
 	if slices.Contains(d.EngineCommand, "") {
 		v.add("dpo.engine_command", "holds an empty word")
 	}

@@ -146,14 +146,7 @@ func (c Config) check(v *validator) error {
 	v.count("privacy.group", c.Privacy.Group, 1, 1000)
 	v.between("privacy.noise_multiplier", c.Privacy.NoiseMultiplier, 0, 1e6)
 
-	v.count("lora.rank", c.LoRA.Rank, 1, 4096)
-	v.above("lora.alpha", c.LoRA.Alpha, 0, 1e6)
-	for i, target := range c.LoRA.Targets {
-		if target == "" || slices.Contains(c.LoRA.Targets[:i], target) {
-			v.add("lora.targets", "holds %q empty or twice", target)
-		}
-	}
-
+	v.lora(c)
 	v.optimizer(c)
 	v.preference(c)
 
@@ -192,6 +185,23 @@ func (c Config) check(v *validator) error {
 	}
 	sortProblems(v.problems)
 	return &Invalid{v.problems}
+}
+
+// lora checks the section lora.
+func (v *validator) lora(c Config) {
+	l := c.LoRA
+	v.count("lora.rank", l.Rank, 1, 4096)
+	v.above("lora.alpha", l.Alpha, 0, 1e6)
+	for i, target := range l.Targets {
+		if target == "" || slices.Contains(l.Targets[:i], target) {
+			v.add("lora.targets", "holds %q empty or twice", target)
+		}
+	}
+	v.between("lora.dropout", l.Dropout, 0, 0.9)
+	if l.Dropout > 0 && c.Method == "grpo" {
+		v.add("lora.dropout", "is %v, must be 0 where method is \"grpo\": it compares the policy with itself before the update, and "+
+			"masks would be taken for a change", l.Dropout)
+	}
 }
 
 // preference checks the section dpo.

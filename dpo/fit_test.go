@@ -645,3 +645,21 @@ func TestResets(t *testing.T) {
 		t.Error("an unknown schedule is no error")
 	}
 }
+
+// interrupted runs a training until it has made as many updates as stops says; 0 runs it to its end.
+func interrupted(t *testing.T, f *Fit, stops int) *Outcome {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	made := 0
+	f.OnStep = func(Metrics, int, int) {
+		if made++; made == stops {
+			stop()
+		}
+	}
+	o, err := f.Run(ctx)
+	if err != nil && !(stops > 0 && errors.Is(err, context.Canceled)) {
+		t.Fatal(err)
+	}
+	return o
+}

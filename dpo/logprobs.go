@@ -15,13 +15,25 @@ import (
 func rows(pairs []Pair, context int) []lm.Row {
 	out := make([]lm.Row, 0, len(pairs))
 	for _, p := range pairs {
-		if len(p.Prompt)+len(p.Chosen)+len(p.Rejected) <= context {
+		if p.length() <= context {
 			out = append(out, lm.NewRow(p.Prompt, p.Chosen, p.Rejected))
 		} else {
 			out = append(out, lm.NewRow(p.Prompt, p.Chosen), lm.NewRow(p.Prompt, p.Rejected))
 		}
 	}
 	return out
+}
+
+// rowPlaces numbers the rows of pairs, which have the given places in an update: two numbers a pair, of which a pair in one row
+// uses the first.
+func rowPlaces(pairs []Pair, places []int, context int) (numbers []int) {
+	for i, p := range pairs {
+		numbers = append(numbers, 2*places[i])
+		if p.length() > context {
+			numbers = append(numbers, 2*places[i]+1)
+		}
+	}
+	return numbers
 }
 
 // tokenWeights returns how much each scored token counts in its completion's log-probability. row is the sequence of each

@@ -39,7 +39,9 @@ func (t *Tuner) pass(all []Pair, places []int, m *Metrics) trainer.Pass {
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
 			pairs := trainer.At(all, places)
-			sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
+			context := t.Model.Config.Context
+			adapter := t.Optimizer.InTraining(t.Adapter, t.Seed, rowPlaces(pairs, places, context))
+			sc := t.Model.Score(s, rows(pairs, context), adapter, false)
 			counted := tokenWeights(sc.Row, pairs, 1-t.LengthDiscount)
 			lp := sums(sc, pairs, counted)
 			byRow := make([]float64, 2*len(pairs))

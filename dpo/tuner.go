@@ -29,6 +29,9 @@ type Options struct {
 	// MicroPairs at a time in the given order.
 	MicroTokens int
 	AdamW       trainer.AdamW
+	// Seed is that of the masks of an adapter with dropout. A pair's masks follow from it, the number of the update and the
+	// pair's place in it.
+	Seed uint64
 }
 
 // Tuner trains a model's adapter on pairs. It holds the optimizer over all rounds.

@@ -154,8 +154,8 @@ func parseConfig(raw []byte) (Config, error) {
 	if f.Bias != "" && f.Bias != "none" {
 		return Config{}, quote.Errorf("bias: %q cannot be represented", f.Bias)
 	}
-	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, RankPattern: f.RankPattern,
-		AlphaPattern: f.AlphaPattern, Base: f.Base}
+	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, Dropout: f.Dropout,
+		RankPattern: f.RankPattern, AlphaPattern: f.AlphaPattern, Base: f.Base}
 	if err := c.check(); err != nil {
 		return Config{}, err
 	}
@@ -209,7 +209,7 @@ func (a *Adapter) Save(dir string) error {
 		return err
 	}
 	b, err := json.MarshalIndent(peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.Base,
-		Rank: a.Config.Rank, Alpha: a.Config.Alpha,
+		Rank: a.Config.Rank, Alpha: a.Config.Alpha, Dropout: a.Config.Dropout,
 		RSLoRA: a.Config.RSLoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets, RankPattern: a.Config.RankPattern,
 		AlphaPattern: a.Config.AlphaPattern, Inference: true, Init: true}, "", "  ")
 	if err != nil {

@@ -32,6 +32,11 @@ func Schedule(o configs.Optimizer, steps int) trainer.Schedule {
 	return trainer.Schedule{Kind: o.Schedule, Peak: o.LearningRate, Min: o.MinLearningRate, Warmup: int(warmup), Total: steps}
 }
 
+// Adapter describes the adapter of the configuration's section lora, for the model that is in a folder or has a name.
+func Adapter(l configs.LoRA, model string) lora.Config {
+	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, Dropout: l.Dropout, Targets: l.Targets, Base: model}
+}
+
 // NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
 // given number of steps.
 func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tuner, error) {
@@ -44,7 +49,7 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 	m.Recompute = c.Optimizer.GradientCheckpointing
 	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, LengthDiscount: 1 - d.LDAlpha, Schedule: Schedule(c.Optimizer, steps),
 		BatchPairs: c.Optimizer.Batch, MicroPairs: MicroPairs(c), MicroTokens: d.MicroTokens,
-		AdamW: Optimizer(c.Optimizer)})
+		AdamW: Optimizer(c.Optimizer), Seed: rng.Seed(c.Seed, "lora", "dropout")})
 }
 
 // MicroPairs is the number of pairs of a pass.
