@@ -13,6 +13,9 @@ type LoRA struct {
 	// RSLoRA scales by alpha/√rank instead, as use_rslora of PEFT does, which keeps the size of updates independent of the
 	// rank. Default false.
 	RSLoRA bool `yaml:"rslora"`
+	// DoRA trains the length of each output's weights apart from their direction, which the update changes (use_dora of PEFT). A
+	// step takes longer, by a product of each adapted weight's size. Default false.
+	DoRA bool `yaml:"dora"`
 	// Dropout is the share of a layer's inputs that its update does not see in a training pass, below 1 (lora_dropout of PEFT).
 	// Default 0, which is exact; 0.05 to 0.1 is usual against overfitting on few pairs. Nothing but training drops inputs.
 	Dropout float64 `yaml:"dropout"`

@@ -29,6 +29,9 @@ func (v *validator) engine(c Config) {
 		v.add("generate.engine", "is %q, must be \"local\" or vllm: and the URL of a server, such as vllm:https://host:8000",
 			g.Engine)
 	}
+	if c.LoRA.DoRA {
+		v.add("lora.dora", "is true, must be false where generate.engine is %q: vLLM has no DoRA", g.Engine)
+	}
 	v.public(c, "generate.engine", g.Engine)
 }
 

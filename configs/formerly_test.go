@@ -45,7 +45,7 @@ func TestEarlierConfiguration(t *testing.T) {
 	present := c.Present(old)
 	// Keys that the earlier version did not have.
 	newer := []string{"generate.kinds", "trainer.patience", "scoring.words", "dpo.f_divergence", "dpo.ld_alpha", "dpo.simpo_gamma", "dpo.max_length",
-		"dpo.truncation_mode", "lora.dropout"}
+		"dpo.truncation_mode", "lora.dropout", "lora.dora"}
 	for _, k := range Keys() {
 		want, _ := c.Get(k.Name)
 		if slices.Contains(newer, k.Name) {

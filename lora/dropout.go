@@ -19,7 +19,7 @@ func (a *Adapter) Training(rows []uint64) lm.Adapter {
 }
 
 // dropping is an adapter that does not see a share of its inputs: y + s·B·(A·drop(x)), as PEFT's lora_dropout. The projection
-// itself sees all of them.
+// itself sees all of them, but for what DoRA adds to it.
 type dropping struct {
 	*Adapter
 	rows []uint64
@@ -27,7 +27,8 @@ type dropping struct {
 
 // Apply implements [lm.Adapter].
 func (d *dropping) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor {
-	if d.Modules[module] == nil {
+	p := d.Modules[module]
+	if p == nil {
 		return y
 	}
 	h := fnv.New64a()
@@ -36,5 +37,9 @@ func (d *dropping) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) ten
 	for i, seed := range d.rows {
 		streams[i] = rand.NewPCG(seed, h.Sum64())
 	}
-	return d.Adapter.Apply(s, module, lm.Drop(s, x, d.Config.Dropout, streams...), y)
+	x = lm.Drop(s, x, d.Config.Dropout, streams...)
+	if p.M.Defined() {
+		return p.scaled(s, p.linear.Product(s, x), p.change(s, x), y)
+	}
+	return s.Add(y, p.change(s, x))
 }

@@ -34,7 +34,7 @@ func Schedule(o configs.Optimizer, steps int) trainer.Schedule {
 
 // Adapter describes the adapter of the configuration's section lora, for the model that is in a folder or has a name.
 func Adapter(l configs.LoRA, model string) lora.Config {
-	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, Dropout: l.Dropout, Targets: l.Targets, Base: model}
+	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, DoRA: l.DoRA, Dropout: l.Dropout, Targets: l.Targets, Base: model}
 }
 
 // NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
