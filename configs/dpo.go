@@ -67,6 +67,13 @@ type DPO struct {
 	// Reference is the model to which dpo.beta keeps the trained one close: "base", the model without adapters, as in the
 	// paper; or "round_start", the model at the start of the round, which allows larger changes. Default "base".
 	Reference string `yaml:"reference"`
+	// RefModelSyncSteps is the number of updates after which the reference follows the policy (TR-DPO; sync_ref_model of TRL):
+	// its adapter becomes RefModelMixupAlpha times the policy's plus the rest of its own. Each round begins with dpo.reference.
+	// Log-probabilities of the reference are then computed for each update, which takes about a third more time. 0, the default,
+	// never does.
+	RefModelSyncSteps int `yaml:"ref_model_sync_steps"`
+	// RefModelMixupAlpha is the policy's share in the reference when it follows, above 0 up to 1. Default 0.6, as in TRL.
+	RefModelMixupAlpha float64 `yaml:"ref_model_mixup_alpha"`
 	// Pairs says which of a prompt's ranked samples become pairs: the best against the one of rank RejectedRank
 	// ("rank", as in the paper), against every other one ("all"), against one drawn at random ("random"), against the last
 	// ("worst"), or as "rank" but only where the scores differ by more than one of their standard deviations over all prompts ("margin"). Default "rank".

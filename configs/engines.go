@@ -57,6 +57,9 @@ func (v *validator) trl(c Config) {
 	if d.MicroTokens > 0 {
 		v.add("dpo.micro_tokens", "is %d, must be 0 %s: TRL counts pairs (dpo.micro_pairs)", d.MicroTokens, where)
 	}
+	if d.RefModelSyncSteps > 0 {
+		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 %s: TRL does not do it with adapters", d.RefModelSyncSteps, where)
+	}
 	if c.LoRA.Dropout > 0 {
 		v.add("lora.dropout", "is %v, must be 0 %s: TRL turns dropout off, or on in the model, too", c.LoRA.Dropout, where)
 	}

@@ -33,6 +33,7 @@ func TestEngines(t *testing.T) {
 		{"dpo.engine=trl optimizer.carry_moments=false dpo.patience=3", "dpo.patience"},
 		{"dpo.engine=trl optimizer.carry_moments=false dpo.micro_tokens=3", "dpo.micro_tokens"},
 		{"dpo.engine=trl optimizer.carry_moments=false lora.dropout=0.1", "lora.dropout"},
+		{"dpo.engine=trl optimizer.carry_moments=false dpo.ref_model_sync_steps=3", "dpo.ref_model_sync_steps"},
 		{"dpo.engine=trl optimizer.carry_moments=false privacy.unsafe_ceiling=true warmup.steps=3", "private text"},
 	} {
 		c, err := Load(LoadOptions{Set: strings.Fields(k.set)})

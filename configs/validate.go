@@ -20,6 +20,7 @@ var (
 	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"})
 	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair", "bco_pair",
 		"sppo_hard", "apo_zero", "apo_down", "sft"}
+	noReference = []string{"cpo", "simpo", "orpo", "sft"}
 	smoothed    = []string{"cdpo", "robust", "exo_pair"}
 	diverging   = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair", "discopop"}
 	divergences = []string{"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"}
@@ -236,6 +237,11 @@ func (v *validator) preference(c Config) {
 	}
 	v.oneOf("dpo.truncation_mode", d.TruncationMode, truncations)
 	v.oneOf("dpo.reference", d.Reference, references)
+	v.count("dpo.ref_model_sync_steps", d.RefModelSyncSteps, 0, maxCount)
+	if d.RefModelSyncSteps > 0 && slices.Contains(noReference, d.Loss) {
+		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 where dpo.loss is %q, which has no reference", d.RefModelSyncSteps, d.Loss)
+	}
+	v.above("dpo.ref_model_mixup_alpha", d.RefModelMixupAlpha, 0, 1)
 	v.oneOf("dpo.pairs", d.Pairs, pairings)
 	v.count("dpo.rejected_rank", d.RejectedRank, 2, maxCount)
 	if d.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {

@@ -25,6 +25,17 @@ const testVocab = 40
 // testTuner makes a small random model of two layers with an adapter. scale is the size of the initial weights.
 func testTuner(t *testing.T, loss Loss, rate float64, micro int) *Tuner {
 	t.Helper()
+	return tunerOf(t, lora.Config{Rank: 4, Alpha: 8}, loss, rate, micro)
+}
+
+// doraTuner is [testTuner] with DoRA.
+func doraTuner(t *testing.T) *Tuner {
+	t.Helper()
+	return tunerOf(t, lora.Config{Rank: 4, Alpha: 8, DoRA: true}, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
+}
+
+func tunerOf(t *testing.T, c lora.Config, loss Loss, rate float64, micro int) *Tuner {
+	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
 	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: testVocab, Context: 48, Hidden: 32, Layers: 2, Heads: 2, Inner: 64, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true,
 		EOS: []int32{0}, ScaleAttn: true}, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, func() float64 { return 4 * r.NormFloat64() })
@@ -32,7 +43,7 @@ func testTuner(t *testing.T, loss Loss, rate float64, micro int) *Tuner {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Free)
-	a, err := lora.New(m, lora.Config{Rank: 4, Alpha: 8}, r)
+	a, err := lora.New(m, c, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,6 +135,45 @@ func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
 	return params, err
 }
 
+// Tensors are what is trained, in the order of [Adapter.Trainable].
+func (a *Adapter) Tensors() (list []tensor.Tensor) {
+	for _, name := range a.Names() {
+		list = append(list, a.Modules[name].tensors()...)
+	}
+	return list
+}
+
+// Copy returns an adapter of its own with the same values, which is not trained.
+func (a *Adapter) Copy() (*Adapter, error) {
+	c := &Adapter{Config: a.Config, Modules: map[string]*Pair{}}
+	err := tensor.Run(func(s *tensor.Scope) error {
+		for name, p := range a.Modules {
+			q := *p
+			c.Modules[name] = &q
+			for _, x := range []*tensor.Tensor{&q.A, &q.B, &q.M} {
+				if x.Defined() {
+					*x = s.Keep(s.FromFloat32(x.Host(), x.Shape()...))
+				}
+			}
+		}
+		return nil
+	})
+	return c, err
+}
+
+// Neutral makes the adapter one that changes nothing, as [New] does: B is zero, and M the lengths of the model's weights.
+func (a *Adapter) Neutral() error {
+	return tensor.Run(func(s *tensor.Scope) error {
+		for _, p := range a.Modules {
+			p.B.Store(make([]float32, p.B.NumElements()))
+			if p.M.Defined() {
+				p.M.Store(s.Float32s(p.norm(s, s.To(p.linear.Weight(), tensor.Float32))))
+			}
+		}
+		return nil
+	})
+}
+
 // Read sets the matrices to those of an adapter of the same shape in PEFT's format, which is m's. They stay the same
 // tensors, because an optimizer may hold them.
 func (a *Adapter) Read(dir string, m *lm.Model) error {

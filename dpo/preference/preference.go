@@ -86,6 +86,7 @@ func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...st
 	d := c.DPO
 	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: c.Optimizer.Epochs, EvalSteps: d.EvalSteps,
 		KeepBest: d.Best != "last", Patience: d.Patience,
+		Sync: dpo.Sync{Steps: d.RefModelSyncSteps, Alpha: d.RefModelMixupAlpha, Current: d.Reference == "round_start"},
 		Order: func(epoch int) []int {
 			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo", strconv.Itoa(epoch))...).Perm(len(pairs))
 		}}

@@ -142,7 +142,7 @@ func TestPreferKilled(t *testing.T) {
 // to it is refused.
 func TestPreferCancelled(t *testing.T) {
 	_, pairs, c := preferFiles(t, 30)
-	c.LoRA.Dropout, c.LoRA.DoRA = 0.05, true
+	c.LoRA.Dropout, c.LoRA.DoRA, c.DPO.RefModelSyncSteps = 0.05, true, 4
 	want, dir := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "stopped")
 	whole, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: want})
 	if err != nil {
