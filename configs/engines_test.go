@@ -28,6 +28,7 @@ func TestEngines(t *testing.T) {
 		{"dpo.engine=accelerate", "dpo.engine"},
 		{"dpo.engine=trl optimizer.carry_moments=false dpo.loss=ipo_sum", "dpo.loss"},
 		{"dpo.engine=trl optimizer.carry_moments=false dpo.loss=cdpo", "dpo.loss"},
+		{"dpo.engine=trl optimizer.carry_moments=false dpo.loss=aot", "dpo.loss"},
 		{"dpo.engine=trl optimizer.carry_moments=false dpo.best=pairs", "dpo.best"},
 		{"dpo.engine=trl optimizer.carry_moments=false dpo.eval_steps=3", "dpo.eval_steps"},
 		{"dpo.engine=trl optimizer.carry_moments=false dpo.patience=3", "dpo.patience"},

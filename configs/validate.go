@@ -17,11 +17,13 @@ var (
 	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
-	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"})
+	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"}, sorting)
 	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair", "bco_pair",
 		"sppo_hard", "apo_zero", "apo_down", "sft"}
 	noReference = []string{"cpo", "simpo", "orpo", "sft"}
-	smoothed    = []string{"cdpo", "robust", "exo_pair"}
+	sorting     = []string{"aot", "aot_unpaired"}
+	smoothed    = []string{"cdpo", "robust", "exo_pair", "aot", "aot_unpaired"}
+	unweighted  = slices.Concat(sorting, []string{"sft", "orpo"})
 	diverging   = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair", "discopop"}
 	divergences = []string{"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"}
 	trainers    = []string{Local, TRL}
@@ -229,6 +231,10 @@ func (v *validator) preference(c Config) {
 	if d.LDAlpha < 1 && (d.SFTWeight > 0 || d.Loss == "sft" || d.Loss == "orpo") {
 		v.add("dpo.ld_alpha", "is %v, must be 1 with dpo.sft_weight above 0 and the losses \"sft\" and \"orpo\": the likelihood of "+
 			"the chosen completions counts all their tokens", d.LDAlpha)
+	}
+	if d.UseWeighting && (d.SFTWeight > 0 || slices.Contains(unweighted, d.Loss)) {
+		v.add("dpo.use_weighting", "is true, must be false with dpo.sft_weight above 0 and the losses %s: they depend on all pairs "+
+			"of an update", strings.Join(unweighted, ", "))
 	}
 	v.between("dpo.simpo_gamma", d.SimPOGamma, 0, 1e3)
 	v.count("dpo.max_length", d.MaxLength, 0, maxTokens)

@@ -108,7 +108,7 @@ func (f *Fit) Batch(places []int) (trainer.Batch, error) {
 	return f.Tuner.batch(pairs, func(u trainer.Update, m Metrics) {
 		f.outcome.Steps = append(f.outcome.Steps, m)
 		f.follow(u.Number)
-	}), nil
+	})
 }
 
 // named adds to the error of an update which of all pairs is to blame.

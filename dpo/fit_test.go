@@ -136,9 +136,13 @@ func everyPair(pairs []Pair) (places []int) {
 // gradient returns loss and gradient of a step on pairs, for all parameters in turn.
 func gradient(t *testing.T, tr *Tuner, pairs []Pair) (loss float64, out []float64) {
 	t.Helper()
-	err := tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
+	values, err := tr.together(pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
 		var m Metrics
-		grads, err := tr.pass(pairs, everyPair(pairs), &m)(s)
+		grads, err := tr.pass(pairs, values, everyPair(pairs), &m)(s)
 		if err != nil {
 			return err
 		}

@@ -74,19 +74,33 @@ func (t *Tuner) Reference(ctx context.Context, pairs []Pair) error {
 }
 
 func (t *Tuner) reference(ctx context.Context, pairs []Pair, adapter lm.Adapter) error {
-	return t.logProbs(ctx, pairs, adapter, func(i int, chosen, rejected float64) {
-		pairs[i].Reference, pairs[i].HasReference = [2]float64{chosen, rejected}, true
+	return t.logProbs(ctx, pairs, always(adapter), func(i int, x logProb) {
+		pairs[i].Reference, pairs[i].HasReference = [2]float64{x.chosen, x.rejected}, true
 	})
+}
+
+// logProb is a pair's summed log-probabilities, and its weight if [Options.Weighting] asks for it.
+type logProb struct{ chosen, rejected, weight float64 }
+
+// example is the pair as a loss sees it.
+func (p Pair) example(x logProb, meanChosenLen float64) Example {
+	return Example{x.chosen, x.rejected, p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected), meanChosenLen}
+}
+
+// always gives all passes the same adapter.
+func always(a lm.Adapter) func([]Pair, []int) lm.Adapter {
+	return func([]Pair, []int) lm.Adapter { return a }
 }
 
 // LogProbs calls each, from several goroutines, with the summed log-probabilities of every pair under the current
 // adapters, in nats.
 func (t *Tuner) LogProbs(ctx context.Context, pairs []Pair, each func(i int, chosen, rejected float64)) error {
-	return t.logProbs(ctx, pairs, t.Adapter, each)
+	return t.logProbs(ctx, pairs, always(t.Adapter), func(i int, x logProb) { each(i, x.chosen, x.rejected) })
 }
 
-func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
-	each func(i int, chosen, rejected float64)) error {
+// logProbs calls each, from several goroutines. adapter gives that of a pass.
+func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs []Pair, places []int) lm.Adapter,
+	each func(i int, x logProb)) error {
 	if err := t.Check(pairs); err != nil {
 		return err
 	}
@@ -96,10 +110,11 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
 			return err
 		}
 		batch := trainer.At(pairs, passes[i])
-		sc := t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter, false)
+		sc := t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter(batch, passes[i]), false)
 		lp := sums(sc, batch, tokenWeights(sc.Row, batch, 1-t.LengthDiscount))
+		weights := t.weights(s, sc, batch)
 		for k := range batch {
-			each(passes[i][k], lp[2*k], lp[2*k+1])
+			each(passes[i][k], logProb{lp[2*k], lp[2*k+1], weights[k]})
 		}
 		return nil
 	})

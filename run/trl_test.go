@@ -48,6 +48,7 @@ func TestTrainsInTRL(t *testing.T) {
 	for name, set := range map[string]func(d *configs.DPO){
 		"sigmoid":                 func(*configs.DPO) {},
 		"divergence and ld_alpha": func(d *configs.DPO) { d.FDivergence, d.LDAlpha = "js_divergence", 0.5 },
+		"weighting":               func(d *configs.DPO) { d.UseWeighting = true },
 		"exo_pair":                func(d *configs.DPO) { d.Loss, d.LabelSmoothing = "exo_pair", 1e-3 },
 	} {
 		t.Run(name, func(t *testing.T) { trainsInTRL(t, set) })

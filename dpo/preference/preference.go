@@ -47,7 +47,8 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 		return nil, err
 	}
 	m.Recompute = c.Optimizer.GradientCheckpointing
-	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, LengthDiscount: 1 - d.LDAlpha, Schedule: Schedule(c.Optimizer, steps),
+	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, LengthDiscount: 1 - d.LDAlpha,
+		Weighting: d.UseWeighting, Schedule: Schedule(c.Optimizer, steps),
 		BatchPairs: c.Optimizer.Batch, MicroPairs: MicroPairs(c), MicroTokens: d.MicroTokens,
 		AdamW: Optimizer(c.Optimizer), Seed: rng.Seed(c.Seed, "lora", "dropout")})
 }
