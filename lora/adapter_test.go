@@ -57,7 +57,8 @@ func filled(t *testing.T, m *lm.Model, c Config) *Adapter {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Free)
-	for _, p := range a.Modules {
+	for _, name := range a.Names() {
+		p := a.Modules[name]
 		b := p.B.Host()
 		for i := range b {
 			b[i] = float32(0.3 * random.NormFloat64())

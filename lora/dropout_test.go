@@ -10,6 +10,7 @@ import (
 
 	"popri/model/lm"
 	"popri/model/tensor"
+	"popri/trainer"
 )
 
 // factors is what dropout multiplies the inputs of a projection by, one row after the other, drawn as [lm.Drop] does.
@@ -96,6 +97,41 @@ func TestDropoutMask(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Next-token training has the masks of the rows' places: in one pass, or a row at a time.
+func TestDropoutOfNextToken(t *testing.T) {
+	models, _ := kinds()
+	m, err := lm.New(models["qwen2"], lm.Options{}, rand.New(rand.NewPCG(1, 1)).NormFloat64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	rows := []lm.Row{{Tokens: []int32{3, 1, 4, 1, 5}}, {Tokens: []int32{9, 2, 6}}, {Tokens: []int32{5, 3, 5, 8}}}
+	train := func(share float64, seed uint64, parts int) (losses [2]float64) {
+		a := filled(t, m, Config{Rank: 4, Alpha: 8, Dropout: share})
+		params, err := a.Trainable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := trainer.NewOptimizer(params, trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8})
+		defer o.Free()
+		loss := trainer.NextToken{Model: m, Adapter: a, Optimizer: o, Parts: trainer.InParts(parts), Seed: seed}
+		for i := range losses {
+			if losses[i], _, err = loss.Step(rows, 1e-3); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return losses
+	}
+	near := func(a, b [2]float64) bool { return math.Abs(a[0]-b[0])+math.Abs(a[1]-b[1]) < 1e-4 }
+	want := train(0.3, 1, 1)
+	if got := train(0.3, 1, 3); !near(got, want) {
+		t.Errorf("in three passes, the losses are %v, in one %v", got, want)
+	}
+	if near(train(0, 1, 1), want) || near(train(0.3, 2, 1), want) {
+		t.Error("the share or the seed changes nothing")
 	}
 }
 
