@@ -29,6 +29,9 @@ func (v *validator) engine(c Config) {
 		v.add("generate.engine", "is %q, must be \"local\" or vllm: and the URL of a server, such as vllm:https://host:8000",
 			g.Engine)
 	}
+	if c.LoRA.DoRA {
+		v.add("lora.dora", "is true, must be false where generate.engine is %q: vLLM has no DoRA", g.Engine)
+	}
 	v.public(c, "generate.engine", g.Engine)
 }
 
@@ -53,6 +56,12 @@ func (v *validator) trl(c Config) {
 	}
 	if d.MicroTokens > 0 {
 		v.add("dpo.micro_tokens", "is %d, must be 0 %s: TRL counts pairs (dpo.micro_pairs)", d.MicroTokens, where)
+	}
+	if d.RefModelSyncSteps > 0 {
+		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 %s: TRL does not do it with adapters", d.RefModelSyncSteps, where)
+	}
+	if c.LoRA.Dropout > 0 {
+		v.add("lora.dropout", "is %v, must be 0 %s: TRL turns dropout off, or on in the model, too", c.LoRA.Dropout, where)
 	}
 	if slices.Contains(d.EngineCommand, "") {
 		v.add("dpo.engine_command", "holds an empty word")

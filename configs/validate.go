@@ -17,10 +17,13 @@ var (
 	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
-	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"})
+	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"}, sorting)
 	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair", "bco_pair",
 		"sppo_hard", "apo_zero", "apo_down", "sft"}
-	smoothed    = []string{"cdpo", "robust", "exo_pair"}
+	noReference = []string{"cpo", "simpo", "orpo", "sft"}
+	sorting     = []string{"aot", "aot_unpaired"}
+	smoothed    = []string{"cdpo", "robust", "exo_pair", "aot", "aot_unpaired"}
+	unweighted  = slices.Concat(sorting, []string{"sft", "orpo"})
 	diverging   = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair", "discopop"}
 	divergences = []string{"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"}
 	trainers    = []string{Local, TRL}
@@ -146,14 +149,7 @@ func (c Config) check(v *validator) error {
 	v.count("privacy.group", c.Privacy.Group, 1, 1000)
 	v.between("privacy.noise_multiplier", c.Privacy.NoiseMultiplier, 0, 1e6)
 
-	v.count("lora.rank", c.LoRA.Rank, 1, 4096)
-	v.above("lora.alpha", c.LoRA.Alpha, 0, 1e6)
-	for i, target := range c.LoRA.Targets {
-		if target == "" || slices.Contains(c.LoRA.Targets[:i], target) {
-			v.add("lora.targets", "holds %q empty or twice", target)
-		}
-	}
-
+	v.lora(c)
 	v.optimizer(c)
 	v.preference(c)
 
@@ -194,6 +190,23 @@ func (c Config) check(v *validator) error {
 	return &Invalid{v.problems}
 }
 
+// lora checks the section lora.
+func (v *validator) lora(c Config) {
+	l := c.LoRA
+	v.count("lora.rank", l.Rank, 1, 4096)
+	v.above("lora.alpha", l.Alpha, 0, 1e6)
+	for i, target := range l.Targets {
+		if target == "" || slices.Contains(l.Targets[:i], target) {
+			v.add("lora.targets", "holds %q empty or twice", target)
+		}
+	}
+	v.between("lora.dropout", l.Dropout, 0, 0.9)
+	if l.Dropout > 0 && c.Method == "grpo" {
+		v.add("lora.dropout", "is %v, must be 0 where method is \"grpo\": it compares the policy with itself before the update, and "+
+			"masks would be taken for a change", l.Dropout)
+	}
+}
+
 // preference checks the section dpo.
 func (v *validator) preference(c Config) {
 	d := c.DPO
@@ -219,6 +232,10 @@ func (v *validator) preference(c Config) {
 		v.add("dpo.ld_alpha", "is %v, must be 1 with dpo.sft_weight above 0 and the losses \"sft\" and \"orpo\": the likelihood of "+
 			"the chosen completions counts all their tokens", d.LDAlpha)
 	}
+	if d.UseWeighting && (d.SFTWeight > 0 || slices.Contains(unweighted, d.Loss)) {
+		v.add("dpo.use_weighting", "is true, must be false with dpo.sft_weight above 0 and the losses %s: they depend on all pairs "+
+			"of an update", strings.Join(unweighted, ", "))
+	}
 	v.between("dpo.simpo_gamma", d.SimPOGamma, 0, 1e3)
 	v.count("dpo.max_length", d.MaxLength, 0, maxTokens)
 	if d.MaxLength == 1 {
@@ -226,6 +243,11 @@ func (v *validator) preference(c Config) {
 	}
 	v.oneOf("dpo.truncation_mode", d.TruncationMode, truncations)
 	v.oneOf("dpo.reference", d.Reference, references)
+	v.count("dpo.ref_model_sync_steps", d.RefModelSyncSteps, 0, maxCount)
+	if d.RefModelSyncSteps > 0 && slices.Contains(noReference, d.Loss) {
+		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 where dpo.loss is %q, which has no reference", d.RefModelSyncSteps, d.Loss)
+	}
+	v.above("dpo.ref_model_mixup_alpha", d.RefModelMixupAlpha, 0, 1)
 	v.oneOf("dpo.pairs", d.Pairs, pairings)
 	v.count("dpo.rejected_rank", d.RejectedRank, 2, maxCount)
 	if d.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {

@@ -5,7 +5,13 @@ package dpo
 type conservative struct{ beta, smoothing float64 }
 
 func (l conservative) Eval(e Example) (loss, gradChosen, gradRejected float64) {
-	x := l.beta * (e.chosen() - e.rejected())
-	g := l.beta * (l.smoothing*logistic(x) - (1-l.smoothing)*logistic(-x))
-	return (1-l.smoothing)*softplus(-x) + l.smoothing*softplus(x), g, -g
+	loss, g := l.of(e.chosen() - e.rejected())
+	return loss, g, -g
+}
+
+// of is the loss of a difference d, and its slope.
+func (l conservative) of(d float64) (loss, slope float64) {
+	x := l.beta * d
+	slope = l.beta * (l.smoothing*logistic(x) - (1-l.smoothing)*logistic(-x))
+	return (1-l.smoothing)*softplus(-x) + l.smoothing*softplus(x), slope
 }

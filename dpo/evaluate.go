@@ -25,27 +25,28 @@ type Evaluation struct {
 }
 
 // Evaluate measures the current adapters on pairs, which must have their reference log-probabilities. Pairs without a
-// finite loss give a [*trainer.NonFinite].
+// finite loss give a [*trainer.NonFinite]. A [BatchLoss] takes all of them together.
 func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) {
-	lp := make([][2]float64, len(pairs))
-	if err := t.LogProbs(ctx, pairs,
-		func(i int, chosen, rejected float64) { lp[i] = [2]float64{chosen, rejected} }); err != nil {
+	lp := make([]logProb, len(pairs))
+	if err := t.logProbs(ctx, pairs, always(t.Adapter), func(i int, x logProb) { lp[i] = x }); err != nil {
 		return Evaluation{}, err
 	}
 	chosenLen := meanChosenLen(pairs)
 	refused := trainer.NonFinite{What: "pair"}
-	var examples []Example
-	var losses []float64
+	examples := make([]Example, len(pairs))
 	for i, p := range pairs {
 		if !p.HasReference {
 			return Evaluation{}, fmt.Errorf("dpo: held-out pair %d has no reference log-probabilities", i)
 		}
-		e := Example{lp[i][0], lp[i][1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected), chosenLen}
-		loss, _, _ := t.Loss.Eval(e)
-		if !trainer.Finite(loss) || !trainer.Finite(e.chosen()) || !trainer.Finite(e.rejected()) {
-			refused.Add(i, e.describe(loss))
+		examples[i] = p.example(lp[i], chosenLen)
+	}
+	losses := make([]float64, len(pairs))
+	for i, v := range evalAll(t.Loss, examples) {
+		e := examples[i]
+		losses[i] = v.weighted(lp[i].weight).Loss
+		if !trainer.Finite(losses[i]) || !trainer.Finite(e.chosen()) || !trainer.Finite(e.rejected()) {
+			refused.Add(i, e.describe(losses[i]))
 		}
-		examples, losses = append(examples, e), append(losses, loss)
 	}
 	if len(refused.Examples) > 0 {
 		return Evaluation{}, fmt.Errorf("dpo: held-out pairs: %w", &refused)

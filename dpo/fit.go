@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
+	"popri/lora"
 	"popri/trainer"
 )
 
@@ -27,13 +29,17 @@ type Fit struct {
 	// Patience is the number of measurements in a row without an improvement after which the training ends; 0 means never.
 	Patience int
 
+	// Sync makes the reference follow the policy; the zero value keeps it.
+	Sync Sync
+
 	// Checkpoint holds the state after each update. An interrupted training resumes from it and ends with the same bits.
 	Checkpoint trainer.Checkpoint
 
 	OnStep func(m Metrics, done, total int)
 	OnEval func(e Evaluation)
 
-	outcome *Outcome
+	outcome   *Outcome
+	reference *lora.Adapter // with Sync
 }
 
 // Outcome is what a training did. A checkpoint holds it beside the tensors.
@@ -58,6 +64,10 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 	}
 	o := &Outcome{Progress: trainer.Begun()}
 	f.outcome = o
+	defer f.endReference()
+	if err := f.beginReference(); err != nil {
+		return o, err
+	}
 	epochs := f.epochs()
 	loop := trainer.Loop{Optimizer: f.Tuner.Optimizer, Objective: f, Batches: epochs, Schedule: f.Tuner.Schedule,
 		Updates: f.Total(), Patience: f.Patience, MeasureEvery: f.EvalSteps,
@@ -92,7 +102,13 @@ func (f *Fit) Batch(places []int) (trainer.Batch, error) {
 	if err := f.Tuner.Check(pairs); err != nil {
 		return trainer.Batch{}, err
 	}
-	return f.Tuner.batch(pairs, func(_ trainer.Update, m Metrics) { f.outcome.Steps = append(f.outcome.Steps, m) }), nil
+	if err := f.upToDate(context.Background(), pairs); err != nil {
+		return trainer.Batch{}, err
+	}
+	return f.Tuner.batch(pairs, func(u trainer.Update, m Metrics) {
+		f.outcome.Steps = append(f.outcome.Steps, m)
+		f.follow(u.Number)
+	})
 }
 
 // named adds to the error of an update which of all pairs is to blame.
@@ -112,7 +128,11 @@ func (f *Fit) named(err error) error {
 func (f *Fit) measure(ctx context.Context, done int) (best bool, err error) {
 	var e Evaluation
 	if len(f.Held) > 0 {
-		if e, err = f.Tuner.Evaluate(ctx, f.Held); err != nil {
+		held := slices.Clone(f.Held)
+		if err := f.upToDate(ctx, held); err != nil {
+			return false, err
+		}
+		if e, err = f.Tuner.Evaluate(ctx, held); err != nil {
 			return false, err
 		}
 	}

@@ -25,6 +25,17 @@ const testVocab = 40
 // testTuner makes a small random model of two layers with an adapter. scale is the size of the initial weights.
 func testTuner(t *testing.T, loss Loss, rate float64, micro int) *Tuner {
 	t.Helper()
+	return tunerOf(t, lora.Config{Rank: 4, Alpha: 8}, loss, rate, micro)
+}
+
+// doraTuner is [testTuner] with DoRA.
+func doraTuner(t *testing.T) *Tuner {
+	t.Helper()
+	return tunerOf(t, lora.Config{Rank: 4, Alpha: 8, DoRA: true}, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
+}
+
+func tunerOf(t *testing.T, c lora.Config, loss Loss, rate float64, micro int) *Tuner {
+	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
 	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: testVocab, Context: 48, Hidden: 32, Layers: 2, Heads: 2, Inner: 64, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true,
 		EOS: []int32{0}, ScaleAttn: true}, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, func() float64 { return 4 * r.NormFloat64() })
@@ -32,7 +43,7 @@ func testTuner(t *testing.T, loss Loss, rate float64, micro int) *Tuner {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Free)
-	a, err := lora.New(m, lora.Config{Rank: 4, Alpha: 8}, r)
+	a, err := lora.New(m, c, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,9 +136,13 @@ func everyPair(pairs []Pair) (places []int) {
 // gradient returns loss and gradient of a step on pairs, for all parameters in turn.
 func gradient(t *testing.T, tr *Tuner, pairs []Pair) (loss float64, out []float64) {
 	t.Helper()
-	err := tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
+	values, err := tr.together(pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
 		var m Metrics
-		grads, err := tr.pass(pairs, everyPair(pairs), &m)(s)
+		grads, err := tr.pass(pairs, values, everyPair(pairs), &m)(s)
 		if err != nil {
 			return err
 		}
@@ -644,4 +659,22 @@ func TestResets(t *testing.T) {
 	if err := tr.ResetSchedule(trainer.Schedule{Kind: "steps", Peak: 1, Total: 1}); err == nil {
 		t.Error("an unknown schedule is no error")
 	}
+}
+
+// interrupted runs a training until it has made as many updates as stops says; 0 runs it to its end.
+func interrupted(t *testing.T, f *Fit, stops int) *Outcome {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	made := 0
+	f.OnStep = func(Metrics, int, int) {
+		if made++; made == stops {
+			stop()
+		}
+	}
+	o, err := f.Run(ctx)
+	if err != nil && !(stops > 0 && errors.Is(err, context.Canceled)) {
+		t.Fatal(err)
+	}
+	return o
 }

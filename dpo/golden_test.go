@@ -179,6 +179,75 @@ func TestGoldenLossesOfTRL(t *testing.T) {
 	}
 }
 
+// TestGoldenBatches: losses of all pairs together, and weights by the policy, by TRL's own functions.
+func TestGoldenBatches(t *testing.T) {
+	root := golden.Folder(t, "dpo-losses")
+	var pairs struct {
+		Pairs []struct {
+			PolicyChosen   []float32 `json:"policy_chosen"`
+			PolicyRejected []float32 `json:"policy_rejected"`
+			RefChosen      []float32 `json:"ref_chosen"`
+			RefRejected    []float32 `json:"ref_rejected"`
+		}
+	}
+	golden.ReadJSON(t, filepath.Join(root, "cases.json"), &pairs)
+	type result struct {
+		Loss           string
+		Beta, Mean     float64
+		LabelSmoothing float64 `json:"label_smoothing"`
+		Losses         []float64
+		GradChosen     []float64 `json:"grad_chosen"`
+		GradRejected   []float64 `json:"grad_rejected"`
+	}
+	var file struct {
+		Sorting, Weighted []result
+		Squares           [][]float64 `json:"log_sum_squares"`
+	}
+	golden.ReadJSON(t, filepath.Join(root, "batch.json"), &file)
+	sum := func(list []float32) (x float64) {
+		for _, v := range list {
+			x += float64(v)
+		}
+		return x
+	}
+	var list []Example
+	var weights []float64
+	for i, p := range pairs.Pairs {
+		n, m := len(p.PolicyChosen), len(p.PolicyRejected)
+		list = append(list, Example{sum(p.PolicyChosen), sum(p.PolicyRejected), sum(p.RefChosen), sum(p.RefRejected), n, m, 1})
+		pair := []Pair{{Chosen: make([]int32, n), Rejected: make([]int32, m)}}
+		row := slices.Concat(slices.Repeat([]int{0}, n), slices.Repeat([]int{1}, m))
+		weights = append(weights, agreements(slices.Concat(p.PolicyChosen, p.PolicyRejected),
+			slices.Concat(file.Squares[i], file.Squares[len(pairs.Pairs)+i]), row, pair)...)
+	}
+	near := func(k result, i int, what string, got, want float64) {
+		t.Helper()
+		if !(math.Abs(got-want) <= 1e-10*(1+math.Abs(want))) {
+			t.Errorf("%s, beta %g, pair %d: %s is %g, want %g", k.Loss, k.Beta, i, what, got, want)
+		}
+	}
+	for _, k := range file.Sorting {
+		mean := 0.0
+		for i, v := range evalAll(testLoss(t, k.Loss, Params{Beta: k.Beta, LabelSmoothing: k.LabelSmoothing}), list) {
+			near(k, i, "the chosen gradient", v.GradChosen, k.GradChosen[i])
+			near(k, i, "the rejected gradient", v.GradRejected, k.GradRejected[i])
+			mean += v.Loss / float64(len(list))
+		}
+		near(k, 0, "the mean", mean, k.Mean)
+	}
+	for _, k := range file.Weighted {
+		l := testLoss(t, k.Loss, Params{Beta: k.Beta})
+		for i, e := range list {
+			v := value(l.Eval(e)).weighted(weights[i])
+			near(k, i, "the loss", v.Loss, k.Losses[i])
+			near(k, i, "the chosen gradient", v.GradChosen, k.GradChosen[i])
+			near(k, i, "the rejected gradient", v.GradRejected, k.GradRejected[i])
+		}
+	}
+	golden.Checked(t, "dpo-losses/sorting", len(file.Sorting))
+	golden.Checked(t, "dpo-losses/weighting", len(file.Weighted))
+}
+
 func readPairs(t *testing.T, path string) (pairs []Pair) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -15,13 +15,25 @@ import (
 func rows(pairs []Pair, context int) []lm.Row {
 	out := make([]lm.Row, 0, len(pairs))
 	for _, p := range pairs {
-		if len(p.Prompt)+len(p.Chosen)+len(p.Rejected) <= context {
+		if p.length() <= context {
 			out = append(out, lm.NewRow(p.Prompt, p.Chosen, p.Rejected))
 		} else {
 			out = append(out, lm.NewRow(p.Prompt, p.Chosen), lm.NewRow(p.Prompt, p.Rejected))
 		}
 	}
 	return out
+}
+
+// rowPlaces numbers the rows of pairs, which have the given places in an update: two numbers a pair, of which a pair in one row
+// uses the first.
+func rowPlaces(pairs []Pair, places []int, context int) (numbers []int) {
+	for i, p := range pairs {
+		numbers = append(numbers, 2*places[i])
+		if p.length() > context {
+			numbers = append(numbers, 2*places[i]+1)
+		}
+	}
+	return numbers
 }
 
 // tokenWeights returns how much each scored token counts in its completion's log-probability. row is the sequence of each
@@ -62,19 +74,33 @@ func (t *Tuner) Reference(ctx context.Context, pairs []Pair) error {
 }
 
 func (t *Tuner) reference(ctx context.Context, pairs []Pair, adapter lm.Adapter) error {
-	return t.logProbs(ctx, pairs, adapter, func(i int, chosen, rejected float64) {
-		pairs[i].Reference, pairs[i].HasReference = [2]float64{chosen, rejected}, true
+	return t.logProbs(ctx, pairs, always(adapter), func(i int, x logProb) {
+		pairs[i].Reference, pairs[i].HasReference = [2]float64{x.chosen, x.rejected}, true
 	})
+}
+
+// logProb is a pair's summed log-probabilities, and its weight if [Options.Weighting] asks for it.
+type logProb struct{ chosen, rejected, weight float64 }
+
+// example is the pair as a loss sees it.
+func (p Pair) example(x logProb, meanChosenLen float64) Example {
+	return Example{x.chosen, x.rejected, p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected), meanChosenLen}
+}
+
+// always gives all passes the same adapter.
+func always(a lm.Adapter) func([]Pair, []int) lm.Adapter {
+	return func([]Pair, []int) lm.Adapter { return a }
 }
 
 // LogProbs calls each, from several goroutines, with the summed log-probabilities of every pair under the current
 // adapters, in nats.
 func (t *Tuner) LogProbs(ctx context.Context, pairs []Pair, each func(i int, chosen, rejected float64)) error {
-	return t.logProbs(ctx, pairs, t.Adapter, each)
+	return t.logProbs(ctx, pairs, always(t.Adapter), func(i int, x logProb) { each(i, x.chosen, x.rejected) })
 }
 
-func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
-	each func(i int, chosen, rejected float64)) error {
+// logProbs calls each, from several goroutines. adapter gives that of a pass.
+func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs []Pair, places []int) lm.Adapter,
+	each func(i int, x logProb)) error {
 	if err := t.Check(pairs); err != nil {
 		return err
 	}
@@ -84,10 +110,11 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
 			return err
 		}
 		batch := trainer.At(pairs, passes[i])
-		sc := t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter, false)
+		sc := t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter(batch, passes[i]), false)
 		lp := sums(sc, batch, tokenWeights(sc.Row, batch, 1-t.LengthDiscount))
+		weights := t.weights(s, sc, batch)
 		for k := range batch {
-			each(passes[i][k], lp[2*k], lp[2*k+1])
+			each(passes[i][k], logProb{lp[2*k], lp[2*k+1], weights[k]})
 		}
 		return nil
 	})

@@ -31,7 +31,7 @@ type Loss interface {
 // Params are the losses' parameters, under TRL's names.
 type Params struct {
 	Beta           float64 // strength of the pull towards the reference; a larger β stays closer
-	LabelSmoothing float64 // assumed share of flipped labels (cdpo, robust, exo_pair)
+	LabelSmoothing float64 // assumed share of flipped labels (cdpo, robust, exo_pair, aot, aot_unpaired)
 	SFT            float64 // weight of the chosen completions' own likelihood beside the loss (TRL's rpo_alpha)
 	Divergence     string  // regularizer of losses of a difference (TRL's f_divergence_type); "" is reverse_kl
 	Gamma          float64 // margin of simpo (TRL's simpo_gamma)
@@ -56,6 +56,8 @@ var losses = map[string]func(Params) Loss{
 	"cpo":          func(p Params) Loss { return cpo{p.Beta} },
 	"simpo":        func(p Params) Loss { return simpo{p.Beta, p.Gamma} },
 	"orpo":         func(p Params) Loss { return orpo{p.Beta} },
+	"aot":          func(p Params) Loss { return aot{conservative{p.Beta, p.LabelSmoothing}, false} },
+	"aot_unpaired": func(p Params) Loss { return aot{conservative{p.Beta, p.LabelSmoothing}, true} },
 }
 
 // Losses returns the names that [NewLoss] knows, sorted.
@@ -94,7 +96,7 @@ func NewLoss(name string, p Params) (Loss, error) {
 		loss = withDivergence{loss, score}
 	}
 	if p.SFT > 0 {
-		loss = withSFT{loss, p.SFT}
+		loss = addSFT(loss, p.SFT)
 	}
 	return loss, nil
 }

@@ -13,14 +13,18 @@ import (
 //
 // with a [Loss] ℓ, for DPO −ln σ(β·[(log π − log π_ref)(c_i) − (log π − log π_ref)(r_i)]). done receives the figures of the
 // update after it.
-func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) trainer.Batch {
+func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) (trainer.Batch, error) {
+	values, err := t.together(pairs)
+	if err != nil {
+		return trainer.Batch{}, err
+	}
 	passes := t.passes(pairs, 1)
 	shares := make([]Metrics, len(passes))
 	b := trainer.Batch{Tokens: countTokens(pairs), Examples: len(pairs), What: "pair"}
 	for i, places := range passes {
-		b.Passes = append(b.Passes, t.pass(pairs, places, &shares[i]))
+		b.Passes = append(b.Passes, t.pass(pairs, values, places, &shares[i]))
 	}
-	b.Alone = func(i int) trainer.Pass { return t.pass(pairs, []int{i}, new(Metrics)) }
+	b.Alone = func(i int) trainer.Pass { return t.pass(pairs, values, []int{i}, new(Metrics)) }
 	b.Done = func(u trainer.Update) {
 		m := Metrics{Step: u.Step, Epoch: u.Epoch, LearningRate: u.LearningRate, GradNorm: u.GradNorm, NumTokens: u.Tokens,
 			Pairs: len(pairs)}
@@ -29,19 +33,20 @@ func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) trainer.
 		}
 		done(u, m)
 	}
-	return b
+	return b, nil
 }
 
-// pass is the forward and backward pass of the pairs at places, among all of an update. It adds their share of the update's
-// figures to m.
-func (t *Tuner) pass(all []Pair, places []int, m *Metrics) trainer.Pass {
+// pass is the forward and backward pass of the pairs at places, among all of an update. values are those of a [BatchLoss], or
+// none. It adds their share of the update's figures to m.
+func (t *Tuner) pass(all []Pair, values []Value, places []int, m *Metrics) trainer.Pass {
 	n, chosenLen := float64(len(all)), meanChosenLen(all)
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
 			pairs := trainer.At(all, places)
-			sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.Adapter, false)
+			sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.training(pairs, places), false)
 			counted := tokenWeights(sc.Row, pairs, 1-t.LengthDiscount)
 			lp := sums(sc, pairs, counted)
+			shares := t.weights(s, sc, pairs)
 			byRow := make([]float64, 2*len(pairs))
 			refused := trainer.NonFinite{What: "pair"}
 			for i, pair := range pairs {
@@ -49,15 +54,19 @@ func (t *Tuner) pass(all []Pair, places []int, m *Metrics) trainer.Pass {
 					err = fmt.Errorf("pair %d has no reference log-probabilities", places[i])
 					return
 				}
-				e := Example{lp[2*i], lp[2*i+1], pair.Reference[0], pair.Reference[1], len(pair.Chosen),
-					len(pair.Rejected), chosenLen}
-				loss, gc, gr := t.Loss.Eval(e)
-				if !trainer.Finite(loss) || !trainer.Finite(gc) || !trainer.Finite(gr) {
-					refused.Add(places[i], e.describe(loss))
+				e := pair.example(logProb{lp[2*i], lp[2*i+1], shares[i]}, chosenLen)
+				var v Value
+				if values != nil {
+					v = values[places[i]]
+				} else {
+					v = value(t.Loss.Eval(e)).weighted(shares[i])
+				}
+				if !trainer.Finite(v.Loss) || !trainer.Finite(v.GradChosen) || !trainer.Finite(v.GradRejected) {
+					refused.Add(places[i], e.describe(v.Loss))
 					continue
 				}
-				byRow[2*i], byRow[2*i+1] = gc/n, gr/n
-				m.add(loss/n, e, t.Beta, n)
+				byRow[2*i], byRow[2*i+1] = v.GradChosen/n, v.GradRejected/n
+				m.add(v.Loss/n, e, t.Beta, n)
 			}
 			if len(refused.Examples) > 0 {
 				err = &refused

@@ -3,6 +3,7 @@ package dpo
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,7 +20,9 @@ type Options struct {
 	// LengthDiscount is 1 − α of LD-DPO: how much less the tokens of a completion count beyond the length of the other one. 0,
 	// the default, counts all tokens alike; 1 leaves those out.
 	LengthDiscount float64
-	Schedule       trainer.Schedule // learning rates by update
+	// Weighting weights each pair by how likely the policy would have written its completions (WPO). A [BatchLoss] cannot have it.
+	Weighting bool
+	Schedule  trainer.Schedule // learning rates by update
 	// BatchPairs is the pairs of one update, 1 or more.
 	BatchPairs int
 	// MicroPairs is the largest number of pairs of one forward pass, 1 or more; above BatchPairs it counts as
@@ -29,6 +32,9 @@ type Options struct {
 	// MicroPairs at a time in the given order.
 	MicroTokens int
 	AdamW       trainer.AdamW
+	// Seed is that of the masks of an adapter with dropout. A pair's masks follow from it, the number of the update and the
+	// pair's place in it.
+	Seed uint64
 }
 
 // Tuner trains a model's adapter on pairs. It holds the optimizer over all rounds.
@@ -48,6 +54,9 @@ func NewTuner(m *lm.Model, a *lora.Adapter, o Options) (*Tuner, error) {
 	}
 	if o.BatchPairs < 1 || o.MicroPairs < 1 {
 		return nil, fmt.Errorf("dpo: batch of %d pairs in parts of %d", o.BatchPairs, o.MicroPairs)
+	}
+	if _, together := o.Loss.(BatchLoss); together && o.Weighting {
+		return nil, errors.New("dpo: weighting by the policy is for losses of single pairs, not for one that sorts them")
 	}
 	o.MicroPairs = min(o.MicroPairs, o.BatchPairs)
 	params, err := a.Trainable()
@@ -80,7 +89,10 @@ func (t *Tuner) Step(pairs []Pair) (m Metrics, err error) {
 	if err := t.Check(pairs); err != nil {
 		return m, err
 	}
-	b := t.batch(pairs, func(_ trainer.Update, figures Metrics) { m = figures })
+	b, err := t.batch(pairs, func(_ trainer.Update, figures Metrics) { m = figures })
+	if err != nil {
+		return m, err
+	}
 	u, err := t.Optimizer.Update(b, t.Schedule.At(t.Optimizer.Done.Position))
 	if err != nil {
 		return m, fmt.Errorf("dpo: step %d: %w", u.Step, err)

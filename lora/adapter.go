@@ -16,10 +16,13 @@ type Config struct {
 	Rank    int
 	Alpha   float64
 	RSLoRA  bool     // scale by alpha/√r instead of alpha/r
+	DoRA    bool     // each output's weights have a trained length, too (use_dora)
 	Targets []string // module names, or their ends after a dot; empty means every projection of the model
 	// Base is the folder or the name of the model, from which PEFT's AutoPeftModel takes it (base_model_name_or_path); "" leaves
 	// it to the reader.
 	Base string
+	// Dropout is the share of a projection's inputs that [Adapter.Training] hides from the adapter (lora_dropout); 0 for none.
+	Dropout float64
 	// RankPattern and AlphaPattern give single projections another rank or alpha.
 	RankPattern, AlphaPattern Patterns
 
@@ -29,11 +32,12 @@ type Config struct {
 
 // Pair is the adapter of one projection.
 type Pair struct {
-	A, B  tensor.Tensor // float32 [r, in], [out, r]
-	Rank  int
-	Alpha float64
-	Scale float64
-	inOut bool
+	A, B   tensor.Tensor // float32 [r, in], [out, r]
+	M      tensor.Tensor // the lengths of DoRA, float32 [out]; none without
+	Rank   int
+	Alpha  float64
+	Scale  float64
+	linear *lm.Linear
 }
 
 // Adapter implements [lm.Adapter]. Free releases it.
@@ -64,6 +68,9 @@ func New(m *lm.Model, c Config, random *rand.Rand) (*Adapter, error) {
 			}
 			p.A = s.Keep(s.FromFloat32(data, int64(p.Rank), l.In))
 			p.B = s.Keep(s.Zeros(tensor.Float32, l.Out, int64(p.Rank)))
+			if c.DoRA {
+				p.M = s.Keep(p.norm(s, s.To(l.Weight(), tensor.Float32)))
+			}
 			a.Modules[name] = p
 		}
 		return nil
@@ -76,7 +83,7 @@ func New(m *lm.Model, c Config, random *rand.Rand) (*Adapter, error) {
 }
 
 func (c Config) pair(name string, l *lm.Linear) *Pair {
-	p := &Pair{Rank: int(lookup(c.ranks, name, float64(c.Rank))), Alpha: lookup(c.alphas, name, c.Alpha), inOut: l.InOut}
+	p := &Pair{Rank: int(lookup(c.ranks, name, float64(c.Rank))), Alpha: lookup(c.alphas, name, c.Alpha), linear: l}
 	p.Scale = p.Alpha / float64(p.Rank)
 	if c.RSLoRA {
 		p.Scale = p.Alpha / math.Sqrt(float64(p.Rank))
@@ -94,30 +101,77 @@ func (a *Adapter) Names() []string {
 	return names
 }
 
-// Apply adds s·B·(A·x) to y. The product runs in x's type.
+// Apply adds s·B·(A·x) to y, or what DoRA changes. The product runs in x's type.
 func (a *Adapter) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor {
 	p := a.Modules[module]
 	if p == nil {
 		return y
 	}
-	low := s.Linear(x, s.To(p.A, x.DType()), tensor.Tensor{})
-	up := s.Linear(low, s.To(s.MulScalar(p.B, p.Scale), x.DType()), tensor.Tensor{})
-	return s.Add(y, up)
+	if p.M.Defined() {
+		return p.scaled(s, p.withoutBias(s, y), p.change(s, x), y)
+	}
+	return s.Add(y, p.change(s, x))
 }
 
-// Trainable marks the adapter's matrices as parameters and returns them: A and B of each module, sorted by module.
+// change is s·B·(A·x).
+func (p *Pair) change(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
+	low := s.Linear(x, s.To(p.A, x.DType()), tensor.Tensor{})
+	return s.Linear(low, s.To(s.MulScalar(p.B, p.Scale), x.DType()), tensor.Tensor{})
+}
+
+// Trainable marks what the adapter has as parameters and returns it: A, B and, of DoRA, M of each module, sorted by module.
 func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
 	var params []tensor.Tensor
 	err := tensor.Run(func(s *tensor.Scope) error {
 		for _, name := range a.Names() {
 			p := a.Modules[name]
-			s.RequireGrad(p.A, true)
-			s.RequireGrad(p.B, true)
-			params = append(params, p.A, p.B)
+			for _, x := range p.tensors() {
+				s.RequireGrad(x, true)
+				params = append(params, x)
+			}
 		}
 		return nil
 	})
 	return params, err
+}
+
+// Tensors are what is trained, in the order of [Adapter.Trainable].
+func (a *Adapter) Tensors() (list []tensor.Tensor) {
+	for _, name := range a.Names() {
+		list = append(list, a.Modules[name].tensors()...)
+	}
+	return list
+}
+
+// Copy returns an adapter of its own with the same values, which is not trained.
+func (a *Adapter) Copy() (*Adapter, error) {
+	c := &Adapter{Config: a.Config, Modules: map[string]*Pair{}}
+	err := tensor.Run(func(s *tensor.Scope) error {
+		for name, p := range a.Modules {
+			q := *p
+			c.Modules[name] = &q
+			for _, x := range []*tensor.Tensor{&q.A, &q.B, &q.M} {
+				if x.Defined() {
+					*x = s.Keep(s.FromFloat32(x.Host(), x.Shape()...))
+				}
+			}
+		}
+		return nil
+	})
+	return c, err
+}
+
+// Neutral makes the adapter one that changes nothing, as [New] does: B is zero, and M the lengths of the model's weights.
+func (a *Adapter) Neutral() error {
+	return tensor.Run(func(s *tensor.Scope) error {
+		for _, p := range a.Modules {
+			p.B.Store(make([]float32, p.B.NumElements()))
+			if p.M.Defined() {
+				p.M.Store(s.Float32s(p.norm(s, s.To(p.linear.Weight(), tensor.Float32))))
+			}
+		}
+		return nil
+	})
 }
 
 // Read sets the matrices to those of an adapter of the same shape in PEFT's format, which is m's. They stay the same
@@ -141,9 +195,13 @@ func (a *Adapter) Read(dir string, m *lm.Model) error {
 			len(stored.Modules), len(a.Modules))
 	}
 	for name, p := range a.Modules {
-		if q := stored.Modules[name]; p.Rank != q.Rank || p.Scale != q.Scale {
+		q := stored.Modules[name]
+		if p.Rank != q.Rank || p.Scale != q.Scale {
 			return fmt.Errorf("lora: %s: %s has rank %d and scale %g, the adapter that it replaces %d and %g", dir, name, q.Rank,
 				q.Scale, p.Rank, p.Scale)
+		}
+		if p.M.Defined() != q.M.Defined() {
+			return fmt.Errorf("lora: %s: use_dora is %v, of the adapter that it replaces it is %v", dir, q.M.Defined(), p.M.Defined())
 		}
 	}
 	for i := range to {
@@ -152,7 +210,15 @@ func (a *Adapter) Read(dir string, m *lm.Model) error {
 	return nil
 }
 
-// Merge returns a copy of m whose weights are W + s·B·A, for sampling at the speed of the plain model.
+// tensors are what is trained of a projection.
+func (p *Pair) tensors() []tensor.Tensor {
+	if p.M.Defined() {
+		return []tensor.Tensor{p.A, p.B, p.M}
+	}
+	return []tensor.Tensor{p.A, p.B}
+}
+
+// Merge returns a copy of m whose weights are W + s·B·A, or those of DoRA, for sampling at the speed of the plain model.
 func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
 	if err := a.fits(m); err != nil {
 		return nil, err
@@ -207,8 +273,16 @@ func (a *Adapter) merged(s *tensor.Scope, l *lm.Linear, w tensor.Tensor) tensor.
 	if p == nil {
 		return tensor.Tensor{}
 	}
+	if p.M.Defined() {
+		return p.scaledWeight(s, w)
+	}
+	return p.changed(s, w)
+}
+
+// changed is w + s·B·A, laid out as w.
+func (p *Pair) changed(s *tensor.Scope, w tensor.Tensor) tensor.Tensor {
 	delta := s.MulScalar(s.MatMul(p.B, p.A), p.Scale) // [out, in]
-	if l.InOut {
+	if p.linear.InOut {
 		delta = s.Transpose(delta, 0, 1)
 	}
 	return s.Add(w, delta)
@@ -217,8 +291,9 @@ func (a *Adapter) merged(s *tensor.Scope, l *lm.Linear, w tensor.Tensor) tensor.
 // Free releases the matrices.
 func (a *Adapter) Free() {
 	for _, p := range a.Modules {
-		p.A.Free()
-		p.B.Free()
+		for _, x := range p.tensors() {
+			x.Free()
+		}
 	}
 	a.Modules = nil
 }

@@ -40,6 +40,7 @@ func kinds() (models map[string]lm.Config, adapters map[string]Config) {
 	adapters = map[string]Config{
 		"all":    {Rank: 4, Alpha: 8},
 		"rslora": {Rank: 4, Alpha: 8, RSLoRA: true},
+		"dora":   {Rank: 4, Alpha: 8, DoRA: true},
 		// The keys overlap, and the first one counts although it is not the first in the alphabet.
 		"patterns": {Rank: 4, Alpha: 8, RankPattern: Patterns{{"1.mlp.(c_proj|down_proj)", 6}, {"(c|down)_proj", 2}},
 			AlphaPattern: Patterns{{`.*\.0\..*`, 3}, {".*mlp.*", 5}, {"(q_proj|c_attn)", 1}}},
@@ -56,12 +57,20 @@ func filled(t *testing.T, m *lm.Model, c Config) *Adapter {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Free)
-	for _, p := range a.Modules {
+	for _, name := range a.Names() {
+		p := a.Modules[name]
 		b := p.B.Host()
 		for i := range b {
 			b[i] = float32(0.3 * random.NormFloat64())
 		}
 		p.B.Store(b)
+		if p.M.Defined() {
+			m := p.M.Host()
+			for i := range m {
+				m[i] *= float32(math.Exp(0.1 * random.NormFloat64()))
+			}
+			p.M.Store(m)
+		}
 	}
 	return a
 }
@@ -172,7 +181,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("tensor %d is not what was read", i)
 		}
 	}
-	for _, other := range []Config{{Rank: 2, Alpha: 8}, {Rank: 4, Alpha: 9}, {Rank: 4, Alpha: 8, Targets: []string{"q_proj"}}} {
+	for _, other := range []Config{{Rank: 2, Alpha: 8}, {Rank: 4, Alpha: 9}, {Rank: 4, Alpha: 8, Targets: []string{"q_proj"}}, {Rank: 4, Alpha: 8, DoRA: true}} {
 		a, err := New(m, other, rand.New(rand.NewPCG(9, 9)))
 		if err != nil {
 			t.Fatal(err)
@@ -207,7 +216,7 @@ func TestPatterns(t *testing.T) {
 func TestRefusedSettings(t *testing.T) {
 	const plain = `"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"]`
 	for setting, refused := range map[string]bool{
-		`"use_dora": true`: true, `"use_dora": false`: false, `"modules_to_save": ["lm_head"]`: true, `"modules_to_save": null`: false, `"bias": "all"`: true, `"bias": "none"`: false,
+		`"use_dora": true`: false, `"use_bdlora": true`: true, `"modules_to_save": ["lm_head"]`: true, `"modules_to_save": null`: false, `"bias": "all"`: true, `"bias": "none"`: false,
 		`"lora_bias": true`: true, `"layers_to_transform": [0]`: true, `"trainable_token_indices": [1]`: true, `"init_lora_weights": "pissa"`: true, `"init_lora_weights": "gaussian"`: false,
 		`"init_lora_weights": true`: false, `"some_new_setting": 1`: true, `"some_new_setting": null`: false, `"peft_version": "0.21.2"`: false, `"lora_dropout": 0.1`: false,
 		`"rank_pattern": {"(": 2}`: true, `"rank_pattern": {"q": 1.5}`: true, `"rank_pattern": [1]`: true, `"alpha_pattern": {"q": 0}`: true, `"rank_pattern": {}`: false,

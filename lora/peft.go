@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"popri/internal/atomicfile"
 	"popri/internal/bom"
@@ -25,6 +26,8 @@ const ConfigFile = "adapter_config.json"
 const (
 	weightsFile = "adapter_model.safetensors"
 	namePrefix  = "base_model.model."
+	// What follows the projection in the names of its tensors.
+	endA, endB, endM = ".lora_A.weight", ".lora_B.weight", ".lora_magnitude_vector"
 )
 
 // peftConfig has the fields of adapter_config.json that are represented here, and those that must be off.
@@ -36,6 +39,7 @@ type peftConfig struct {
 	Alpha        float64         `json:"lora_alpha"`
 	Dropout      float64         `json:"lora_dropout"`
 	RSLoRA       bool            `json:"use_rslora"`
+	DoRA         bool            `json:"use_dora,omitempty"`
 	FanInFanOut  bool            `json:"fan_in_fan_out"`
 	Bias         string          `json:"bias"`
 	Targets      json.RawMessage `json:"target_modules"`
@@ -86,7 +90,7 @@ func Load(dir string, m *lm.Model) (*Adapter, error) {
 			l := m.Linears()[name]
 			p := c.pair(name, l)
 			take := func(kind string, shape ...int64) (tensor.Tensor, error) {
-				key := namePrefix + name + ".lora_" + kind + ".weight"
+				key := namePrefix + name + kind
 				t, ok := f.Tensor(key)
 				if !ok {
 					return tensor.Tensor{}, fmt.Errorf("lora: %s: tensor %s is missing", file, key)
@@ -108,11 +112,16 @@ func Load(dir string, m *lm.Model) (*Adapter, error) {
 			}
 			a.Modules[name] = p
 			var err error
-			if p.A, err = take("A", int64(p.Rank), l.In); err != nil {
+			if p.A, err = take(endA, int64(p.Rank), l.In); err != nil {
 				return err
 			}
-			if p.B, err = take("B", l.Out, int64(p.Rank)); err != nil {
+			if p.B, err = take(endB, l.Out, int64(p.Rank)); err != nil {
 				return err
+			}
+			if c.DoRA {
+				if p.M, err = take(endM, l.Out); err != nil {
+					return err
+				}
 			}
 		}
 		for name := range left {
@@ -141,7 +150,8 @@ func parseConfig(raw []byte) (Config, error) {
 	}
 	known := map[string]bool{}
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(f)) {
-		known[field.Tag.Get("json")] = true
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		known[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if v := all[name]; !known[name] && !slices.Contains(harmlessSettings, name) && !hfconfig.Off(v) {
@@ -154,8 +164,8 @@ func parseConfig(raw []byte) (Config, error) {
 	if f.Bias != "" && f.Bias != "none" {
 		return Config{}, quote.Errorf("bias: %q cannot be represented", f.Bias)
 	}
-	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, RankPattern: f.RankPattern,
-		AlphaPattern: f.AlphaPattern, Base: f.Base}
+	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, DoRA: f.DoRA, Dropout: f.Dropout,
+		RankPattern: f.RankPattern, AlphaPattern: f.AlphaPattern, Base: f.Base}
 	if err := c.check(); err != nil {
 		return Config{}, err
 	}
@@ -185,10 +195,10 @@ func (a *Adapter) Save(dir string) error {
 	err := tensor.Run(func(s *tensor.Scope) error {
 		for _, name := range a.Names() {
 			p := a.Modules[name]
-			fan = fan || p.inOut
-			tensors = append(tensors,
-				safetensors.FromFloat32(namePrefix+name+".lora_A.weight", p.A.Shape(), s.Float32s(p.A)),
-				safetensors.FromFloat32(namePrefix+name+".lora_B.weight", p.B.Shape(), s.Float32s(p.B)))
+			fan = fan || p.linear.InOut
+			for i, x := range p.tensors() {
+				tensors = append(tensors, safetensors.FromFloat32(namePrefix+name+[]string{endA, endB, endM}[i], x.Shape(), s.Float32s(x)))
+			}
 		}
 		return nil
 	})
@@ -209,8 +219,8 @@ func (a *Adapter) Save(dir string) error {
 		return err
 	}
 	b, err := json.MarshalIndent(peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.Base,
-		Rank: a.Config.Rank, Alpha: a.Config.Alpha,
-		RSLoRA: a.Config.RSLoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets, RankPattern: a.Config.RankPattern,
+		Rank: a.Config.Rank, Alpha: a.Config.Alpha, Dropout: a.Config.Dropout,
+		RSLoRA: a.Config.RSLoRA, DoRA: a.Config.DoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets, RankPattern: a.Config.RankPattern,
 		AlphaPattern: a.Config.AlphaPattern, Inference: true, Init: true}, "", "  ")
 	if err != nil {
 		return err

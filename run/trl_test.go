@@ -45,20 +45,22 @@ func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {
 // traces of preference training, and ends with the same adapter.
 func TestTrainsInTRL(t *testing.T) {
 	enginePython(t, "trl")
-	for name, set := range map[string]func(d *configs.DPO){
-		"sigmoid":                 func(*configs.DPO) {},
-		"divergence and ld_alpha": func(d *configs.DPO) { d.FDivergence, d.LDAlpha = "js_divergence", 0.5 },
-		"exo_pair":                func(d *configs.DPO) { d.Loss, d.LabelSmoothing = "exo_pair", 1e-3 },
+	for name, set := range map[string]func(c *configs.Config){
+		"sigmoid":                 func(*configs.Config) {},
+		"divergence and ld_alpha": func(c *configs.Config) { c.DPO.FDivergence, c.DPO.LDAlpha = "js_divergence", 0.5 },
+		"weighting":               func(c *configs.Config) { c.DPO.UseWeighting = true },
+		"dora":                    func(c *configs.Config) { c.LoRA.DoRA = true },
+		"exo_pair":                func(c *configs.Config) { c.DPO.Loss, c.DPO.LabelSmoothing = "exo_pair", 1e-3 },
 	} {
 		t.Run(name, func(t *testing.T) { trainsInTRL(t, set) })
 	}
 }
 
-func trainsInTRL(t *testing.T, set func(d *configs.DPO)) {
+func trainsInTRL(t *testing.T, set func(c *configs.Config)) {
 	w := testworld.Shared(t)
 	c := w.Config
 	inTRL(&c)
-	set(&c.DPO)
+	set(&c)
 	// A micro-batch for each pair: TRL gives micro-batches the same weight, popri pairs.
 	c.DPO.MicroPairs, c.Trainer.Rounds = 1, 1
 	dir, here := t.TempDir(), t.TempDir()

@@ -6,7 +6,8 @@
 
 No model takes part: DPOTrainer._compute_loss gets a pair's log-probabilities as leaves from a stub, and cpo_loss of CPOTrainer
 and odds_ratio_loss of ORPOTrainer get them as arguments. float64, but for two computations that TRL does in float32 whatever it
-is given; their cases have a tolerance of their own. The same seed and libraries give the same bytes.
+is given; their cases have a tolerance of their own. batch.json has what depends on a batch: losses that sort, of all pairs together, and
+weights by the policy. The same seed and libraries give the same bytes.
 """
 import json
 import sys
@@ -43,18 +44,25 @@ def pairs():
 
 def dpo(pair, loss, beta, smoothing=0.0, divergence="reverse_kl", ld_alpha=None, dtype=torch.float64):
     """Loss, token gradients and summed log-probabilities of one pair by DPOTrainer._compute_loss."""
-    chosen, ref_chosen, rejected, ref_rejected = (x.to(dtype) for x in pair)
-    lengths = [len(chosen), len(rejected)]
+    return batch([tuple(x.to(dtype) for x in pair)], loss, beta, smoothing, divergence, ld_alpha)
+
+
+def batch(pairs, loss, beta, smoothing=0.0, divergence="reverse_kl", ld_alpha=None, log_squares=None):
+    """The same of several pairs, the chosen completions first. log_squares are ln Σ p² of each token, for weights."""
+    completions = [p[0] for p in pairs] + [p[2] for p in pairs]
+    references = [p[1] for p in pairs] + [p[3] for p in pairs]
+    lengths = [len(x) for x in completions]
     longest = max(lengths)
-    leaves = [chosen.clone().requires_grad_(), rejected.clone().requires_grad_()]
-    mask = torch.zeros(2, 1 + longest, dtype=torch.long)  # one token of prompt
+    leaves = [x.clone().requires_grad_() for x in completions]
+    mask = torch.zeros(len(leaves), 1 + longest, dtype=torch.long)  # one token of prompt
     for row, n in enumerate(lengths):
         mask[row, 1:1 + n] = 1
 
     def model(log_probs):
-        z = torch.zeros(2, longest)
-        rows = torch.stack([F.pad(x, (0, longest - len(x))) for x in log_probs])
-        return lambda **_: SimpleNamespace(log_probs=rows, entropy=z, mean_logits=z, is_top1=z.bool())
+        z = torch.zeros(len(leaves), longest)
+        padded = lambda rows: torch.stack([F.pad(x, (0, longest - len(x))) for x in rows])
+        return lambda **_: SimpleNamespace(log_probs=padded(log_probs), entropy=z, mean_logits=z, is_top1=z.bool(),
+                                           log_sum_sq_probs=padded(log_squares) if log_squares else None)
 
     same = lambda x: x
     module = torch.nn.Identity()  # in training, without adapters or checkpointing
@@ -62,9 +70,9 @@ def dpo(pair, loss, beta, smoothing=0.0, divergence="reverse_kl", ld_alpha=None,
     stub = SimpleNamespace(
         model=module, aux_loss_enabled=False, ld_alpha=ld_alpha, precompute_ref_logps=False,
         accelerator=SimpleNamespace(device="cpu", gather_for_metrics=same, gather=same),
-        args=SimpleNamespace(gradient_checkpointing_kwargs=None, discopop_tau=0.05), ref_model=model([ref_chosen, ref_rejected]),
+        args=SimpleNamespace(gradient_checkpointing_kwargs=None, discopop_tau=0.05), ref_model=model(references),
         f_divergence_type=divergence, f_alpha_divergence_coef=0.5, loss_types=[loss], loss_weights=[1.0], beta=beta,
-        label_smoothing=smoothing, use_weighting=False, _metrics={"train": defaultdict(list)}, _total_train_tokens=0, _tp_size=1)
+        label_smoothing=smoothing, use_weighting=log_squares is not None, _metrics={"train": defaultdict(list)}, _total_train_tokens=0, _tp_size=1)
     inputs = {"input_ids": torch.zeros_like(mask), "attention_mask": mask, "completion_mask": mask}
     value = DPOTrainer._compute_loss(stub, model(leaves), inputs, False)
     value.backward()
@@ -85,6 +93,24 @@ def without_reference(pair, loss, beta, gamma):
         value = CPOTrainer.cpo_loss(stub, leaves[0] / n, leaves[1] / m)[0]
     value.backward()
     return value.item(), leaves[0].grad.item(), leaves[1].grad.item()
+
+
+def write_batch(out, data):
+    """Losses of all pairs together, and of pairs with weights, with gradients that are sums over a completion's tokens."""
+    torch.manual_seed(2)
+    n, sorting, weighted = len(data), [], []
+    for loss in ("aot", "aot_unpaired"):
+        for beta, e in ((0.05, 0.0), (0.5, 0.1), (2.0, 0.0)):
+            value, grads, _ = batch(data, loss, beta, e)
+            sorting.append({"loss": loss, "beta": beta, "label_smoothing": e, "mean": value, "grad_chosen": [n * g[0] for g in grads[:n]],
+                            "grad_rejected": [n * g[0] for g in grads[n:]]})
+    squares = [(-2 * torch.rand(len(x))).float().double() for x in [p[0] for p in data] + [p[2] for p in data]]
+    for loss in ("sigmoid", "ipo", "apo_zero"):
+        rows = [batch([p], loss, 0.1, log_squares=[squares[i], squares[n + i]]) for i, p in enumerate(data)]
+        weighted.append({"loss": loss, "beta": 0.1, "losses": [r[0] for r in rows], "grad_chosen": [r[1][0][0] for r in rows],
+                         "grad_rejected": [r[1][1][0] for r in rows]})
+    content = {"sorting": sorting, "log_sum_squares": [x.tolist() for x in squares], "weighted": weighted}
+    (out / "batch.json").write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
 def main():
@@ -118,6 +144,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     names = ("policy_chosen", "ref_chosen", "policy_rejected", "ref_rejected")
     content = {"pairs": [dict(zip(names, (x.tolist() for x in p))) for p in data], "cases": cases, "ld_alpha": shared}
+    write_batch(out, data)
     (out / "cases.json").write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ type NextToken struct {
 	// into the memory that longer ones leave.
 	ByLength bool
 	// Dropout is the share of activations that are set to zero, where GPT-2 does; 0 for none. The masks follow from Seed, the
-	// number of the update and the pass.
+	// number of the update and the pass. Those of an adapter with dropout follow from Seed, too.
 	Dropout float64
 	Seed    uint64
 	// Done receives each update with its loss, the mean before the update.
@@ -95,19 +95,19 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 		parts = o.Parts(len(rows))
 	}
 	losses := make([]float64, parts)
-	pass := func(rows []lm.Row, loss *float64, drop lm.Dropout) Pass {
+	pass := func(from, to int, loss *float64, drop lm.Dropout) Pass {
+		adapter := o.Optimizer.InTraining(o.Adapter, o.Seed, span(from, to))
 		return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
-			if *loss, grads = o.Model.LossGradients(s, rows, o.Adapter, leaves, total, drop); !Finite(*loss) {
+			if *loss, grads = o.Model.LossGradients(s, rows[from:to], adapter, leaves, total, drop); !Finite(*loss) {
 				return nil, fmt.Errorf("the loss is %g", *loss)
 			}
 			return grads, nil
 		}
 	}
 	for i := range parts {
-		part := rows[i*len(rows)/parts : (i+1)*len(rows)/parts]
-		b.Passes = append(b.Passes, pass(part, &losses[i], o.dropout(i)))
+		b.Passes = append(b.Passes, pass(i*len(rows)/parts, (i+1)*len(rows)/parts, &losses[i], o.dropout(i)))
 	}
-	b.Alone = func(i int) Pass { return pass(rows[i:i+1], new(float64), lm.Dropout{}) }
+	b.Alone = func(i int) Pass { return pass(i, i+1, new(float64), lm.Dropout{}) }
 	b.Done = func(u Update) {
 		if done != nil {
 			loss := 0.0
@@ -118,6 +118,14 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 		}
 	}
 	return b, nil
+}
+
+// span is the places from one up to, but not including, another.
+func span(from, to int) (places []int) {
+	for i := from; i < to; i++ {
+		places = append(places, i)
+	}
+	return places
 }
 
 // dropout is that of a pass of the next update.

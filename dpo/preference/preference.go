@@ -32,6 +32,11 @@ func Schedule(o configs.Optimizer, steps int) trainer.Schedule {
 	return trainer.Schedule{Kind: o.Schedule, Peak: o.LearningRate, Min: o.MinLearningRate, Warmup: int(warmup), Total: steps}
 }
 
+// Adapter describes the adapter of the configuration's section lora, for the model that is in a folder or has a name.
+func Adapter(l configs.LoRA, model string) lora.Config {
+	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, DoRA: l.DoRA, Dropout: l.Dropout, Targets: l.Targets, Base: model}
+}
+
 // NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
 // given number of steps.
 func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tuner, error) {
@@ -42,9 +47,10 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 		return nil, err
 	}
 	m.Recompute = c.Optimizer.GradientCheckpointing
-	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, LengthDiscount: 1 - d.LDAlpha, Schedule: Schedule(c.Optimizer, steps),
+	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, LengthDiscount: 1 - d.LDAlpha,
+		Weighting: d.UseWeighting, Schedule: Schedule(c.Optimizer, steps),
 		BatchPairs: c.Optimizer.Batch, MicroPairs: MicroPairs(c), MicroTokens: d.MicroTokens,
-		AdamW: Optimizer(c.Optimizer)})
+		AdamW: Optimizer(c.Optimizer), Seed: rng.Seed(c.Seed, "lora", "dropout")})
 }
 
 // MicroPairs is the number of pairs of a pass.
@@ -81,6 +87,7 @@ func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...st
 	d := c.DPO
 	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: c.Optimizer.Epochs, EvalSteps: d.EvalSteps,
 		KeepBest: d.Best != "last", Patience: d.Patience,
+		Sync: dpo.Sync{Steps: d.RefModelSyncSteps, Alpha: d.RefModelMixupAlpha, Current: d.Reference == "round_start"},
 		Order: func(epoch int) []int {
 			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo", strconv.Itoa(epoch))...).Perm(len(pairs))
 		}}

@@ -49,7 +49,7 @@ func dpoConfig(c configs.Config, compute tensor.DType) map[string]any {
 		ldAlpha = number(d.LDAlpha)
 	}
 	return map[string]any{
-		"f_divergence_type": d.FDivergence, "ld_alpha": ldAlpha,
+		"f_divergence_type": d.FDivergence, "ld_alpha": ldAlpha, "use_weighting": d.UseWeighting,
 		"loss_type": losses, "loss_weights": weights, "beta": number(d.Beta),
 		"label_smoothing": number(d.LabelSmoothing),
 		"learning_rate":   number(c.Optimizer.LearningRate), "num_train_epochs": c.Optimizer.Epochs, "max_grad_norm": number(o.MaxNorm),

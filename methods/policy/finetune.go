@@ -35,6 +35,7 @@ func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm
 	mean := 0.0
 	loss := &trainer.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer, Rows: trainer.InMemory(examples),
 		Parts: trainer.InParts(fineTuneParts),
+		Seed:  rng.Seed(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], "dropout")...),
 		Done:  func(_ trainer.Update, loss float64) { mean += loss / float64(f.Steps) }}
 	epochs := &trainer.Epochs{Examples: len(examples), Size: f.Batch, Order: func(epoch int) []int {
 		return rng.New(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], strconv.Itoa(epoch))...).Perm(len(examples))

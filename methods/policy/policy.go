@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"popri/dpo/preference"
 	"popri/internal/atomicfile"
 	"popri/internal/rng"
 	"popri/internal/rows"
@@ -94,10 +95,8 @@ type ScoreRow struct {
 // Restore sets the adapters to their state after a complete round; 0 is the beginning.
 func (p *Policy) Restore(round int) (err error) {
 	p.Close()
-	l := p.Config.LoRA
 	if round == 0 {
-		c := lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, Targets: l.Targets, Base: p.ModelDir}
-		p.Adapter, err = lora.New(p.Model, c, rng.New(p.Config.Seed, "lora"))
+		p.Adapter, err = lora.New(p.Model, preference.Adapter(p.Config.LoRA, p.ModelDir), rng.New(p.Config.Seed, "lora"))
 	} else {
 		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), AdapterDir), p.Model)
 	}

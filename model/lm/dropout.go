@@ -42,15 +42,31 @@ func (d dropout) in(block int) dropout {
 }
 
 func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tensor {
-	if d.Share == 0 {
+	return Drop(s, x, d.Share, rand.NewPCG(d.Seed, uint64(d.block*dropPlaces+place)))
+}
+
+// Drop sets a share of x's elements to zero and scales the others up by 1/(1 − share). x is divided into as many equal parts as
+// there are streams; a part's mask follows from its stream alone, and the mask of a longer part begins with that of a shorter
+// one. So rows along the first axis keep their masks whatever rows they are padded with.
+func Drop(s *tensor.Scope, x tensor.Tensor, share float64, streams ...rand.Source) tensor.Tensor {
+	if share == 0 {
 		return x
 	}
-	random := rand.New(rand.NewPCG(d.Seed, uint64(d.block*dropPlaces+place)))
 	buffer := masks.Get().(*[]byte)
 	defer masks.Put(buffer)
 	mask := slices.Grow((*buffer)[:0], int(x.NumElements()))[:x.NumElements()]
 	*buffer = mask
-	limit := uint64(math.Round(d.Share * (1 << 16)))
+	part := len(mask) / len(streams)
+	for i, random := range streams {
+		drawMask(mask[i*part:(i+1)*part], share, random)
+	}
+	kept := s.To(s.FromBytes(tensor.Bool, mask, x.Shape()...), x.DType())
+	return s.MulScalar(s.Mul(x, kept), 1/(1-share))
+}
+
+// drawMask sets about a share of mask to 0 and the rest to 1.
+func drawMask(mask []byte, share float64, random rand.Source) {
+	limit := uint64(math.Round(share * (1 << 16)))
 	for i := 0; i < len(mask); i += 4 {
 		bits := random.Uint64()
 		for k := i; k < min(i+4, len(mask)); k++ {
@@ -61,6 +77,4 @@ func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tenso
 			bits >>= 16
 		}
 	}
-	kept := s.To(s.FromBytes(tensor.Bool, mask, x.Shape()...), x.DType())
-	return s.MulScalar(s.Mul(x, kept), 1/(1-d.Share))
 }

@@ -125,6 +125,20 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 	return out
 }
 
+// LogSumSquares returns ln Σ p² of the next-token distribution at each counted position: the logarithm of the chance that two
+// draws from it are the same.
+func (sc *Scored) LogSumSquares(s *tensor.Scope) (out []float64) {
+	if len(sc.Row) == 0 {
+		return nil
+	}
+	sc.chunks(s, func(_, _ int, _, logits tensor.Tensor) {
+		x := s.To(logits, tensor.Float32)
+		twice := s.LogSumExp(s.MulScalar(x, 2), 1)
+		out = append(out, s.Float64s(s.Sub(twice, s.MulScalar(s.LogSumExp(x, 1), 2)))...)
+	})
+	return out[:len(sc.Row)]
+}
+
 // Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it,
 // and frees the graph. After [Model.unscored] it fills LogProbs. The vocabulary's share is computed chunk by chunk: what
 // belongs to the hidden states is joined to their graph by its product with them, and what belongs to the head is added to

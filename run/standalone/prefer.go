@@ -306,8 +306,7 @@ func load(c configs.Config) (l *loaded, err error) {
 			l.free()
 		}
 	}()
-	a := lora.Config{Rank: c.LoRA.Rank, Alpha: c.LoRA.Alpha, RSLoRA: c.LoRA.RSLoRA, Targets: c.LoRA.Targets, Base: g.Dir}
-	if l.adapter, err = lora.New(l.model, a, rng.New(c.Seed, "lora")); err != nil {
+	if l.adapter, err = lora.New(l.model, preference.Adapter(c.LoRA, g.Dir), rng.New(c.Seed, "lora")); err != nil {
 		return l, fault.Userf("%w", err)
 	}
 	l.tuner, err = preference.NewDPO(c, l.model, l.adapter, 1)

@@ -159,6 +159,7 @@ func killAfterStep(ended <-chan struct{}, dir string, after time.Duration, kill 
 // to it is refused.
 func TestPreferCancelled(t *testing.T) {
 	_, pairs, c := preferFiles(t, 30)
+	c.LoRA.Dropout, c.LoRA.DoRA, c.DPO.RefModelSyncSteps = 0.05, true, 4
 	want, dir := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "stopped")
 	whole, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: want})
 	if err != nil {

@@ -1,0 +1,48 @@
+package dpo
+
+import (
+	"cmp"
+	"slices"
+)
+
+// aot aligns distributions instead of pairs (Melnyk et al. 2024, arXiv 2406.05882, algorithm 1): it is the [conservative] loss
+// of the differences of sorted values. Paired, these are log π(chosen) − log π(rejected) and the same of the reference; unpaired,
+// the log-ratios of the chosen and those of the rejected completions.
+type aot struct {
+	conservative
+	unpaired bool
+}
+
+func (l aot) EvalAll(list []Example) []Value {
+	of, against := Example.policy, Example.reference
+	if l.unpaired {
+		of, against = Example.chosen, Example.rejected
+	}
+	values := make([]Value, len(list))
+	upper, lower := sorted(list, of), sorted(list, against)
+	for rank, i := range upper {
+		j := lower[rank]
+		loss, slope := l.of(of(list[i]) - against(list[j]))
+		values[i].Loss, values[i].GradChosen = loss, slope
+		if l.unpaired {
+			values[j].GradRejected = -slope
+		} else {
+			values[i].GradRejected = -slope
+		}
+	}
+	return values
+}
+
+// policy and reference are the log-probability of the chosen completion less that of the rejected one.
+func (e Example) policy() float64    { return e.PolicyChosen - e.PolicyRejected }
+func (e Example) reference() float64 { return e.RefChosen - e.RefRejected }
+
+// sorted returns the places of examples in the order of a value. Equal ones keep their order.
+func sorted(list []Example, of func(Example) float64) []int {
+	places := make([]int, len(list))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(of(list[a]), of(list[b])) })
+	return places
+}

@@ -1,0 +1,52 @@
+package dpo
+
+import (
+	"context"
+
+	"popri/model/lm"
+)
+
+// BatchLoss is a loss of all pairs of an update together, which depends on the order of their log-ratios. The loss of the update
+// is the mean.
+type BatchLoss interface {
+	Loss // of an update on one pair
+	// EvalAll returns what belongs to each pair, the derivatives being those of the sum of all losses.
+	EvalAll([]Example) []Value
+}
+
+// Value is the result of a loss for a pair.
+type Value struct{ Loss, GradChosen, GradRejected float64 }
+
+func value(loss, chosen, rejected float64) Value { return Value{loss, chosen, rejected} }
+
+// evalAll evaluates the pairs of an update, or those that are measured.
+func evalAll(l Loss, list []Example) []Value {
+	if b, ok := l.(BatchLoss); ok {
+		return b.EvalAll(list)
+	}
+	values := make([]Value, len(list))
+	for i, e := range list {
+		values[i] = value(l.Eval(e))
+	}
+	return values
+}
+
+// together evaluates a [BatchLoss] on all pairs of an update before its passes, which then need not know of each other. It
+// costs a further forward pass, with the same masks of dropout. nil for other losses.
+func (t *Tuner) together(pairs []Pair) ([]Value, error) {
+	l, ok := t.Loss.(BatchLoss)
+	if !ok {
+		return nil, nil
+	}
+	examples := make([]Example, len(pairs))
+	chosenLen := meanChosenLen(pairs)
+	err := t.logProbs(context.Background(), pairs, t.training, func(i int, x logProb) {
+		examples[i] = pairs[i].example(x, chosenLen)
+	})
+	return l.EvalAll(examples), err
+}
+
+// training is the adapter in a pass over pairs with the given places in the next update.
+func (t *Tuner) training(pairs []Pair, places []int) lm.Adapter {
+	return t.Optimizer.InTraining(t.Adapter, t.Seed, rowPlaces(pairs, places, t.Model.Config.Context))
+}

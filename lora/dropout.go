@@ -1,0 +1,45 @@
+package lora
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+
+	"popri/model/lm"
+	"popri/model/tensor"
+)
+
+// Training returns the adapter as it works in a training pass: with dropout, if the configuration has it. rows are the seeds of
+// the pass's rows. A mask follows from the row's seed and the projection's name, so that it does not depend on the threads, nor
+// on how an update is divided into passes, and a block that is computed again gets the same one.
+func (a *Adapter) Training(rows []uint64) lm.Adapter {
+	if a.Config.Dropout == 0 {
+		return a
+	}
+	return &dropping{a, rows}
+}
+
+// dropping is an adapter that does not see a share of its inputs: y + s·B·(A·drop(x)), as PEFT's lora_dropout. The projection
+// itself sees all of them, but for what DoRA adds to it.
+type dropping struct {
+	*Adapter
+	rows []uint64
+}
+
+// Apply implements [lm.Adapter].
+func (d *dropping) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor {
+	p := d.Modules[module]
+	if p == nil {
+		return y
+	}
+	h := fnv.New64a()
+	h.Write([]byte(module))
+	streams := make([]rand.Source, len(d.rows))
+	for i, seed := range d.rows {
+		streams[i] = rand.NewPCG(seed, h.Sum64())
+	}
+	x = lm.Drop(s, x, d.Config.Dropout, streams...)
+	if p.M.Defined() {
+		return p.scaled(s, p.linear.Product(s, x), p.change(s, x), y)
+	}
+	return s.Add(y, p.change(s, x))
+}

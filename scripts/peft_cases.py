@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Makes testdata/golden/peft-train: losses and gradients of adapters with DoRA and dropout, by PEFT's own layers.
+
+    pip install torch transformers==5.23.0 peft==0.21.2
+    python3 scripts/peft_cases.py [DESTINATION]
+
+Each folder has a random adapter for a model of testdata/golden/models, and cases.safetensors: token ids, the logits, the mean
+next-token loss and its gradients. Dropout's masks are those that popri draws for rows with the
+seeds 0, 1, …: a module with the known mask stands in for PEFT's torch.nn.Dropout. The same seed and libraries give the same bytes.
+"""
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import peft
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+ROOT = Path(__file__).resolve().parent.parent
+CASES = {  # name: model, settings of LoraConfig
+    "gpt2-dora": ("gpt2-tiny", {"use_dora": True}),
+    "gpt2-dropout": ("gpt2-tiny", {"lora_dropout": 0.25}),
+    "qwen2-dora-dropout": ("qwen2-tiny", {"use_dora": True, "lora_dropout": 0.25, "use_rslora": True}),
+}
+TARGETS = {"gpt2-tiny": ["c_attn"], "qwen2-tiny": ["q_proj", "v_proj", "o_proj", "down_proj"]}
+WORD, WIDE = (1 << 64) - 1, (1 << 128) - 1
+
+
+def pcg(seed1, seed2):
+    """The stream of Go's rand.NewPCG: PCG-DXSM with 128 bits."""
+    state = seed1 << 64 | seed2
+    while True:
+        state = (state * (2549297995355413924 << 64 | 4865540595714422341) + (6364136223846793005 << 64 | 1442695040888963407)) & WIDE
+        hi, lo = state >> 64, state & WORD
+        hi ^= hi >> 32
+        hi = hi * 0xda942042e4dd58b5 & WORD
+        hi ^= hi >> 48
+        yield hi * (lo | 1) & WORD
+
+
+def fnv(text):
+    h = 0xcbf29ce484222325
+    for b in text.encode():
+        h = (h ^ b) * 0x100000001b3 & WORD
+    return h
+
+
+class Mask(torch.nn.Module):
+    """Dropout with popri's masks for a projection."""
+
+    def __init__(self, name, share):
+        super().__init__()
+        self.name, self.share = name, share
+
+    def forward(self, x):
+        rows = []
+        for seed in range(x.shape[0]):
+            n, drawn = x[seed].numel(), []
+            for bits in pcg(seed, fnv(self.name)):
+                drawn += [bits >> 16 * k & 0xffff for k in range(4)]
+                if len(drawn) >= n:
+                    break
+            rows.append([float(b >= round(self.share * 65536)) for b in drawn[:n]])
+        return x * torch.tensor(rows).reshape(x.shape) / (1 - self.share)
+
+
+def main():
+    out = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "testdata/golden/peft-train")
+    index = []
+    for name, (base, settings) in CASES.items():
+        torch.manual_seed(len(index))
+        model = AutoModelForCausalLM.from_pretrained(ROOT / "testdata/golden/models" / base, dtype=torch.float32).eval()
+        config = peft.LoraConfig(r=3, lora_alpha=6, target_modules=TARGETS[base], task_type="CAUSAL_LM", **settings)
+        model = peft.get_peft_model(model, config)
+        model.eval()  # of what else drops, nothing does
+        trained = {k: p for k, p in model.named_parameters() if p.requires_grad}
+        with torch.no_grad():
+            for k, p in trained.items():
+                if "lora_B" in k:
+                    p.normal_(std=0.2)
+                elif "magnitude" in k:
+                    p.mul_(torch.exp(0.1 * torch.randn_like(p)))
+        folder = out / name
+        shutil.rmtree(folder, ignore_errors=True)
+        model.save_pretrained(folder)
+        (folder / "README.md").unlink(missing_ok=True)
+        stored = load_file(folder / "adapter_model.safetensors")
+        ids = torch.randint(0, model.config.vocab_size, (2, 7))
+        content = {"ids": ids}
+        with torch.no_grad():
+            content["logits"] = model(ids).logits.contiguous()
+        if config.lora_dropout:
+            for path, layer in model.named_modules():
+                if isinstance(layer, peft.tuners.lora.LoraLayer):
+                    layer.training = True  # of DoRA, PEFT drops nothing otherwise
+                    layer.lora_dropout["default"] = Mask(path.removeprefix("base_model.model."), config.lora_dropout)
+        logits = model(ids).logits
+        loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        content["loss"] = loss.detach()[None]
+        for k, p in trained.items():
+            key = k.replace(".default", "")
+            key = key.removesuffix(".weight") if "magnitude" in key else key
+            assert torch.equal(stored[key], p), key
+            content["grad " + key] = p.grad.contiguous()
+        save_file(content, folder / "cases.safetensors")
+        index.append({"name": name, "base": base})
+    (out / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+
+
+main()
