@@ -26,8 +26,8 @@ type DPO struct {
 	// Engine is what trains: "local", this program; or "trl", TRL's DPOTrainer in a process of its own, which an accelerate
 	// launcher spreads over GPUs with FSDP or DeepSpeed. popri gives TRL the pairs' tokens, their order, the reference
 	// log-probabilities and the learning rates, and compares the loss under the adapter that comes back. TRL has no losses
-	// cdpo, ipo_sum, cpo, simpo and orpo, sorts parts of an update instead of all of it (aot, aot_unpaired), keeps no moments between rounds (optimizer.carry_moments false) and measures
-	// after the last step only. An interrupted round trains anew; no equal bytes are promised. Default "local".
+	// cdpo, ipo_sum, cpo, simpo and orpo, sorts parts of an update instead of all of it (aot, aot_unpaired), keeps no
+	// moments between rounds (optimizer.carry_moments false) and measures after the last step only. An interrupted round trains anew; no equal bytes are promised. Default "local".
 	Engine string `yaml:"engine"`
 	// EngineCommand starts Python for engine "trl"; the script and its folder follow. [], the default, is the Python
 	// of make engines, else python3. [accelerate, launch, --config_file, fsdp.yaml]
@@ -43,8 +43,8 @@ type DPO struct {
 	// ranks correctly. Default 0.1; above 0.
 	Beta float64 `yaml:"beta"`
 	// LabelSmoothing is the share of pairs that "cdpo", "robust", "aot" and "aot_unpaired" assume to have swapped labels, below
-	// 0.5. Default 0, with which "cdpo" and "robust" equal the sigmoid loss. "exo_pair" needs one above 0, its paper recommends 1e-3; other losses accept 0
-	// only.
+	// 0.5. Default 0, with which "cdpo" and "robust" equal the sigmoid loss. "exo_pair" needs one above 0, its paper
+	// recommends 1e-3; other losses accept 0 only.
 	LabelSmoothing float64 `yaml:"label_smoothing"`
 	// SFTWeight is the weight of the chosen samples' mean negative log-likelihood per token in the loss (TRL's rpo_alpha). It
 	// keeps the chosen samples likely while the pairs are pushed apart. Default 0, as in the paper.
@@ -73,14 +73,15 @@ type DPO struct {
 	Reference string `yaml:"reference"`
 	// RefModelSyncSteps is the number of updates after which the reference follows the policy (TR-DPO; sync_ref_model of TRL):
 	// its adapter becomes RefModelMixupAlpha times the policy's plus the rest of its own. Each round begins with dpo.reference.
-	// Log-probabilities of the reference are then computed for each update, which takes about a third more time. 0, the default,
+	// Log-probabilities of the reference are then computed for each update, which takes a further forward pass. 0, the default,
 	// never does.
 	RefModelSyncSteps int `yaml:"ref_model_sync_steps"`
 	// RefModelMixupAlpha is the policy's share in the reference when it follows, above 0 up to 1. Default 0.6, as in TRL.
 	RefModelMixupAlpha float64 `yaml:"ref_model_mixup_alpha"`
 	// Pairs says which of a prompt's ranked samples become pairs: the best against the one of rank RejectedRank
 	// ("rank", as in the paper), against every other one ("all"), against one drawn at random ("random"), against the last
-	// ("worst"), or as "rank" but only where the scores differ by more than one of their standard deviations over all prompts ("margin"). Default "rank".
+	// ("worst"), or as "rank" but only where the scores differ by more than one of their standard deviations over all prompts
+	// ("margin"). Default "rank".
 	Pairs string `yaml:"pairs"`
 	// RejectedRank is ℓ, the rank of the rejected sample among a prompt's J, from 2 to generate.samples. Default 5 of 10,
 	// the best in the paper: samples of the last ranks are odd texts rather than texts unlike the clients'. Used if Pairs
