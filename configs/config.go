@@ -65,6 +65,11 @@ type Trainer struct {
 	// did not fall below its last fall by more than chance. Rounds is then the most that are done, and the rate of a schedule
 	// falls as if all were. Default 0: all rounds are done. 3 or more: distances of single rounds go up and down.
 	Patience int `yaml:"patience"`
+	// MaxHours bounds the time that rounds take: no round begins that would end later, if it took as long as the one before.
+	// One round is done in any case. A process that resumes the run counts anew, unless the bound had ended the rounds.
+	// Default 0: no bound. Rounds is then the most that are done, as with Patience. Where a run stops depends on the machine's
+	// speed, so that a seed does not repeat it.
+	MaxHours float64 `yaml:"max_hours"`
 }
 
 // SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the product; "" for the last ones

@@ -156,6 +156,7 @@ func (c Config) check(v *validator) error {
 	v.count("trainer.rounds", c.Trainer.Rounds, 1, 1<<20)
 	v.oneOf("trainer.select", c.Trainer.Select, roundSelections)
 	v.count("trainer.patience", c.Trainer.Patience, 0, 1<<20)
+	v.between("trainer.max_hours", c.Trainer.MaxHours, 0, 1e6)
 	if c.Trainer.Patience > 0 && c.SelectsBy() == "" {
 		v.add("trainer.patience", "is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
 			c.Trainer.Patience)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"path/filepath"
 	"runtime/debug"
+	"time"
 
 	"popri/accountant/ledger"
 	"popri/configs"
@@ -174,7 +175,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	}
 	s.tracking = tracking.Open(o.Trackers, o.Dir, s.Config, o.Warn)
 	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), By: s.Config.SelectsBy(), Patience: s.Config.Trainer.Patience,
-		Method: s.method, Clients: federation, Spent: s.ledger.Spent,
+		MaxTime: time.Duration(s.Config.Trainer.MaxHours * float64(time.Hour)), Method: s.method, Clients: federation, Spent: s.ledger.Spent,
 		Events: rounds.Tee(s.log.Events(), told, s.tracking.Events())}
 	if d.ChoosesMix(s.Config) {
 		all.Choose = s.chooseMix

@@ -17,6 +17,7 @@
 //	  untrained.parquet    what it wrote for the product's prompts, with the product's weights, to compare with
 //	  eval.json            small models on private test clients
 //	  report.html          all of it in one file that needs nothing else, with every sample to search (very many: report-texts.html)
+//	  ended.json           where trainer.max_hours ended the rounds
 //	  STOP                 made by popri watch or by hand: the run ends after its round; --resume goes on
 //	  rungs.json, rung/    the run's figures in an adaptive ablation, and what is made of it while it is measured
 //	  tensorboard/         the figures for TensorBoard (--report-to tensorboard)
@@ -46,6 +47,7 @@ const (
 	Untrained   = "untrained.parquet"
 	Eval        = "eval.json"
 	Report      = "report.html"
+	Ended       = "ended.json"
 	Stop        = "STOP"
 	Rungs       = "rungs.json"
 	Rung        = "rung"

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
@@ -40,8 +41,11 @@ type Options struct {
 	By     string // the figure by which [Best] chooses the state that the product is of; "" takes the last one
 	// Patience ends the rounds where By did not fall for so many rounds in a row (see [ProgressOf]); 0 never does.
 	Patience int
-	Method   Method
-	Clients  release.Collector
+	// MaxTime bounds the time of the rounds that this process does: none but the first begins that would end later, if it took
+	// as long as the one before. 0 is no bound.
+	MaxTime time.Duration
+	Method  Method
+	Clients release.Collector
 	// Choose, if not nil, returns the rows that the method's product becomes.
 	Choose func(context.Context, Stage, []sampling.Row) ([]sampling.Row, error)
 	Spent  func() (float64, error) // ε spent so far, from the ledger
@@ -143,13 +147,19 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 	if err := t.Method.Restore(done); err != nil {
 		return err
 	}
+	clock := clock{began: time.Now()}
 	for round := done + 1; round <= min(last, t.Rounds); round++ {
 		if ended, err := t.converged(); err != nil || ended {
 			return err
 		}
+		if ended, err := t.late(round-1, clock); err != nil || ended {
+			return err
+		}
+		begin := time.Now()
 		if err := t.round(ctx, round); err != nil {
 			return err
 		}
+		clock.last = time.Since(begin)
 		if rundir.Has(t.Dir, rundir.Stop) {
 			if t.Events.Log != nil {
 				t.Events.Log("stopped", round, struct{}{})
