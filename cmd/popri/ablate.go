@@ -139,6 +139,11 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
+	if !flags.resume {
+		if base, err = a.prepared(cmd, base); err != nil {
+			return fmt.Errorf("%s: %w", cmd.Name(), err)
+		}
+	}
 	axes, cells, err := varied.Cells(base)
 	if err != nil {
 		return err
@@ -264,7 +269,7 @@ func printRungs(w io.Writer, h *study.Halved) {
 	}
 }
 
-// varied reads what is varied, from the flags or from the plan that --resume goes on with.
+// varied reads what is varied, from the flags or from the plan that --resume goes on with. It trains nothing.
 func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Config, v grid.Varied, err error) {
 	if flags.resume {
 		return a.resumed(flags)
@@ -272,15 +277,12 @@ func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Confi
 	if base, err = flags.load(); err != nil {
 		return base, v, err
 	}
-	base.Model.Threads = cmp.Or(a.threads, base.Model.Threads)
+	base.Model.Threads, base.Model.Device = cmp.Or(a.threads, base.Model.Threads), cmp.Or(a.device, base.Model.Device)
 	if v, err = grid.Parse(flags.over, flags.instead, flags.seeds); err != nil {
 		return base, v, err
 	}
 	if err = flags.own.checkCells(cmd, flags.out, base, v); err != nil {
 		return base, v, err
-	}
-	if base, err = a.prepared(cmd, base); err != nil {
-		return base, v, fmt.Errorf("ablate: %w", err)
 	}
 	return base, v, nil
 }

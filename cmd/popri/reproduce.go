@@ -22,16 +22,18 @@ func (a *app) reproduce() *cobra.Command {
 	var scale string
 	var plan bool
 	cmd := &cobra.Command{
-		Use:   "reproduce [NAME] [--scale demo|paper] [--plan] [--seeds N] [--out DIR]",
+		Use:   "reproduce [NAME] [--scale demo|small|paper] [--plan] [--seeds N] [--out DIR]",
 		Short: "Run a table or figure of the POPri paper",
 		Long: `Runs the grid behind a table or a figure of the POPri paper, as "popri ablate" does, with all its conveniences: repeat the
 command to go on, add --seeds, or do the runs on a cluster with --on. Without a name, it lists what there is.
 
---scale demo, the default, takes the embedded text and models, and minutes for each run on two processors. --scale paper takes
-the paper's settings; name your own data.private, data.public, model.path, scoring.encoder and downstream.model with --set.
+--scale demo, the default, takes the embedded text and models, and minutes for each run on two processors. --scale small takes
+SmolLM2 and MiniLM on the speeches that come with popri, and about ten minutes for each run. --scale paper takes the paper's
+settings; name your own data.private, data.public, model.path, scoring.encoder and downstream.model with --set.
 --plan prints the runs, their work, time, memory and privacy budget, and ends. The time is an estimate from the number of
 floating-point operations. docs/reproduction.md has what was found.`,
 		Example: "  popri reproduce\n  popri reproduce table4-rank --seeds 3\n  popri reproduce figure6\n" +
+			"  popri reproduce scaling --scale small\n" +
 			"  popri reproduce table1-congress --scale paper --set data.private=c.parquet --set data.public=c4.parquet " +
 			"--set model.path=llama --set scoring.encoder=./minilm --set downstream.model=distilgpt2 --plan",
 		Args: cobra.MaximumNArgs(1),
@@ -52,6 +54,12 @@ floating-point operations. docs/reproduction.md has what was found.`,
 			}
 			if flags.preset == "" {
 				flags.preset = g.Preset
+			}
+			if g.World != "" {
+				world := worldFlags{name: g.World}
+				if _, flags.world, err = world.world(); err != nil {
+					return fmt.Errorf("reproduce: %w", err)
+				}
 			}
 			flags.set = append(g.Set, flags.set...)
 			flags.over, flags.instead, flags.costs, flags.curves = g.Over, g.Instead, e.Costs, e.Curves

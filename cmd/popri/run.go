@@ -30,6 +30,7 @@ import (
 type configFlags struct {
 	file, preset string
 	set          []string
+	world        configs.World // below the file; the zero value adds nothing
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
@@ -39,7 +40,7 @@ func (f *configFlags) add(cmd *cobra.Command) {
 }
 
 func (f *configFlags) load() (configs.Config, error) {
-	c, err := configs.Load(configs.LoadOptions{File: f.file, Preset: f.preset, Set: f.set, Env: true})
+	c, err := configs.Load(configs.LoadOptions{File: f.file, Preset: f.preset, World: f.world, Set: f.set, Env: true})
 	if err != nil {
 		return configs.Config{}, usage(err)
 	}

@@ -63,7 +63,7 @@ func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) 
 
 	shape := func(path, embedded, role string) (lm.Shape, error) {
 		if path != configs.Trained {
-			return shapeOf(path, embedded)
+			return shapeOf(path, embedded, role)
 		}
 		shape, flops := pretrain.Small(data.Public, role, assembly.ComputeType(c.Model.DType)).Shape()
 		d.Trained, d.Work.Flops = append(d.Trained, role), d.Work.Flops+flops

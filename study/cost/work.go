@@ -2,10 +2,13 @@ package cost
 
 import (
 	"popri/configs"
+	"popri/datasets"
 	"popri/model/lm"
 	"popri/model/shipped"
+	"popri/model/tensor"
 	"popri/run/assembly"
 	"popri/study/grid"
+	"popri/trainer/pretrain"
 )
 
 // Work is the work of a run, from its configuration and the headers of its models.
@@ -23,11 +26,11 @@ type Work struct {
 // Estimate estimates the work of a run.
 func Estimate(cell grid.Cell) (Work, error) {
 	c := cell.Config
-	generator, err := shapeOf(c.Model.Path, shipped.Generator)
+	generator, err := shapeOf(c.Model.Path, shipped.Generator, pretrain.Generator)
 	if err != nil {
 		return Work{}, err
 	}
-	small, err := shapeOf(c.Downstream.Model, shipped.Device)
+	small, err := shapeOf(c.Downstream.Model, shipped.Device, pretrain.Device)
 	if err != nil {
 		return Work{}, err
 	}
@@ -83,7 +86,11 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, untuned b
 	return p
 }
 
-func shapeOf(model, embedded string) (lm.Shape, error) {
+func shapeOf(model, embedded, role string) (lm.Shape, error) {
+	if model == configs.Trained { // its shape does not depend on the text
+		shape, _ := pretrain.Small(datasets.Public{}, role, tensor.Float32).Shape()
+		return shape, nil
+	}
 	dir, err := assembly.ModelDir(model, embedded)
 	if err != nil {
 		return lm.Shape{}, err

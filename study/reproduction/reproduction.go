@@ -1,5 +1,6 @@
-// Package reproduction lists the tables and figures of the POPri paper as grids of runs: paper.yaml says what is varied, at
-// the scale of the embedded default and at the paper's. It runs nothing.
+// Package reproduction lists the tables and figures of the POPri paper as grids of runs, and the grid "scaling", which is
+// popri's own: paper.yaml says what is varied, at the scale of the embedded default, at that of a small language model on
+// speeches, and at the paper's. It runs nothing.
 package reproduction
 
 import (
@@ -29,23 +30,29 @@ type Experiment struct {
 	Runs  string // the experiment whose runs show it, if they are the same
 	// Command is the verb that computes the figure where no runs are needed.
 	Command string
-	// PaperPreset replaces the preset of the scale "paper" for this experiment.
+	// DemoPreset and PaperPreset replace the preset of a scale for this experiment.
+	DemoPreset  string `yaml:"demo_preset"`
 	PaperPreset string `yaml:"paper_preset"`
+	// Small says that the experiment is possible at the scale "small".
+	Small bool
 	// Costs says that the experiment is about what the runs cost, which is printed after their results.
 	Costs bool
 	// Curves are figures of each round that are printed after the results, as [study.Ablation.Curves] takes them.
 	Curves []string
-	// Set has the settings of both scales; DemoSet and PaperSet have those of one scale.
+	// Set has the settings of all scales; DemoSet, SmallSet and PaperSet have those of one scale.
 	Set      []string
 	DemoSet  []string `yaml:"demo_set"`
+	SmallSet []string `yaml:"small_set"`
 	PaperSet []string `yaml:"paper_set"`
 	// Over has the axes that vary, in the form that popri ablate takes, and Instead the rows beside the settings as they are.
-	// DemoOver, PaperOver, DemoInstead and PaperInstead are added at one scale.
+	// Those that begin with a scale's name are added at that scale.
 	Over         []string
 	DemoOver     []string `yaml:"demo_over"`
+	SmallOver    []string `yaml:"small_over"`
 	PaperOver    []string `yaml:"paper_over"`
 	Instead      []string
 	DemoInstead  []string `yaml:"demo_instead"`
+	SmallInstead []string `yaml:"small_instead"`
 	PaperInstead []string `yaml:"paper_instead"`
 	// Again has settings with which the row of the settings as they are and all rows of Instead are done once more.
 	Again []string
@@ -54,15 +61,17 @@ type Experiment struct {
 // Base is what the experiments of a scale have in common.
 type Base struct {
 	Preset string
+	World  string // of package worlds; "" for the data that the preset names
 	Set    []string
 }
 
 // Scales are the names of the scales.
-var Scales = []string{"demo", "paper"}
+var Scales = []string{"demo", "small", "paper"}
 
 // Grid is an experiment at one scale: a preset, settings on top of it, and what varies.
 type Grid struct {
 	Preset    string
+	World     string // of package worlds, or empty
 	Set       []string
 	Over      []string
 	Instead   []string
@@ -71,8 +80,8 @@ type Grid struct {
 }
 
 type list struct {
-	Demo, Paper Base
-	Experiments []Experiment
+	Demo, Small, Paper Base
+	Experiments        []Experiment
 }
 
 // read parses paper.yaml, once.
@@ -101,13 +110,29 @@ func Find(name string) (Experiment, error) {
 	return Experiment{}, quote.Errorf("%q is none of the paper's tables and figures here: %s", name, strings.Join(names, ", "))
 }
 
+// small lists the experiments of the scale "small".
+func small() (names []string) {
+	for _, e := range All() {
+		if e.Small {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
 // Grid returns the experiment at a scale.
 func (e Experiment) Grid(scale string) (Grid, error) {
 	l := read()
 	switch scale {
 	case "demo":
-		return Grid{Preset: l.Demo.Preset, Set: slices.Concat(l.Demo.Set, e.Set, e.DemoSet),
+		return Grid{Preset: cmp.Or(e.DemoPreset, l.Demo.Preset), Set: slices.Concat(l.Demo.Set, e.Set, e.DemoSet),
 			Over: slices.Concat(e.Over, e.DemoOver), Instead: e.rows(e.DemoInstead), Runs: e.Runs}, nil
+	case "small":
+		if !e.Small {
+			return Grid{}, quote.Errorf("%q has no scale small; %s have one", e.Name, strings.Join(small(), ", "))
+		}
+		return Grid{Preset: l.Small.Preset, World: l.Small.World, Set: slices.Concat(l.Small.Set, e.Set, e.SmallSet),
+			Over: slices.Concat(e.Over, e.SmallOver), Instead: e.rows(e.SmallInstead), Runs: e.Runs}, nil
 	case "paper":
 		runs := e.Runs
 		if e.PaperPreset != "" {
@@ -117,7 +142,7 @@ func (e Experiment) Grid(scale string) (Grid, error) {
 			Over: slices.Concat(e.Over, e.PaperOver), Instead: e.rows(e.PaperInstead),
 			Condition: "data.private, data.public, model.path, scoring.encoder and downstream.model"}, nil
 	}
-	return Grid{}, quote.Errorf("the scale is %q, want %s", scale, strings.Join(Scales, " or "))
+	return Grid{}, quote.Errorf("the scale is %q, want %s", scale, strings.Join(Scales, ", "))
 }
 
 // rows are what replaces settings at a scale.
