@@ -39,5 +39,9 @@ func titles(dir string, c *configs.Config) (title, subtitle string) {
 	if title = c.Provenance["title"]; title == "" {
 		title = d.Title + " run " + filepath.Base(dir)
 	}
-	return title, fmt.Sprintf("%s; %d rounds of %s", c.Provenance["private"], d.RoundsOf(*c), d.Work(*c))
+	rounds := "1 round"
+	if n := d.RoundsOf(*c); n != 1 {
+		rounds = fmt.Sprintf("%d rounds", n)
+	}
+	return title, fmt.Sprintf("%s; %s of %s", c.Provenance["private"], rounds, d.Work(*c))
 }
