@@ -26,7 +26,7 @@ type DPO struct {
 	// Engine is what trains: "local", this program; or "trl", TRL's DPOTrainer in a process of its own, which an accelerate
 	// launcher spreads over GPUs with FSDP or DeepSpeed. popri gives TRL the pairs' tokens, their order, the reference
 	// log-probabilities and the learning rates, and compares the loss under the adapter that comes back. TRL has no losses
-	// cdpo, ipo_sum, cpo, simpo and orpo, sorts parts of an update instead of all of it (aot, aot_unpaired), keeps no
+	// cdpo, ipo_sum, cpo, simpo, orpo and kto_pair, sorts parts of an update instead of all of it (aot, aot_unpaired), keeps no
 	// moments between rounds (optimizer.carry_moments false) and measures after the last step only. An interrupted round trains anew; no equal bytes are promised. Default "local".
 	Engine string `yaml:"engine"`
 	// EngineCommand starts Python for engine "trl"; the script and its folder follow. [], the default, is the Python
@@ -37,6 +37,7 @@ type DPO struct {
 	// tokens), "cdpo" and "robust" (for flipped labels), "hinge", "ipo" (averaged over tokens, as in TRL), "ipo_sum",
 	// "exo_pair", "discopop"; "nca_pair", "bco_pair", "sppo_hard", "apo_zero" and "apo_down" (on each completion by itself);
 	// "aot" and "aot_unpaired" (on sorted log-ratios of all optimizer.batch pairs of an update, for a further forward pass);
+	// "kto_pair" (KTO on both completions of each pair, against the means of the update, for a further forward pass);
 	// "cpo", "simpo" and "orpo" (without a reference); or "sft", which trains on the chosen samples alone. Default "sigmoid".
 	Loss string `yaml:"loss"`
 	// Beta is the weight of staying close to the reference: a larger one moves the model less for a pair that it already

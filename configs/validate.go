@@ -17,13 +17,13 @@ var (
 	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed"}
-	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"}, sorting)
+	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"}, together)
 	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair", "bco_pair",
 		"sppo_hard", "apo_zero", "apo_down", "sft"}
 	noReference = []string{"cpo", "simpo", "orpo", "sft"}
-	sorting     = []string{"aot", "aot_unpaired"}
+	together    = []string{"aot", "aot_unpaired", "kto_pair"} // depend on all pairs of an update
 	smoothed    = []string{"cdpo", "robust", "exo_pair", "aot", "aot_unpaired"}
-	unweighted  = slices.Concat(sorting, []string{"sft", "orpo"})
+	unweighted  = slices.Concat(together, []string{"sft", "orpo"})
 	diverging   = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair", "discopop"}
 	divergences = []string{"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"}
 	trainers    = []string{Local, TRL}

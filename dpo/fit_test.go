@@ -165,7 +165,7 @@ func gradient(t *testing.T, tr *Tuner, pairs []Pair) (loss float64, out []float6
 func TestModelGradients(t *testing.T) {
 	for _, name := range Losses() {
 		for _, sft := range []float64{0, 0.4} {
-			if sft > 0 && name != "sigmoid" {
+			if sft > 0 && name != "sigmoid" || name == "kto_pair" { // which takes means of the update for constants
 				continue
 			}
 			tr := testTuner(t, testLoss(t, name, Params{Beta: 0.2, LabelSmoothing: 0.1, SFT: sft}), 1e-3, 8)

@@ -57,6 +57,7 @@ var losses = map[string]func(Params) Loss{
 	"simpo":        func(p Params) Loss { return simpo{p.Beta, p.Gamma} },
 	"orpo":         func(p Params) Loss { return orpo{p.Beta} },
 	"aot":          func(p Params) Loss { return aot{conservative{p.Beta, p.LabelSmoothing}, false} },
+	"kto_pair":     func(p Params) Loss { return ktoPair{p.Beta} },
 	"aot_unpaired": func(p Params) Loss { return aot{conservative{p.Beta, p.LabelSmoothing}, true} },
 }
 
@@ -66,8 +67,8 @@ func Losses() []string { return slices.Sorted(maps.Keys(losses)) }
 // Divergences returns the names that [Params.Divergence] may have, sorted.
 func Divergences() []string { return slices.Sorted(maps.Keys(divergences)) }
 
-// NewLoss makes a loss by the name that TRL gives it; ipo_sum (the sum over tokens), cdpo and the reference-free cpo, simpo and
-// orpo are no values of its loss_type.
+// NewLoss makes a loss by the name that TRL gives it; ipo_sum (the sum over tokens), cdpo, kto_pair and the reference-free cpo,
+// simpo and orpo are no values of its loss_type today.
 func NewLoss(name string, p Params) (Loss, error) {
 	make, ok := losses[name]
 	p.Divergence = cmp.Or(p.Divergence, "reverse_kl")

@@ -16,6 +16,9 @@ var kinked = map[string]float64{"hinge": 1}
 func TestLossGradients(t *testing.T) {
 	margins := []float64{0, 1e-6, -1e-6, 0.3, -0.7, 2, -3, 20, -20, 200, -200, 1e4, -1e4}
 	for _, name := range Losses() {
+		if name == "kto_pair" { // its gradients take means of the update for constants; TestGoldenBatches compares them
+			continue
+		}
 		for _, p := range []Params{{Beta: 0.1, LabelSmoothing: 0.01}, {Beta: 1, LabelSmoothing: 0.1}, {Beta: 0.01, LabelSmoothing: 0.45},
 			{Beta: 0.5, LabelSmoothing: 1e-3, SFT: 0.7, Gamma: 0.5}} {
 			l, err := NewLoss(name, p)

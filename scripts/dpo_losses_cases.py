@@ -6,8 +6,8 @@
 
 No model takes part: DPOTrainer._compute_loss gets a pair's log-probabilities as leaves from a stub, and cpo_loss of CPOTrainer
 and odds_ratio_loss of ORPOTrainer get them as arguments. float64, but for two computations that TRL does in float32 whatever it
-is given; their cases have a tolerance of their own. batch.json has what depends on a batch: losses that sort, of all pairs together, and
-weights by the policy. The same seed and libraries give the same bytes.
+is given; their cases have a tolerance of their own. batch.json has what depends on a batch: losses that
+sort, KTO against the other half of the pairs by KTOTrainer._compute_loss, and weights by the policy. The same seed and libraries give the same bytes.
 """
 import json
 import sys
@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from trl import DPOTrainer
 from trl.experimental.cpo import CPOTrainer
 from trl.experimental.orpo import ORPOTrainer
+from trl.trainer.kto_trainer import KTOTrainer
 
 ROOT = Path(__file__).resolve().parent.parent
 OF_DIFFERENCE = ["sigmoid", "sigmoid_norm", "hinge", "ipo", "exo_pair", "robust", "discopop"]
@@ -95,6 +96,25 @@ def without_reference(pair, loss, beta, gamma):
     return value.item(), leaves[0].grad.item(), leaves[1].grad.item()
 
 
+def kto(sums, references, label, other, beta):
+    """Loss and gradients of completions of one label by KTOTrainer._compute_loss, whose KL is that of the other half of pairs."""
+    n = len(sums)
+    leaves = sums.clone().unsqueeze(1).requires_grad_()
+    z, mask = torch.zeros(n, 1), torch.ones(n, 2, dtype=torch.long)
+    same = lambda x: x
+    module = lambda **_: SimpleNamespace(log_probs=leaves, entropy=z, mean_logits=z, is_top1=z.bool(), aux_loss=None)
+    module.training = True
+    stub = SimpleNamespace(
+        model=module, aux_loss_enabled=False, precompute_ref_logps=True, calculate_KL=True, loss_type="kto", beta=beta, desirable_weight=1.0,
+        undesirable_weight=1.0, accelerator=SimpleNamespace(device="cpu", gather_for_metrics=same, gather=same), args=SimpleNamespace(),
+        _compute_kl_logps=lambda *_: other[0], _metrics={"train": defaultdict(list)}, _total_train_tokens=0, _tp_size=1)
+    inputs = {"input_ids": torch.zeros_like(mask), "attention_mask": mask, "completion_mask": mask, "label": torch.full((n,), label),
+              "ref_logps": references, "ref_KL_logps": other[1]}
+    value = KTOTrainer._compute_loss(stub, module, inputs, False)
+    value.backward()
+    return value.item(), leaves.grad[:, 0]
+
+
 def write_batch(out, data):
     """Losses of all pairs together, and of pairs with weights, with gradients that are sums over a completion's tokens."""
     torch.manual_seed(2)
@@ -104,6 +124,12 @@ def write_batch(out, data):
             value, grads, _ = batch(data, loss, beta, e)
             sorting.append({"loss": loss, "beta": beta, "label_smoothing": e, "mean": value, "grad_chosen": [n * g[0] for g in grads[:n]],
                             "grad_rejected": [n * g[0] for g in grads[n:]]})
+    sums = [torch.stack([p[k].sum() for p in data]) for k in range(4)]
+    for beta in (0.05, 0.5):
+        chosen, by_chosen = kto(sums[0], sums[1], True, sums[2:], beta)
+        rejected, by_rejected = kto(sums[2], sums[3], False, sums[:2], beta)
+        sorting.append({"loss": "kto_pair", "beta": beta, "label_smoothing": 0, "mean": (chosen + rejected) / 2,
+                        "grad_chosen": (n / 2 * by_chosen).tolist(), "grad_rejected": (n / 2 * by_rejected).tolist()})
     squares = [(-2 * torch.rand(len(x))).float().double() for x in [p[0] for p in data] + [p[2] for p in data]]
     for loss in ("sigmoid", "ipo", "apo_zero"):
         rows = [batch([p], loss, 0.1, log_squares=[squares[i], squares[n + i]]) for i, p in enumerate(data)]
