@@ -245,9 +245,9 @@ func TestBadInput(t *testing.T) {
 		{"adapter of another rank", func(t *testing.T, _, adapter string) {
 			editJSON(t, filepath.Join(adapter, "adapter_config.json"), func(v map[string]any) { v["r"] = 3 })
 		}, good, []string{"adapter_model.safetensors", "rank 3"}},
-		{"adapter with DoRA", func(t *testing.T, _, adapter string) {
+		{"adapter with DoRA and no lengths", func(t *testing.T, _, adapter string) {
 			editJSON(t, filepath.Join(adapter, "adapter_config.json"), func(v map[string]any) { v["use_dora"] = true })
-		}, good, []string{"adapter_config.json", "use_dora"}},
+		}, good, []string{"adapter_model.safetensors", "lora_magnitude_vector is missing"}},
 		{"adapter with NaN", func(t *testing.T, _, adapter string) {
 			rewrite(t, filepath.Join(adapter, "adapter_model.safetensors"), func(_ string, values []float32) { values[0] = float32(math.NaN()) })
 		}, good, []string{"adapter_model.safetensors", "NaN"}},
