@@ -29,7 +29,7 @@ func (s *Session) begin(began inputs.Inputs, o Options) error {
 	}
 	defer lock.Release()
 	if rundir.Exists(s.Dir) {
-		return taken(s.Dir)
+		return overtaken(s.Dir)
 	}
 	s.Config.Provenance, err = provenance.Of(s.Config, provenance.Run{Inputs: began, Public: s.Data.Public.Name, Private: s.Data.Private.Name,
 		Clients: s.budget.Clients, Unit: s.Data.Private.Unit, Validation: len(s.Data.Private.Split(clients.Validation)),
@@ -42,7 +42,7 @@ func (s *Session) begin(began inputs.Inputs, o Options) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return taken(s.Dir)
+		return overtaken(s.Dir)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fault.Userf("the run's folder cannot be written to: %w", err)
 	}
@@ -51,4 +51,9 @@ func (s *Session) begin(began inputs.Inputs, o Options) error {
 
 func taken(dir string) error {
 	return fault.Userf("%s holds a run already: resume it (--resume) or name another folder", dir)
+}
+
+// overtaken is the error of a process that found the folder free when it started.
+func overtaken(dir string) error {
+	return fault.Userf("%s holds a run already, which another process has begun since this one started: name another folder", dir)
 }
