@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,10 @@ import (
 // TestImportEndedBySignals: Ctrl-C, TERM and a closed terminal (HUP) end an import in order, and no client's text is left. What a
 // killed one leaves is removed by the next import. A program that was started to outlive its terminal goes on.
 func TestImportEndedBySignals(t *testing.T) {
+	// Where nohup started the tests, HUP is ignored, and it would be in what they start; a signal that is caught is not inherited.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	var lines strings.Builder
 	for i := range 60_000 {
 		fmt.Fprintf(&lines, "{\"client_id\": \"%d\", \"text\": \"The text of client number %d, who writes of %d things.\"}\n", i, i, i*i)
