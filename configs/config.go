@@ -35,12 +35,11 @@ type Config struct {
 	Downstream Downstream `yaml:"downstream"`
 	Eval       Eval       `yaml:"eval"`
 
-	// PrivateEvolution, PrivateEvolutionSFT, GRPO and PublicSelection have the settings of the methods of these names;
+	// PrivateEvolution, GRPO and PublicSelection have the settings of the methods of these names;
 	// other methods ignore them.
-	PrivateEvolution    PrivateEvolution    `yaml:"private_evolution"`
-	PrivateEvolutionSFT PrivateEvolutionSFT `yaml:"private_evolution_sft"`
-	GRPO                GRPO                `yaml:"grpo"`
-	PublicSelection     PublicSelection     `yaml:"public_selection"`
+	PrivateEvolution PrivateEvolution `yaml:"private_evolution"`
+	GRPO             GRPO             `yaml:"grpo"`
+	PublicSelection  PublicSelection  `yaml:"public_selection"`
 
 	// Provenance holds what a run adds to its own config.yaml: versions and hashes of program, model and data. Loading
 	// accepts it, so that one run's file can configure another, and ignores it.
@@ -84,10 +83,8 @@ func (c Config) SelectsBy() string {
 // Warmup says how the adapters are trained before the first round, on the public texts that are most relevant to the
 // clients (public_selection). It needs scoring.release "once" and costs no privacy.
 type Warmup struct {
-	// Steps is the number of updates. Default 0, no warm-up.
+	// Steps is the number of updates, at the constant rate optimizer.learning_rate. Default 0, no warm-up.
 	Steps int `yaml:"steps"`
-	// LearningRate is AdamW's constant learning rate, above 0. Default 5e-4; large models need about a tenth.
-	LearningRate float64 `yaml:"learning_rate"`
 }
 
 // WarmupBatch is the number of texts of an update of the warm-up, all in memory at once.
@@ -105,7 +102,7 @@ type Synthetic struct {
 	// these weights leave. It needs scoring.release "once". Default 1, which takes each text once.
 	Kept float64 `yaml:"kept"`
 	// Mix says which rows are the set: "fixed", those named above; or "validated", the best of these, of the written ones
-	// alone and of public_selection.rows public texts alone, by the accuracy of a small model (section downstream) on the
+	// alone and of 16000 public texts alone, by the accuracy of a small model (section downstream) on the
 	// validation clients, who are not protected. It takes three trainings of the small model. Far public text dilutes what
 	// the model writes, and near public text is better than that. Default "fixed".
 	Mix string `yaml:"mix"`

@@ -82,7 +82,7 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s with data and models: %v", name, err)
 		} else if c.Scoring.Denoise != "none" || c.Scoring.LengthRegression {
 			t.Errorf("%s does what the paper does not: %+v", name, c.Scoring)
-		} else if c.Synthetic.Samples != 1 || c.Generate.Prompts != 1800 || c.Data.LongTexts != "cut" || !c.Generate.DistinctExamples ||
+		} else if c.Synthetic.Samples != 1 || c.Generate.Prompts != 1800 || c.Data.LongTexts != "cut" ||
 			!c.Generate.CutSamples {
 			t.Errorf("%s does not do what the paper and its code do: %+v", name, *c)
 		} else if published := name == "published-code"; published != (c.Optimizer.Epochs == 1 && c.Optimizer.LearningRate == 8e-7 && c.Scoring.Duplicates == "published") {

@@ -1,6 +1,10 @@
 package configs
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Downstream says how the synthetic set is evaluated: a small model is trained on it and tested on the private test
 // clients.
@@ -28,26 +32,16 @@ type Downstream struct {
 	MicroTexts int `yaml:"micro_texts"`
 	// Length is the number of tokens to which texts are cut in training and test. Default 64.
 	Length int `yaml:"length"`
-	// Rows is the form of a training or test row: "line", the end-of-text token, the text and a line's end, which is how the
-	// small models that come with the program were trained; or "document", the tokenizer's begin-of-text token, the text
-	// and the end-of-text token, as the POPri paper's DistilGPT2 is trained. Every token after the first one counts;
-	// for classification, the last one is read (of BERT, the first one). Default "line".
-	Rows string `yaml:"rows"`
+	// Recipe says how the small model is trained otherwise. "brief" suits few passes over the texts: rows as those on which the
+	// models that come with the program were trained (the end-of-text token, the text and a line's end), a warm-up of 30 updates,
+	// a cosine, weight decay 0.01, gradients clipped to a norm of 1. "distilgpt2" is that of the POPri paper's DistilGPT2: rows of
+	// the begin-of-text token, the text and the end-of-text token, a constant learning rate, no decay, no clipping, dropout 0.1.
+	// "bert" is that of Aug-PE's BERT: the same rows and dropout, a linear schedule to 0, decay 0.01, clipping to 1. Every token
+	// after the first one of a row counts; for classification, the last one is read (of BERT, the first one). Default "brief".
+	Recipe string `yaml:"recipe"`
 	// LearningRates are AdamW's peak learning rates, above 0. Of several, each is tried for each training set, and the
 	// validation clients choose. Default [5e-4].
 	LearningRates []float64 `yaml:"learning_rates"`
-	// Schedule is the course of the learning rate, under transformers' names: constant, which has no warm-up,
-	// constant_with_warmup, linear or cosine (both to 0). Default "cosine".
-	Schedule string `yaml:"schedule"`
-	// WeightDecay is AdamW's decoupled weight decay. Default 0.01.
-	WeightDecay float64 `yaml:"weight_decay"`
-	// WarmupSteps is the number of first steps over which the learning rate rises from 0. Default 30.
-	WarmupSteps int `yaml:"warmup_steps"`
-	// MaxGradNorm is the gradient's L2 norm above which it is scaled down. Default 1; 0 does not clip.
-	MaxGradNorm float64 `yaml:"max_grad_norm"`
-	// Dropout is the share of activations that a training pass sets to 0, in the places of GPT-2. Default 0, because few
-	// passes over the texts do not overfit; the POPri paper's DistilGPT2 has 0.1.
-	Dropout float64 `yaml:"dropout"`
 	// EvalEvery is the number of updates between two measurements on the validation clients, which choose the best step.
 	// Default 100. 0, with epochs, measures after each epoch.
 	EvalEvery int `yaml:"eval_every"`
@@ -55,6 +49,25 @@ type Downstream struct {
 	// less.
 	Best string `yaml:"best"`
 }
+
+// Recipe is what downstream.recipe stands for.
+type Recipe struct {
+	Rows        string  // form of a row: "line" or "document"
+	Schedule    string  // of the learning rate, under transformers' names
+	WarmupSteps int     // first steps over which the learning rate rises from 0
+	WeightDecay float64 // AdamW's
+	MaxGradNorm float64 // L2 norm above which the gradient is scaled down; 0 does not clip
+	Dropout     float64 // share of activations that a training pass sets to 0, in the places of GPT-2
+}
+
+var recipes = map[string]Recipe{
+	"brief":      {Rows: "line", Schedule: "cosine", WarmupSteps: 30, WeightDecay: 0.01, MaxGradNorm: 1},
+	"distilgpt2": {Rows: "document", Schedule: "constant", Dropout: 0.1},
+	"bert":       {Rows: "document", Schedule: "linear", WeightDecay: 0.01, MaxGradNorm: 1, Dropout: 0.1},
+}
+
+// Training is the recipe by which the small model is trained.
+func (d Downstream) Training() Recipe { return recipes[d.Recipe] }
 
 // Eval says what the evaluation may use.
 type Eval struct {
@@ -82,18 +95,13 @@ func (v *validator) downstream(d Downstream) {
 	v.count("downstream.batch", d.Batch, 1, maxCount)
 	v.count("downstream.micro_texts", d.MicroTexts, 0, maxCount)
 	v.count("downstream.length", d.Length, 2, maxTokens)
-	v.oneOf("downstream.rows", d.Rows, []string{"line", "document"})
+	v.oneOf("downstream.recipe", d.Recipe, slices.Sorted(maps.Keys(recipes)))
 	if len(d.LearningRates) == 0 {
 		v.add("downstream.learning_rates", "is [], must hold one rate or more")
 	}
 	for i, rate := range d.LearningRates {
 		v.above(fmt.Sprintf("downstream.learning_rates[%d]", i), rate, 0, 10)
 	}
-	v.oneOf("downstream.schedule", d.Schedule, []string{"constant", "constant_with_warmup", "linear", "cosine"})
-	v.between("downstream.weight_decay", d.WeightDecay, 0, 10)
-	v.count("downstream.warmup_steps", d.WarmupSteps, 0, maxCount)
-	v.between("downstream.max_grad_norm", d.MaxGradNorm, 0, 1e6)
-	v.between("downstream.dropout", d.Dropout, 0, 0.9)
 	least := 1
 	if d.Epochs > 0 {
 		least = 0

@@ -27,7 +27,7 @@ type DPO struct {
 	// launcher spreads over GPUs with FSDP or DeepSpeed. popri gives TRL the pairs' tokens, their order, the reference
 	// log-probabilities and the learning rates, and compares the loss under the adapter that comes back. TRL has no losses
 	// cdpo, ipo_sum, cpo, simpo, orpo and kto_pair, sorts parts of an update instead of all of it (aot, aot_unpaired), keeps no
-	// moments between rounds (optimizer.carry_moments false) and measures after the last step only. An interrupted round trains anew; no equal bytes are promised. Default "local".
+	// moments between rounds and measures after the last step only. An interrupted round trains anew; no equal bytes are promised. Default "local".
 	Engine string `yaml:"engine"`
 	// EngineCommand starts Python for engine "trl"; the script and its folder follow. [], the default, is the Python
 	// of make engines, else python3. [accelerate, launch, --config_file, fsdp.yaml]

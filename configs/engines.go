@@ -42,9 +42,6 @@ func (v *validator) trl(c Config) {
 	if slices.Contains(losses, d.Loss) && !slices.Contains(lossesOfTRL, d.Loss) {
 		v.add("dpo.loss", "is %q, available %s: %s", d.Loss, where, strings.Join(lossesOfTRL, ", "))
 	}
-	if c.Optimizer.CarryMoments {
-		v.add("optimizer.carry_moments", "is true, must be false %s: each round is a training of its own", where)
-	}
 	if d.Best != "last" && slices.Contains(bests, d.Best) {
 		v.add("dpo.best", "is %q, must be \"last\" %s", d.Best, where)
 	}

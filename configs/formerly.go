@@ -10,6 +10,7 @@ import (
 // folders of their runs can be resumed, reported and audited.
 var formerly = map[string]struct {
 	now  string            // the key that holds its values today; "" if the program decides
+	as   map[string]string // the texts that are spelt otherwise today; nil: none is
 	when func(Config) bool // the runs that used the key; in others it says nothing; nil is all
 	zero bool              // 0 says nothing: another key has the value
 	item bool              // the value is the first of a list, before those under the list's own name
@@ -20,8 +21,10 @@ var formerly = map[string]struct {
 	"dpo.min_learning_rate":      {now: "optimizer.min_learning_rate"},
 	"dpo.warmup_steps":           {now: "optimizer.warmup_steps"},
 	"dpo.warmup_ratio":           {now: "optimizer.warmup_steps", zero: true},
-	"dpo.carry_optimizer":        {now: "optimizer.carry_moments"},
-	"dpo.carry_schedule":         {now: "optimizer.carry_schedule"},
+	"dpo.carry_optimizer":        {is: Config.moments, why: moments},
+	"dpo.carry_schedule":         {now: "optimizer.carry"},
+	"optimizer.carry_moments":    {is: Config.moments, why: moments},
+	"optimizer.carry_schedule":   {now: "optimizer.carry"},
 	"dpo.gradient_checkpointing": {now: "optimizer.gradient_checkpointing"},
 	"dpo.max_grad_norm":          {now: "optimizer.max_grad_norm"},
 	"dpo.weight_decay":           {now: "optimizer.weight_decay"},
@@ -48,6 +51,12 @@ var formerly = map[string]struct {
 		}
 		return "line_end"
 	}, why: "the line of generate.template_item tells texts apart"},
+	"generate.distinct_examples": {is: func(c Config) any {
+		if c.Generate.Examples < 2 {
+			return nil
+		}
+		return c.Generate.TemplateItem != ""
+	}, why: "the texts of generate.template_item differ"},
 	"generate.end_of_text": {is: func(c Config) any {
 		if c.Generate.CutSamples {
 			return "always"
@@ -65,6 +74,14 @@ var formerly = map[string]struct {
 	"scoring.client_texts": {is: always(4), why: "it is of little weight, and how many texts clients have is private"},
 	"fed.dropout":          {is: always(0), why: "the clients of a run are in memory or in shards, where none drops out"},
 
+	"downstream.schedule": {now: "downstream.recipe", as: map[string]string{"cosine": "brief", "constant": "distilgpt2",
+		"linear": "bert"}},
+	"downstream.rows":          {is: trained(func(r Recipe) any { return r.Rows }), why: recipe},
+	"downstream.warmup_steps":  {is: trained(func(r Recipe) any { return r.WarmupSteps }), why: recipe},
+	"downstream.weight_decay":  {is: trained(func(r Recipe) any { return r.WeightDecay }), why: recipe},
+	"downstream.max_grad_norm": {is: trained(func(r Recipe) any { return r.MaxGradNorm }), why: recipe},
+	"downstream.dropout":       {is: trained(func(r Recipe) any { return r.Dropout }), why: recipe},
+
 	"downstream.gradient_checkpointing": {is: always(false), why: "downstream.micro_texts bounds the memory"},
 	"downstream.patience":               {is: always(0), why: "training sets are compared after the same number of updates"},
 	"downstream.bootstrap":              {is: always(1000), why: "fewer resamples make intervals that vary from seed to seed"},
@@ -76,7 +93,18 @@ var formerly = map[string]struct {
 	"private_evolution.noise_factor": {is: always(1), why: "more noise than the budget needs helps nobody; privacy.noise_multiplier sets it"},
 	"private_evolution.mask_share":   {is: always(0.3), why: papers},
 	"private_evolution.accumulate":   {is: always("all"), why: papers},
+	"private_evolution.select":       {is: evolving("rank", nil), why: papers},
+	"private_evolution.look_ahead":   {is: evolving(0, 4), why: papers},
+	"private_evolution.variation":    {is: evolving("rephrase", "fill"), why: papers},
+	"private_evolution.variations":   {is: evolving(6, nil), why: papers},
+	"private_evolution_sft.share":    {is: of("private_evolution_sft", 0.1), why: "a larger share dilutes what clients like, a smaller one is memorised"},
 
+	"public_selection.rows": {is: func(c Config) any {
+		if c.Method != "public_selection" && c.Scoring.Release != "once" {
+			return nil
+		}
+		return SelectedRows
+	}, why: "more rows of the same texts teach nothing more"},
 	"public_selection.effective": {is: func(c Config) any { return Effective(c.PublicSelection.Texts) },
 		why: "fewer texts repeat too often, and half of few are enough"},
 	"public_selection.head_weight": {is: always(3), why: "public_selection.head says as much"},
@@ -87,12 +115,18 @@ var formerly = map[string]struct {
 	"scoring.features":           {is: always("mean"), why: "no features of embeddings told public texts better; scoring.words asks for words"},
 	"scoring.feature_count":      {is: always(nil), why: "there are no features of embeddings; scoring.words asks for words"},
 	"scoring.feature_share":      {is: always(nil), why: "there are no features of embeddings"},
+	"warmup.learning_rate": {is: func(c Config) any {
+		if c.Warmup.Steps == 0 {
+			return nil
+		}
+		return c.Optimizer.LearningRate
+	}, why: "optimizer.learning_rate is that of the warm-up, too"},
 	"warmup.batch": {is: func(c Config) any {
 		if c.Warmup.Steps == 0 {
 			return nil
 		}
 		return WarmupBatch
-	}, why: "warmup.learning_rate was found with this number"},
+	}, why: "the learning rate was found with this number"},
 	"dpo.pair_margin": {is: func(c Config) any {
 		if c.DPO.Pairs != "margin" {
 			return nil
@@ -125,7 +159,38 @@ const papers = "the papers on Private Evolution do so"
 
 const fid = "a measurement reads each prompt of a round"
 
+const moments = "optimizer.carry says it of schedule and moments, and TRL keeps none"
+
+func (c Config) moments() any { return c.CarriesMoments() }
+
 const adam = "adapters are trained with the values of AdamW's paper everywhere"
+
+const recipe = "downstream.recipe decides it"
+
+// trained is a part of the recipe by which the small model is trained.
+func trained(part func(Recipe) any) func(Config) any {
+	return func(c Config) any { return part(c.Downstream.Training()) }
+}
+
+// of is a value of the runs of a method; nil in others.
+func of(method string, value any) func(Config) any {
+	return func(c Config) any {
+		if c.Method != method {
+			return nil
+		}
+		return value
+	}
+}
+
+// evolving is a value of the runs of Private Evolution by its two variants; nil in runs of other methods.
+func evolving(augPE, preText any) func(Config) any {
+	return func(c Config) any {
+		if c.PrivateEvolution.Variant == "aug_pe" {
+			return of("private_evolution", augPE)(c)
+		}
+		return of("private_evolution", preText)(c)
+	}
+}
 
 func by(method string) func(Config) bool { return func(c Config) bool { return c.Method == method } }
 

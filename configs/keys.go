@@ -67,14 +67,14 @@ func Names() (names []string) {
 	return names
 }
 
-// sections lists the sections in the order of the types.
+// sections lists the sections in the order of the types, and those that only earlier versions had.
 var sections = func() (list []string) {
 	for _, k := range keys {
 		if section, _, found := strings.Cut(k.Name, "."); found && !slices.Contains(list, section) {
 			list = append(list, section)
 		}
 	}
-	return list
+	return append(list, "private_evolution_sft")
 }()
 
 // lookup finds a key by its present name.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -236,6 +237,14 @@ func (l *loader) set(out layer, name string, value any, where string) {
 			return
 		}
 		name = f.now
+		if text, ok := value.(string); ok && f.as != nil {
+			v.value = f.as[text]
+			if v.value == "" {
+				l.add(where, v.name, "is %q, and the key is gone: %s has %s", text, f.now,
+					strings.Join(slices.Sorted(maps.Values(f.as)), ", "))
+				return
+			}
+		}
 		if _, list := value.([]any); f.item && !list {
 			v.value = []any{value}
 		}

@@ -47,9 +47,6 @@ type Generate struct {
 	// "public" texts. Quoting samples costs no privacy, because their scores are already charged; the texts become more like
 	// them and less varied. Default "relevant".
 	Quote string `yaml:"quote"`
-	// DistinctExamples keeps a text from occurring twice in a prompt, as in the published code, in which the two examples of
-	// a prompt differ; false draws each text from all. Default false: with thousands of texts a repetition is rare.
-	DistinctExamples bool `yaml:"distinct_examples"`
 	// ByLabel makes labelled text: each prompt quotes public texts of one label alone, and what is written for it bears that
 	// label; public texts of the product bear their own. data.public then needs a column label. The first text of a prompt
 	// is drawn from all that may be quoted, so that labels come in the proportion of the public text, because the clients'
@@ -65,8 +62,9 @@ type Generate struct {
 	// kind of text that is asked for, or the word text where none is known; "", the default, leaves it out.
 	TemplateHeader string `yaml:"template_header"`
 	// TemplateItem is the line before each text; {i} in it becomes the text's number, from 1. A sample ends where the line
-	// occurs again. No empty line separates texts, as in the published code. "", the default, puts one text on each line after the end-of-text token, as in the embedded model's
-	// training.
+	// occurs again. No empty line separates texts, and no text occurs twice in a prompt, as in the published code. "", the
+	// default, puts one text on each line after the end-of-text token, as in the embedded model's training; each is drawn from
+	// all, because with thousands of texts a repetition is rare.
 	TemplateItem string `yaml:"template_item"`
 	// Temperature divides the logits. Default 1, the model's own distribution. Lower values make the J samples alike, so
 	// that their ranking carries little information; much higher values make them noise. Above 0.

@@ -7,8 +7,8 @@ import (
 
 // Optimizer says how the adapters are trained, whatever they learn from: by AdamW with decay rates 0.9 and 0.999 and 1e-8 in
 // its divisor, as everywhere. Whatever the method, a run has one learning rate, which depends on the model more than on what
-// it learns from; for private_evolution_sft it is constant. The warm-up has a rate and a batch of its own, and the small model
-// of downstream is trained by a recipe of its own.
+// it learns from; for private_evolution_sft and the warm-up it is constant. The small model of downstream is trained by a recipe
+// of its own.
 type Optimizer struct {
 	// LearningRate is AdamW's peak learning rate, above 0. Default 5e-4, found for the embedded model with rank 8; large
 	// models need about a thousandth for preference pairs. Twice as much overshoots: texts degenerate.
@@ -21,7 +21,7 @@ type Optimizer struct {
 	// and a second pass overfits them.
 	Epochs int `yaml:"epochs"`
 	// Schedule is "constant", "constant_with_warmup", "linear", "cosine" or "cosine_with_min_lr", under transformers' names: all
-	// but "constant" begin with the warm-up. It is over all steps of all rounds unless CarrySchedule is false. Default "cosine".
+	// but "constant" begin with the warm-up. It is over all steps of all rounds unless Carry is false. Default "cosine".
 	Schedule string `yaml:"schedule"`
 	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for other
 	// schedules.
@@ -29,12 +29,10 @@ type Optimizer struct {
 	// WarmupSteps is the number of first steps over which the learning rate rises from 0; below 1, it is their share of the
 	// schedule's steps, rounded up. Default 5; 0 for none.
 	WarmupSteps float64 `yaml:"warmup_steps"`
-	// CarryMoments keeps AdamW's moments from round to round, as in the paper; false resets them in each round. Default
+	// Carry keeps AdamW's moments from round to round and runs one schedule over all rounds, as in the paper; false resets the
+	// moments in each round and runs a whole schedule with warm-up in it. TRL (dpo.engine) always begins with new moments. Default
 	// true.
-	CarryMoments bool `yaml:"carry_moments"`
-	// CarrySchedule runs one schedule over all rounds, as in the paper; false runs a whole schedule with warm-up in each
-	// round. Default true.
-	CarrySchedule bool `yaml:"carry_schedule"`
+	Carry bool `yaml:"carry"`
 	// MaxGradNorm is the L2 norm to which the gradient is clipped; 0 does not clip. Default 1.
 	MaxGradNorm float64 `yaml:"max_grad_norm"`
 	// WeightDecay is AdamW's decoupled weight decay of the adapters. Default 0, because adapters are small already.
@@ -43,6 +41,9 @@ type Optimizer struct {
 	// the backward pass: less memory, a third more work, the same gradients. Default false.
 	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
 }
+
+// CarriesMoments reports whether a round goes on with the moments of the one before.
+func (c Config) CarriesMoments() bool { return c.Optimizer.Carry && c.DPO.Engine != TRL }
 
 // optimizer checks the section optimizer.
 func (v *validator) optimizer(c Config) {

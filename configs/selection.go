@@ -12,10 +12,11 @@ type PublicSelection struct {
 	// "prior" leaves them as they are before: the most relevant 7 of 18 candidates have three times the weight of the others.
 	// Default "matched".
 	Weights string `yaml:"weights"`
-	// Rows is the number of rows that are drawn by weight: a text occurs its share of them, rounded up or down. Default
-	// 16000, the rows of 500 steps of 32 in the small model's training.
-	Rows int `yaml:"rows"`
 }
+
+// SelectedRows is the number of rows that are drawn by weight where public texts alone are the product: a text occurs its share of
+// them, rounded up or down. They are the rows of 500 steps of 32 in the small model's training; more rows would only round the shares less.
+const SelectedRows = 16000
 
 // Head is the number of the most relevant of so many candidates that have three times the weight of the others before the
 // weights are matched.

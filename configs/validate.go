@@ -44,8 +44,6 @@ var (
 	tuning  = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
 
 	evolutionVariants = []string{"pre_text", "aug_pe"}
-	voteSelections    = []string{"rank", "sample"}
-	variations        = []string{"fill", "rephrase"}
 
 	policyLosses    = []string{"grpo", "dr_grpo", "bnpo", "dapo"}
 	rewardScales    = []string{"group", "batch", "none"}
@@ -175,13 +173,10 @@ func (c Config) check(v *validator) error {
 
 	v.count("public_selection.texts", c.PublicSelection.Texts, 1, maxCount)
 	v.oneOf("public_selection.weights", c.PublicSelection.Weights, weightings)
-	v.count("public_selection.rows", c.PublicSelection.Rows, 1, maxCount)
 	v.oneOf("generate.quote", c.Generate.Quote, quotes)
 	v.count("synthetic.public_texts", c.Synthetic.PublicTexts, 0, maxCount)
 	v.count("warmup.steps", c.Warmup.Steps, 0, maxCount)
-	v.above("warmup.learning_rate", c.Warmup.LearningRate, 0, 10)
 	v.once(c)
-	v.above("private_evolution_sft.share", c.PrivateEvolutionSFT.Share, 0, 1)
 	v.policyGradient(c)
 
 	if len(v.problems) == 0 {
@@ -322,10 +317,6 @@ func (v *validator) evolution(e PrivateEvolution) {
 	v.oneOf("private_evolution.variant", e.Variant, evolutionVariants)
 	v.count("private_evolution.population", e.Population, 1, 1<<24)
 	v.between("private_evolution.threshold", e.Threshold, 0, 1e9)
-	v.oneOf("private_evolution.select", e.Select, voteSelections)
-	v.count("private_evolution.look_ahead", e.LookAhead, 0, 64)
-	v.oneOf("private_evolution.variation", e.Variation, variations)
-	v.count("private_evolution.variations", e.Variations, 1, 64)
 }
 
 type validator struct {

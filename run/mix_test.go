@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"popri/accountant/guarantee"
+	"popri/configs"
 	"popri/datasets/clients"
 	"popri/internal/fault"
 	"popri/internal/rows"
@@ -40,7 +41,7 @@ func TestValidatedMix(t *testing.T) {
 	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if len(mixed.Mixes) != 3 || mixed.Mixes[0].Rows != 50 || mixed.Mixes[1].Rows != 40 || mixed.Mixes[2].Rows != c.PublicSelection.Rows {
+	if len(mixed.Mixes) != 3 || mixed.Mixes[0].Rows != 50 || mixed.Mixes[1].Rows != 40 || mixed.Mixes[2].Rows != configs.SelectedRows {
 		t.Fatalf("chosen from %+v", mixed)
 	}
 	best := slices.MaxFunc(mixed.Mixes, func(a, b comparators.Mix) int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,7 +81,7 @@ func TestAskedOnce(t *testing.T) {
 	}
 
 	chosen, err := target.Read(dir)
-	if err != nil || len(chosen) != 40 || chosen[14].Copies != 3 || chosen[15].Copies != 1 {
+	if err != nil || len(chosen) != 40 || math.Abs(float64(chosen[14].Copies)/float64(chosen[15].Copies)-3) > 0.02 {
 		t.Fatalf("%d texts selected (%v)", len(chosen), err)
 	}
 	like := 0

@@ -46,7 +46,7 @@ func TestPreferenceOptions(t *testing.T) {
 	for name, change := range map[string]func(d *configs.DPO, o *configs.Optimizer){
 		"held-out": func(d *configs.DPO, o *configs.Optimizer) {
 			d.EvalShare, d.Best, o.Epochs, d.Patience, o.LearningRate = 0.3, "pairs", 4, 1, 5e-2
-			d.Reference, o.CarryMoments, o.CarrySchedule, o.WarmupSteps = "round_start", false, false, 0.2
+			d.Reference, o.Carry, o.WarmupSteps = "round_start", false, 0.2
 		},
 		"fid": func(d *configs.DPO, o *configs.Optimizer) {
 			d.Best, o.Epochs, o.LearningRate = "fid", 3, 5e-2

@@ -21,7 +21,7 @@ import (
 
 // inTRL has TRL train on pairs of two epochs, the last update of each incomplete, with held-out pairs.
 func inTRL(c *configs.Config) {
-	c.DPO.Engine, c.Optimizer.CarryMoments = configs.TRL, false
+	c.DPO.Engine = configs.TRL
 	c.Optimizer.Epochs, c.DPO.EvalShare, c.Model.Device = 2, 0.2, "cpu"
 }
 

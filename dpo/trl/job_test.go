@@ -40,7 +40,7 @@ func job(t *testing.T) *Job {
 	}
 	t.Cleanup(a.Free)
 	c := configs.Default()
-	c.DPO.Engine, c.Optimizer.CarryMoments, c.Optimizer.Epochs, c.Optimizer.Batch = configs.TRL, false, 2, 4
+	c.DPO.Engine, c.Optimizer.Epochs, c.Optimizer.Batch = configs.TRL, 2, 4
 	tuner, err := preference.NewDPO(c, m, a, 4)
 	if err != nil {
 		t.Fatal(err)

@@ -223,13 +223,13 @@ func (w *World) configure() {
 	c.Privacy.Epsilon, c.Privacy.Delta, c.Privacy.InsecureSeededNoise = 20, 1e-3, true
 	c.LoRA.Rank = 2
 	c.DPO.RejectedRank, c.Optimizer.Batch, c.Optimizer.WarmupSteps = 3, 4, 1
-	c.PrivateEvolution.Population, c.PrivateEvolution.LookAhead = 24, 2
-	c.PublicSelection.Texts, c.PublicSelection.Rows = 60, 60
+	c.PrivateEvolution.Population = 24
+	c.PublicSelection.Texts = 60
 	c.Trainer.Rounds = 2
 	c.Synthetic.Texts, c.Synthetic.Samples = 40, 2
 	c.Downstream.Model = w.Device
 	c.Downstream.Steps, c.Downstream.Batch, c.Downstream.Length = 12, 8, 40
 	c.Downstream.LearningRates = []float64{5e-3}
-	c.Downstream.WarmupSteps, c.Downstream.EvalEvery = 2, 4
+	c.Downstream.EvalEvery = 4
 	w.Config = c
 }

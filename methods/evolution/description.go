@@ -85,8 +85,8 @@ func check(c configs.Config, _ bool) error {
 func work(c configs.Config) string {
 	e := c.PrivateEvolution
 	text := fmt.Sprintf("%d samples", e.Population)
-	if e.Variant == AugPE {
-		text += fmt.Sprintf(" with %d variations each", e.Variations)
+	if n := variants[e.Variant].variations; n > 0 {
+		text += fmt.Sprintf(" with %d variations each", n)
 	}
 	return text
 }
@@ -94,10 +94,7 @@ func work(c configs.Config) string {
 // traffic is the population's embeddings and their counts of votes.
 func traffic(c configs.Config) method.Traffic {
 	e := c.PrivateEvolution
-	samples := e.Population
-	if e.Variant == AugPE {
-		samples *= 1 + e.Variations
-	}
+	samples := variants[e.Variant].votedOn(e.Population)
 	return method.Traffic{Sent: c.Trainer.Rounds * (samples + scoring.RoundChecks), Received: c.Trainer.Rounds * samples * c.Scoring.Dim}
 }
 

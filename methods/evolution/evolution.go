@@ -12,18 +12,45 @@ import (
 	"popri/internal/rng"
 )
 
-// The values of the settings of private_evolution that select an algorithm.
+// The values of private_evolution.variant.
 const (
-	PreText = "pre_text" // variant
+	PreText = "pre_text"
 	AugPE   = "aug_pe"
-	ByRank  = "rank" // select
-	Sampled = "sample"
 )
+
+// rules are what the variants do differently, each as in its published code.
+type rules struct {
+	variation  Kind
+	variations int // of each selected text, beside which it stays in the population; 0: one variation replaces it
+	// lookAhead is the number of variations of a sample whose mean embedding represents it in the vote, so that clients vote on
+	// what a text becomes; 0 takes the sample's own embedding.
+	lookAhead int
+	byRank    bool // select the samples with the most votes, instead of drawing in proportion to the votes
+}
+
+var variants = map[string]rules{
+	PreText: {variation: Fill, lookAhead: 4},
+	AugPE:   {variation: Rephrase, variations: 6, byRank: true}, // six for open models
+}
+
+// votedOn is the number of samples that clients vote on in each round.
+func (r rules) votedOn(population int) int { return population * (1 + r.variations) }
+
+// Written is the number of texts that the model writes in all rounds: variations and look-ahead.
+func Written(c configs.Config) int {
+	r, n, rounds := variants[c.PrivateEvolution.Variant], c.PrivateEvolution.Population, c.Trainer.Rounds
+	ahead := rounds * r.lookAhead * r.votedOn(n)
+	if r.variations == 0 {
+		return ahead + (rounds-1)*n // the first population is public text
+	}
+	return ahead + rounds*n*r.variations
+}
 
 // Evolution makes populations of texts. It keeps no state between rounds: a population and its selection are the whole
 // state.
 type Evolution struct {
 	config configs.PrivateEvolution
+	rules  rules
 	quotes int // the largest number of texts in a request, its parent included
 	seed   uint64
 	writer Writer
@@ -32,29 +59,18 @@ type Evolution struct {
 // New prepares an evolution from the sections private_evolution and generate (examples) and the seed of a valid
 // configuration.
 func New(c configs.Config, writer Writer) (*Evolution, error) {
-	e := &Evolution{config: c.PrivateEvolution, quotes: c.Generate.Examples, seed: c.Seed, writer: writer}
-	p := e.config
-	switch {
-	case p.Variant != PreText && p.Variant != AugPE:
-		return nil, fmt.Errorf("evolution: the variant is %q, want %q or %q", p.Variant, PreText, AugPE)
-	case p.Select != ByRank && p.Select != Sampled:
-		return nil, fmt.Errorf("evolution: select is %q, want %q or %q", p.Select, ByRank, Sampled)
-	case Kind(p.Variation) != Fill && Kind(p.Variation) != Rephrase:
-		return nil, fmt.Errorf("evolution: the variation is %q, want %q or %q", p.Variation, Fill, Rephrase)
-	case p.Population < 1 || p.LookAhead < 0 || p.Variant == AugPE && p.Variations < 1:
-		return nil, fmt.Errorf("evolution: a population of %d, a look-ahead of %d and %d variations are not possible",
-			p.Population, p.LookAhead, p.Variations)
+	p := c.PrivateEvolution
+	r, ok := variants[p.Variant]
+	if !ok || p.Population < 1 {
+		return nil, fmt.Errorf("evolution: the variant %q with a population of %d is not possible", p.Variant, p.Population)
 	}
-	return e, nil
+	return &Evolution{config: p, rules: r, quotes: c.Generate.Examples, seed: c.Seed, writer: writer}, nil
 }
 
 // Len returns the number of samples that clients vote on in each round: N for PrE-Text, N·L for Aug-PE, where L is one more
 // than the number of variations.
 func (e *Evolution) Len() int {
-	if e.config.Variant == AugPE {
-		return e.config.Population * (1 + e.config.Variations)
-	}
-	return e.config.Population
+	return e.rules.votedOn(e.config.Population)
 }
 
 // Start returns the population of round 1: N public texts, drawn with replacement, and under Aug-PE the variations of each.
@@ -72,10 +88,10 @@ func (e *Evolution) Start(ctx context.Context, public []datasets.Text) (Populati
 		}
 		p.Samples = append(p.Samples, Sample{Text: public[i].Text, Parent: -1, Kind: Public, Label: public[i].Label})
 	}
-	if e.config.Variant == PreText {
+	if e.rules.variations == 0 {
 		return p, nil
 	}
-	children, err := e.vary(ctx, p.Samples, e.config.Variations, 0)
+	children, err := e.vary(ctx, p.Samples, e.rules.variations, 0)
 	if err != nil {
 		return Population{}, err
 	}
@@ -93,7 +109,7 @@ func (e *Evolution) Select(p Population, released []float64) (Selection, error) 
 	if err != nil {
 		return Selection{}, err
 	}
-	if e.config.Variant == AugPE && e.config.Select == ByRank {
+	if e.rules.byRank {
 		return Rank(counts, e.config.Population)
 	}
 	return Resample(counts, e.config.Population, e.stream(p.Round, "select"))
@@ -113,9 +129,8 @@ func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Popula
 		selected[i] = p.Samples[parent]
 	}
 	next := Population{Round: p.Round + 1}
-	copies := 1
-	if e.config.Variant == AugPE {
-		copies = e.config.Variations
+	copies := max(1, e.rules.variations)
+	if e.rules.variations > 0 {
 		for i, sample := range selected {
 			next.Samples = append(next.Samples,
 				Sample{Text: sample.Text, Parent: parents[i], Kind: Kept, Generation: sample.Generation, Label: sample.Label})
@@ -144,7 +159,7 @@ func (e *Evolution) vary(ctx context.Context, samples []Sample, copies, round in
 		parent := j % len(samples)
 		out[j] = samples[parent]
 		if out[j].Parent, out[j].Kind = parent, Kept; text != "" {
-			out[j].Text, out[j].Kind = text, Kind(e.config.Variation)
+			out[j].Text, out[j].Kind = text, e.rules.variation
 			out[j].Generation++
 		}
 	}

@@ -114,10 +114,8 @@ func evolveFrom(t testing.TB, e *Evolution, from []datasets.Text, rounds int, se
 
 var everyKind = [][]string{
 	{},
-	{"private_evolution.variation=rephrase"},
 	{"private_evolution.variant=aug_pe"},
-	{"private_evolution.variant=aug_pe", "private_evolution.select=sample", "private_evolution.variations=1"},
-	{"private_evolution.variant=aug_pe", "private_evolution.variation=rephrase", "generate.examples=0"},
+	{"private_evolution.variant=aug_pe", "generate.examples=0"},
 }
 
 // Populations keep their size, every parent exists and was selected, generations count variations, and rows hold all of it.
@@ -148,7 +146,7 @@ func TestPopulations(t *testing.T) {
 				t.Fatalf("%v round %d: the rows hold something else: %v", set, i+1, err)
 			}
 		}
-		if kinds[Public] == 0 || kinds[Kept] == 0 || kinds[Kind(e.config.Variation)] == 0 || len(kinds) != 3 {
+		if kinds[Public] == 0 || kinds[Kept] == 0 || kinds[e.rules.variation] == 0 || len(kinds) != 3 {
 			t.Errorf("%v: kinds %v", set, kinds)
 		}
 	}
@@ -275,14 +273,16 @@ func TestEmbeddings(t *testing.T) {
 		2: {-0.5, 0.5, 0.5, 1},
 		4: {0.125, 0.375, 0.5, 0.3125}, // the third is empty
 	} {
-		e := open(t, counter{}, fmt.Sprintf("private_evolution.look_ahead=%d", lookAhead))
+		e := open(t, counter{})
+		e.rules.lookAhead = lookAhead
 		got, err := e.Embeddings(context.Background(), p, encoder, nil)
 		if err != nil || got.Rows != 2 || got.Dim != 2 || !slices.Equal(got.Data, want) {
 			t.Errorf("look-ahead %d: %v %v, want %v", lookAhead, got, err, want)
 		}
 	}
 	delete(encoder.rows, "a/1")
-	e := open(t, counter{}, "private_evolution.look_ahead=1")
+	e := open(t, counter{})
+	e.rules.lookAhead = 1
 	if _, err := e.Embeddings(context.Background(), p, encoder, nil); err == nil || !strings.Contains(err.Error(), "a/1") {
 		t.Errorf("the encoder's error is lost: %v", err)
 	}
@@ -294,7 +294,7 @@ func TestRequests(t *testing.T) {
 		examples, quotes int
 	}{{0, 0}, {1, 0}, {3, 2}, {100, 11}} {
 		w := &scribe{}
-		e := open(t, w, fmt.Sprintf("generate.examples=%d", c.examples), "private_evolution.variation=rephrase")
+		e := open(t, w, fmt.Sprintf("generate.examples=%d", c.examples), "private_evolution.variant=aug_pe")
 		texts, samples := datasets.Strings(public(12)), make([]Sample, 12)
 		for i, text := range texts {
 			samples[i].Text = text
@@ -513,8 +513,7 @@ func TestExpand(t *testing.T) {
 // The settings that a configuration admits are those that the code knows, and no others.
 func TestSettingsAgreeWithConfigs(t *testing.T) {
 	for key, values := range map[string][]string{
-		"variant": {PreText, AugPE}, "select": {ByRank, Sampled},
-		"variation": {string(Fill), string(Rephrase)},
+		"variant": {PreText, AugPE},
 	} {
 		for _, value := range values {
 			if _, err := New(settings(t, "private_evolution."+key+"="+value), &scribe{}); err != nil {
@@ -540,16 +539,10 @@ func TestSettingsAgreeWithConfigs(t *testing.T) {
 			t.Errorf("%s: the configuration admits %q, the code %q", key, admitted, values)
 		}
 	}
-	for _, change := range []func(*configs.PrivateEvolution){
-		func(p *configs.PrivateEvolution) { p.Population = 0 },
-		func(p *configs.PrivateEvolution) { p.LookAhead = -1 },
-		func(p *configs.PrivateEvolution) { p.Variant, p.Variations = AugPE, 0 },
-	} {
-		c := settings(t)
-		change(&c.PrivateEvolution)
-		if _, err := New(c, &scribe{}); err == nil {
-			t.Errorf("accepted %+v", c.PrivateEvolution)
-		}
+	c := settings(t)
+	c.PrivateEvolution.Population = 0
+	if _, err := New(c, &scribe{}); err == nil {
+		t.Error("accepted a population of 0")
 	}
 }
 

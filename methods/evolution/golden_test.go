@@ -95,7 +95,7 @@ func (s *set) follow(t *testing.T, name string) int {
 		t.Fatalf("%s: %v", name, err)
 	}
 	n := s.samples.Rows
-	e := open(t, &scribe{}, "private_evolution.look_ahead=0", "private_evolution.variant=aug_pe",
+	e := open(t, &scribe{}, "private_evolution.variant=aug_pe",
 		"private_evolution.threshold=0", fmt.Sprintf("private_evolution.population=%d", n/2))
 	population := s.population()
 	samples, err := e.Embeddings(context.Background(), population, table{rows: s.rows(), dim: s.samples.Dim}, nil)

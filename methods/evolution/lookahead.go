@@ -7,8 +7,8 @@ import (
 	"popri/model/embedding"
 )
 
-// Embeddings returns what clients vote on, a row for each sample: the mean of the embeddings of private_evolution.look_ahead
-// variations of it, or its own embedding where that is 0 (PrE-Text, lookahead_embedding in similarity.py).
+// Embeddings returns what clients vote on, a row for each sample: the mean of the embeddings of four
+// variations of it under PrE-Text (lookahead_embedding in similarity.py), its own embedding under Aug-PE.
 //
 // As in the published code of both variants, the mean is not scaled to unit length: the less the variations agree, the
 // shorter it is. Only the metric "cosine" passes over the length. A variation that came out empty counts as the sample
@@ -17,8 +17,8 @@ func (e *Evolution) Embeddings(ctx context.Context, p Population, encoder embedd
 	tell func(done, total int)) (embedding.Matrix, error) {
 	texts := p.Texts()
 	variations := texts
-	copies := max(1, e.config.LookAhead)
-	if e.config.LookAhead > 0 {
+	copies := max(1, e.rules.lookAhead)
+	if e.rules.lookAhead > 0 {
 		written, err := e.write(ctx, p.Samples, copies, p.Round, "look_ahead")
 		if err != nil {
 			return embedding.Matrix{}, err

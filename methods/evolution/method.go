@@ -155,7 +155,7 @@ func (m *Method) embed(ctx context.Context, r *rounds.Round, p Population) (vect
 			return err
 		}
 		own := vectors
-		if m.Config.PrivateEvolution.LookAhead > 0 && m.Reference != nil {
+		if variants[m.Config.PrivateEvolution.Variant].lookAhead > 0 && m.Reference != nil {
 			if own, err = embedding.InParts(m.Encoder, p.Texts(), s.Progress); err != nil {
 				return err
 			}

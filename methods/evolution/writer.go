@@ -52,7 +52,7 @@ const maskShare = 0.3
 
 // variation plans one variation of texts[parent]. It quotes up to quotes other texts, drawn from all.
 func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Rand) Request {
-	r := Request{Kind: Kind(e.config.Variation), Parent: texts[parent].Text, Label: texts[parent].Label}
+	r := Request{Kind: e.rules.variation, Parent: texts[parent].Text, Label: texts[parent].Label}
 	r.Quotes = drawWithout([]int{parent}, texts, r.Label, e.quotes-1, random)
 	if r.Kind == Fill {
 		r.MaskShare = maskShare

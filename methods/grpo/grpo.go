@@ -98,7 +98,7 @@ func (m *Method) Restore(round int) error {
 		return err
 	}
 	g, updates := m.Config.GRPO, m.updates()
-	if m.Config.Optimizer.CarrySchedule {
+	if m.Config.Optimizer.Carry {
 		updates *= m.Config.Trainer.Rounds
 	}
 	if m.schedule, err = m.newSchedule(updates); err != nil {
@@ -166,10 +166,10 @@ func (m *Method) check(r *rounds.Round, list []group) error {
 func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, list []group) (err error) {
 	c, stream := m.Config, []string{"round", strconv.Itoa(r.Number), "grpo"}
 	o := m.objective
-	if !c.Optimizer.CarryMoments {
+	if !c.CarriesMoments() {
 		o.optimizer.Reset()
 	}
-	if !c.Optimizer.CarrySchedule {
+	if !c.Optimizer.Carry {
 		if m.schedule, err = m.newSchedule(m.updates()); err != nil {
 			return err
 		}

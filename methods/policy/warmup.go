@@ -69,9 +69,8 @@ func (p *Policy) warmUp(ctx context.Context, r *rounds.Round, stage rounds.Stage
 	for i, text := range texts {
 		examples[i] = lm.Row{Tokens: append(prompts[i].IDs, prompter.Completion(text.Text)...)}
 	}
-	w := p.Config.Warmup
-	loss, err := p.FineTune(ctx, stage, examples, FineTuning{Steps: w.Steps, Batch: configs.WarmupBatch, LearningRate: w.LearningRate,
-		Stream: []string{"warmup"}})
+	loss, err := p.FineTune(ctx, stage, examples, FineTuning{Steps: p.Config.Warmup.Steps, Batch: configs.WarmupBatch,
+		LearningRate: p.Config.Optimizer.LearningRate, Stream: []string{"warmup"}})
 	if err != nil {
 		return err
 	}

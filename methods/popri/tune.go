@@ -36,7 +36,7 @@ func stepsPerRound(c configs.Config) int {
 // restoreDPO prepares the steps of a run, with the state after a round; round 0 has none.
 func (m *Method) restoreDPO(round int) error {
 	steps := stepsPerRound(m.Config)
-	if m.Config.Optimizer.CarrySchedule {
+	if m.Config.Optimizer.Carry {
 		steps *= m.Config.Trainer.Rounds
 	}
 	if m.dpo != nil {
@@ -73,10 +73,10 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	}
 	f := preference.NewFit(c, m.dpo, train, held, stream...)
 	f.Checkpoint = trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile), Key: fmt.Sprintf("round %d", r.Number)}
-	if !c.Optimizer.CarryMoments {
+	if !c.CarriesMoments() {
 		m.dpo.Optimizer.Reset()
 	}
-	if !c.Optimizer.CarrySchedule {
+	if !c.Optimizer.Carry {
 		if err := m.dpo.ResetSchedule(preference.Schedule(c.Optimizer, f.Total())); err != nil {
 			return err
 		}

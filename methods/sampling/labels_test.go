@@ -32,57 +32,55 @@ func TestPromptsByLabel(t *testing.T) {
 	for _, x := range labelled(40) {
 		of[x.Text] = x.Label
 	}
-	for _, distinct := range []bool{false, true} {
-		g := configs.Generate{Examples: 3, ByLabel: true, DistinctExamples: distinct, TemplateItem: "Item {i}",
-			TemplateHeader: "{label} items:"}
-		p, err := NewPrompter(tok, g, configs.Data{MaxTokens: 200}, labelled(40), 2000, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check := func(prompts []Prompt) (rare int) {
-			for _, x := range prompts {
-				var quoted []string
-				for _, line := range strings.Split(x.Text, "\n") {
-					if label, ok := of[line]; ok {
-						quoted = append(quoted, line)
-						if label != x.Label {
-							t.Fatalf("a prompt for %q quotes %q, which is %q", x.Label, line, label)
-						}
+	g := configs.Generate{Examples: 3, ByLabel: true, TemplateItem: "Item {i}",
+		TemplateHeader: "{label} items:"}
+	p, err := NewPrompter(tok, g, configs.Data{MaxTokens: 200}, labelled(40), 2000, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(prompts []Prompt) (rare int) {
+		for _, x := range prompts {
+			var quoted []string
+			for _, line := range strings.Split(x.Text, "\n") {
+				if label, ok := of[line]; ok {
+					quoted = append(quoted, line)
+					if label != x.Label {
+						t.Fatalf("a prompt for %q quotes %q, which is %q", x.Label, line, label)
 					}
 				}
-				if len(quoted) != 3 || !strings.HasPrefix(x.Text, x.Label+" items:") {
-					t.Fatalf("the prompt is %q", x.Text)
-				}
-				slices.Sort(quoted)
-				if distinct && len(slices.Compact(quoted)) != 3 {
-					t.Fatalf("a text is quoted twice: %q", x.Text)
-				}
-				if x.Label == "rare" {
-					rare++
-				}
 			}
-			return rare
+			if len(quoted) != 3 || !strings.HasPrefix(x.Text, x.Label+" items:") {
+				t.Fatalf("the prompt is %q", x.Text)
+			}
+			slices.Sort(quoted)
+			if len(slices.Compact(quoted)) != 3 {
+				t.Fatalf("a text is quoted twice: %q", x.Text)
+			}
+			if x.Label == "rare" {
+				rare++
+			}
 		}
-		prompts, err := p.Draw(rand.New(rand.NewPCG(1, 2)), n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if share := float64(check(prompts)) / n; math.Abs(share-0.25) > 4*math.Sqrt(0.25*0.75/n) {
-			t.Errorf("%.3f of the prompts are of a quarter of the texts", share)
-		}
-		wanted := []string{"rare", "rare", "common", "rare"}
-		prompts, err = p.DrawFor(rand.New(rand.NewPCG(1, 2)), wanted, 4)
-		if err != nil || check(prompts) != 3 || prompts[2].Label != "common" {
-			t.Errorf("%q was asked for (%v)", wanted, err)
-		}
-		// One selected text of a label is quoted three times: nothing else bears its label.
-		few := p.With(append(labelled(40)[1:4], labelled(1)...))
-		prompts, err = few.DrawFor(rand.New(rand.NewPCG(1, 2)), []string{"rare"}, 1)
-		if err != nil || strings.Count(prompts[0].Text, labelled(1)[0].Text) != 3 {
-			t.Errorf("prompts of one rare text: %q (%v)", prompts, err)
-		}
+		return rare
 	}
-	p, err := NewPrompter(tok, configs.Generate{Examples: 2}, configs.Data{MaxTokens: 200}, labelled(40), 2000, 10)
+	prompts, err := p.Draw(rand.New(rand.NewPCG(1, 2)), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if share := float64(check(prompts)) / n; math.Abs(share-0.25) > 4*math.Sqrt(0.25*0.75/n) {
+		t.Errorf("%.3f of the prompts are of a quarter of the texts", share)
+	}
+	wanted := []string{"rare", "rare", "common", "rare"}
+	prompts, err = p.DrawFor(rand.New(rand.NewPCG(1, 2)), wanted, 4)
+	if err != nil || check(prompts) != 3 || prompts[2].Label != "common" {
+		t.Errorf("%q was asked for (%v)", wanted, err)
+	}
+	// One selected text of a label is quoted three times: nothing else bears its label.
+	few := p.With(append(labelled(40)[1:4], labelled(1)...))
+	prompts, err = few.DrawFor(rand.New(rand.NewPCG(1, 2)), []string{"rare"}, 1)
+	if err != nil || strings.Count(prompts[0].Text, labelled(1)[0].Text) != 3 {
+		t.Errorf("prompts of one rare text: %q (%v)", prompts, err)
+	}
+	p, err = NewPrompter(tok, configs.Generate{Examples: 2}, configs.Data{MaxTokens: 200}, labelled(40), 2000, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,8 +58,8 @@ func TestFewTextsAreWarnedOf(t *testing.T) {
 func TestDistinctExamples(t *testing.T) {
 	tok := newTokenizer(t, "text goes on")
 	public := []datasets.Text{{Text: "a text"}, {Text: "a text"}, {Text: "a text"}, {Text: "on"}, {Text: "goes"}}
-	repeats := func(distinct bool) (n int) {
-		p, err := NewPrompter(tok, configs.Generate{Examples: 3, DistinctExamples: distinct}, configs.Data{MaxTokens: 20}, public, 200, 10)
+	repeats := func(item string) (n int) {
+		p, err := NewPrompter(tok, configs.Generate{Examples: 3, TemplateItem: item}, configs.Data{MaxTokens: 20}, public, 200, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,12 @@ func TestDistinctExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, x := range prompts {
-			lines := strings.Split(strings.TrimSpace(x.Text), "\n")
+			var lines []string
+			for line := range strings.Lines(x.Text) {
+				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Item") {
+					lines = append(lines, line)
+				}
+			}
 			slices.Sort(lines)
 			if len(slices.Compact(lines)) < 3 {
 				n++
@@ -76,13 +81,13 @@ func TestDistinctExamples(t *testing.T) {
 		}
 		return n
 	}
-	if n := repeats(true); n != 0 {
+	if n := repeats("Item {i}"); n != 0 {
 		t.Errorf("%d prompts quote a text twice", n)
 	}
-	if n := repeats(false); n == 0 {
+	if n := repeats(""); n == 0 {
 		t.Error("texts are drawn without replacement where they need not differ")
 	}
-	_, err := NewPrompter(tok, configs.Generate{Examples: 4, DistinctExamples: true}, configs.Data{MaxTokens: 20}, public, 200, 10)
+	_, err := NewPrompter(tok, configs.Generate{Examples: 4, TemplateItem: "Item {i}"}, configs.Data{MaxTokens: 20}, public, 200, 10)
 	if !errors.Is(err, ErrTooFewPrompts) || !strings.Contains(err.Error(), "3 of 5 texts") {
 		t.Errorf("three texts for prompts of four: %v", err)
 	}
@@ -91,12 +96,12 @@ func TestDistinctExamples(t *testing.T) {
 // Texts are separated as in the published code.
 func TestTemplateSeparator(t *testing.T) {
 	g := configs.Generate{Examples: 2, TemplateHeader: "List:", TemplateItem: "Original Text Sample {i}"}
-	p, err := NewPrompter(newTokenizer(t, "Original Text Sample"), g, configs.Data{MaxTokens: 200}, []datasets.Text{{Text: "one"}, {Text: "one"}}, 400, 10)
+	p, err := NewPrompter(newTokenizer(t, "Original Text Sample"), g, configs.Data{MaxTokens: 200}, []datasets.Text{{Text: "one"}, {Text: "two"}}, 400, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	prompts, err := p.Draw(rand.New(rand.NewPCG(1, 2)), 1)
-	want := "List:\nOriginal Text Sample 1\none\nOriginal Text Sample 2\none\nOriginal Text Sample 3\n"
+	want := "List:\nOriginal Text Sample 1\none\nOriginal Text Sample 2\ntwo\nOriginal Text Sample 3\n"
 	if err != nil || prompts[0].Text != want || p.tok.Decode(prompts[0].IDs, false) != want {
 		t.Errorf("%v, %q, want %q", err, prompts[0].Text, want)
 	}

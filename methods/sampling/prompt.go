@@ -55,6 +55,7 @@ type Prompter struct {
 	ids       [][]int32        // tokens of the texts, if each line is a text
 	labels    []string         // of the texts, where a prompt quotes texts of one label; else nil
 	kinds     []string         // of the texts that a model wrote, else ""
+	different int              // how many of the texts differ, where those of a prompt must: under a template; else 0
 	groups    map[string][]int // the texts of each label
 	separator int32
 	newline   []int32
@@ -82,8 +83,9 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 	}
 	p.take(public, d.LongTexts == "cut")
 	enough, differ := len(p.texts), ""
-	if g.DistinctExamples {
-		enough, differ = p.distinct(), " and differ"
+	if p.marker != "" {
+		p.different = p.distinct()
+		enough, differ = p.different, " and differ"
 	}
 	if enough < max(1, g.Examples) {
 		return nil, fmt.Errorf("sampling: %w: %d of %d texts of data.public have at most %d tokens "+
@@ -175,6 +177,9 @@ func (p *Prompter) With(texts []datasets.Text) *Prompter {
 	for _, t := range texts {
 		q.add(t, p.tok.Encode(t.Text))
 	}
+	if p.marker != "" {
+		q.different = q.distinct()
+	}
 	return &q
 }
 
@@ -226,7 +231,7 @@ func (p *Prompter) DrawFor(random *rand.Rand, labels []string, n int) ([]Prompt,
 	return out, nil
 }
 
-// choose draws the texts of a prompt, with replacement unless they must differ. Under generate.by_label they have one label:
+// choose draws the texts of a prompt, under a template without repetition. Under generate.by_label they have one label:
 // the given one, or, if that is "", the label of the first text, which is drawn from all: so labels come in proportion.
 func (p *Prompter) choose(random *rand.Rand, label string) []int {
 	which := make([]int, 0, p.config.Examples)
@@ -238,8 +243,8 @@ func (p *Prompter) choose(random *rand.Rand, label string) []int {
 		} else {
 			w = group[random.IntN(len(group))]
 		}
-		// NewPrompter verified that there are enough different ones of all; a label may have fewer, which are then quoted twice.
-		if p.config.DistinctExamples && slices.ContainsFunc(which, func(v int) bool { return p.texts[v] == p.texts[w] }) &&
+		// Where too few texts differ, of all or of a label, they are quoted twice.
+		if len(which) < p.different && slices.ContainsFunc(which, func(v int) bool { return p.texts[v] == p.texts[w] }) &&
 			(group == nil || p.enough(group, len(which)+1)) {
 			continue
 		}

@@ -49,7 +49,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 	}
 	c := w.Config
 	c.Trainer.Rounds, c.Scoring.Dim = 5, 32
-	c.PublicSelection.Texts, c.PublicSelection.Rows, c.PublicSelection.Weights = 20, 40, "prior"
+	c.PublicSelection.Texts, c.PublicSelection.Weights = 20, "prior"
 	dir, texts := train(t, c)
 	shared := 0
 	for _, text := range texts {
@@ -57,7 +57,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 			shared++
 		}
 	}
-	if len(texts) != 40 || shared < 32 {
+	if len(texts) != configs.SelectedRows || shared < 4*len(texts)/5 {
 		t.Errorf("%d of %d selected texts end as clients' texts do", shared, len(texts))
 	}
 	rounds, err := rounds.ReadMetrics(dir)
@@ -81,9 +81,9 @@ func TestSelectsAllThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.Config
-	c.PublicSelection.Texts, c.PublicSelection.Rows, c.PublicSelection.Weights = 500, 300, "prior"
+	c.PublicSelection.Texts, c.PublicSelection.Weights = 500, "prior"
 	dir, texts := train(t, c)
-	if chosen, err := target.Read(dir); err != nil || len(chosen) != 150 || len(texts) != 300 {
+	if chosen, err := target.Read(dir); err != nil || len(chosen) != 150 || len(texts) != configs.SelectedRows {
 		t.Errorf("%d texts of a pool of 150 in %d rows (%v)", len(chosen), len(texts), err)
 	}
 }

@@ -126,6 +126,6 @@ func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]samp
 	if err != nil {
 		return nil, err
 	}
-	out := target.Rows(chosen, m.Config.PublicSelection.Rows, m.Config.Seed)
+	out := target.Rows(chosen, configs.SelectedRows, m.Config.Seed)
 	return out, rows.Write(file, out)
 }

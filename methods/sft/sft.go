@@ -96,7 +96,7 @@ type chosenRow struct {
 // choose returns the indices of the samples to train on, the highest score first, and writes them. Empty samples and
 // repeated texts are left out.
 func (m *Method) choose(r *rounds.Round, c policy.Candidates, scores []float64) ([]int, error) {
-	chosen := best(c, scores, m.Config.PrivateEvolutionSFT.Share)
+	chosen := best(c, scores, Share)
 	if len(chosen) == 0 {
 		return nil, errors.New("all samples are empty: there is none to train on")
 	}
@@ -111,6 +111,10 @@ func (m *Method) choose(r *rounds.Round, c policy.Candidates, scores []float64) 
 	r.Figures.Set("chosen", float64(len(chosen)))
 	return chosen, rows.Write(filepath.Join(r.Dir, chosenFile), stored)
 }
+
+// Share is the share of a round's samples that is trained on, those with the highest scores: as many as there are prompts where
+// each has ten samples. A larger share dilutes what clients like; a smaller one is memorised.
+const Share = 0.1
 
 // best returns the indices of a share of the samples, at least one, by descending score.
 func best(c policy.Candidates, scores []float64, share float64) []int {

@@ -68,7 +68,7 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 		return Selection{}, err
 	}
 	s := Selection{Effective: w.Effective, Distance: w.Distance}
-	for n, copies := range draw(w.Weights, c.Rows, rng.New(seed, "public_selection").Float64()) {
+	for n, copies := range draw(w.Weights, configs.SelectedRows, rng.New(seed, "public_selection").Float64()) {
 		if i := order[n]; copies > 0 {
 			s.Chosen = append(s.Chosen, Chosen{Text: t.Texts[i].Text, Source: t.Texts[i].Source, Score: scores[i],
 				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i), Label: t.Texts[i].Label})

@@ -57,7 +57,7 @@ func TestChoose(t *testing.T) {
 	p.Centre = mean(p.Vectors)
 	t1 := &Target{Pool: p, Mean: make([]float64, 6), Noise: 1e-3}
 	t1.Mean[0], t1.Mean[1] = 0.2, -0.2
-	c := configs.PublicSelection{Texts: 150, Weights: "matched", Rows: 300}
+	c := configs.PublicSelection{Texts: 150, Weights: "matched"}
 	s, err := t1.Choose(c, 7)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestChoose(t *testing.T) {
 			t.Errorf("text %d: %+v", i, x)
 		}
 	}
-	if rows != 300 || first < 200 || s.Effective < 74.9 || s.Distance > 1e-3*math.Sqrt(6)*1.06 {
+	if rows != configs.SelectedRows || 3*first < 2*rows || s.Effective < 74.9 || s.Distance > 1e-3*math.Sqrt(6)*1.06 {
 		t.Errorf("%d rows, %d of the near document, effective size %g, distance %g", rows, first, s.Effective, s.Distance)
 	}
 	c.Weights = "prior"

@@ -31,15 +31,15 @@ func Validate(ctx context.Context, c configs.Config, population *clients.Populat
 // newSuite prepares the training of the configuration's small model. The public text gives a classification labels and its
 // ε = 0 point.
 func newSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
-	d := c.Downstream
+	d, recipe := c.Downstream, c.Downstream.Training()
 	dir, err := assembly.ModelDir(d.Model, shipped.Device)
 	if err != nil {
 		return downstream.Suite{}, err
 	}
 	labels, err := classes(c, population, public)
 	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts,
-		Length: d.Length, Rows: d.Rows, LearningRates: d.LearningRates, Schedule: d.Schedule, Warmup: d.WarmupSteps,
-		WeightDecay: d.WeightDecay, MaxNorm: d.MaxGradNorm, Dropout: d.Dropout, EvalEvery: d.EvalEvery, Best: d.Best,
+		Length: d.Length, Rows: recipe.Rows, LearningRates: d.LearningRates, Schedule: recipe.Schedule, Warmup: recipe.WarmupSteps,
+		WeightDecay: recipe.WeightDecay, MaxNorm: recipe.MaxGradNorm, Dropout: recipe.Dropout, EvalEvery: d.EvalEvery, Best: d.Best,
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
 	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
 		Options: options}, err

@@ -125,7 +125,7 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []
 	product := fmt.Sprintf("synthetic.parquet: %d texts that the tuned model writes", d.Work.Product)
 	switch m := methods.Of(c); {
 	case c.Method == "public_selection":
-		product = fmt.Sprintf("synthetic.parquet: %d public texts, chosen by the noised release", c.PublicSelection.Rows)
+		product = fmt.Sprintf("synthetic.parquet: %d public texts, chosen by the noised release", configs.SelectedRows)
 	case m.ChoosesMix(c):
 		product += fmt.Sprintf(" and %d public texts that the noised release weights, or one of both, as validation clients choose", c.Synthetic.PublicTexts)
 	case m.Mixes && c.Synthetic.PublicTexts > 0:

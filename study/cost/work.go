@@ -3,6 +3,8 @@ package cost
 import (
 	"popri/configs"
 	"popri/datasets"
+	"popri/methods/evolution"
+	"popri/methods/sft"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tensor"
@@ -56,13 +58,11 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, untuned b
 	n := float64(generator.Parameters)
 	prompt := float64(max(1, c.Generate.Examples) * c.Data.MaxTokens)
 	ofPrompt := c.Generate.Samples // samples that share a prompt
-	switch e := c.PrivateEvolution; {
-	case c.Method == "public_selection":
+	switch c.Method {
+	case "public_selection":
 		p.Samples, p.Product = 0, 0
-	case c.Method == "private_evolution" && e.Variant == "aug_pe":
-		p.Samples, ofPrompt = c.Trainer.Rounds*e.Population*(e.LookAhead*(1+e.Variations)+e.Variations), 1
-	case c.Method == "private_evolution":
-		p.Samples, ofPrompt = (c.Trainer.Rounds*(e.LookAhead+1)-1)*e.Population, 1 // the first population is public text
+	case "private_evolution":
+		p.Samples, ofPrompt = evolution.Written(c), 1
 	}
 	texts := p.Product
 	if untuned {
@@ -73,7 +73,7 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, untuned b
 	learnt := float64(p.Pairs*c.Optimizer.Epochs) * (prompt + 2*float64(c.Generate.MaxNewTokens))
 	switch c.Method {
 	case "private_evolution_sft":
-		learnt = c.PrivateEvolutionSFT.Share * float64(p.Samples*c.Optimizer.Epochs) * (prompt + float64(c.Generate.MaxNewTokens))
+		learnt = sft.Share * float64(p.Samples*c.Optimizer.Epochs) * (prompt + float64(c.Generate.MaxNewTokens))
 	case "grpo":
 		learnt = float64(p.Samples*c.Optimizer.Epochs) * (prompt + float64(c.Generate.MaxNewTokens))
 	}

@@ -13,7 +13,7 @@ func TestEstimate(t *testing.T) {
 	base := configuration(t, 4)
 	base.Generate.Prompts, base.Generate.Samples = 10, 5
 	e := &base.PrivateEvolution
-	e.Population, e.LookAhead, e.Variations = 100, 3, 6
+	e.Population = 100
 	works := map[string]Work{}
 	for name, change := range map[string]func(*configs.Config){
 		"popri":                 func(*configs.Config) {},
@@ -21,7 +21,7 @@ func TestEstimate(t *testing.T) {
 		"private_evolution_sft": func(*configs.Config) {},
 		"public_selection":      func(*configs.Config) {},
 		"aug_pe": func(c *configs.Config) {
-			c.Method, c.PrivateEvolution.Variant, c.PrivateEvolution.LookAhead = "private_evolution", "aug_pe", 0
+			c.Method, c.PrivateEvolution.Variant = "private_evolution", "aug_pe"
 		},
 	} {
 		c := base
@@ -33,7 +33,7 @@ func TestEstimate(t *testing.T) {
 		}
 		works[name] = w
 	}
-	for name, want := range map[string]int{"popri": 200, "private_evolution": 4*3*100 + 3*100, "private_evolution_sft": 200,
+	for name, want := range map[string]int{"popri": 200, "private_evolution": 4*4*100 + 3*100, "private_evolution_sft": 200,
 		"public_selection": 0, "aug_pe": 4 * 6 * 100} {
 		if got := works[name].Samples; got != want {
 			t.Errorf("%s writes %d samples, want %d", name, got, want)
