@@ -24,27 +24,27 @@ func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 
 // Budget is what a run may spend, and whom it protects. It never changes after [Create].
 type Budget struct {
-	Epsilon float64 // may be +Inf: no protection, every charge passes
-	Delta   float64
+	Epsilon float64 `json:"epsilon"` // may be +Inf: no protection, every charge passes
+	Delta   float64 `json:"delta"`
 	// Mechanism names what is released: "gaussian".
-	Mechanism string
+	Mechanism string `json:"mechanism"`
 	// Unit says whose texts are protected: "a client is …".
-	Unit string
+	Unit string `json:"unit"`
 	// Relation says which data sets count as neighbours. Runs state [accountant.ZeroOut], or [accountant.Replace] for
 	// cohorts of a fixed size; ledgers of earlier versions state [accountant.AddOrRemove].
-	Relation accountant.Relation
+	Relation accountant.Relation `json:"relation"`
 	// Data identifies the population's private data, so that a ledger is only continued on the same data. "" means that
 	// the data are not known; no ledger continues such a one.
-	Data string
+	Data string `json:"data"`
 	// Group is the number of clients that one protected person may have; 0 means 1.
-	Group int
+	Group int `json:"group"`
 	// Clients is the size of the population. Delta must be below 1/Clients: above it, releasing one client's data in
 	// full would pass as private.
-	Clients int
+	Clients int `json:"clients"`
 	// ForcedDelta accepts a Delta of 1/Clients or more. Reports must say so.
-	ForcedDelta bool
+	ForcedDelta bool `json:"forced_delta"`
 	// InsecureSeededNoise says that the noise can be computed from the run's seed, so that nothing is protected.
-	InsecureSeededNoise bool
+	InsecureSeededNoise bool `json:"insecure_seeded_noise"`
 }
 
 // Validate returns an error that is [ErrBadBudget] and names every bad value.

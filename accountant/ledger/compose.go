@@ -11,22 +11,22 @@ import (
 
 // Composed is what several ledgers on the same private data spend together.
 type Composed struct {
-	Data    string // the data's key, as in [Budget.Data]; "" if it is not known
-	Ledgers []int  // which of the given ones, by number from 0
+	Data    string `json:"data"`    // the data's key, as in [Budget.Data]; "" if it is not known
+	Ledgers []int  `json:"ledgers"` // which of the given ones, by number from 0
 	// Epsilon is spent by all charges at Delta, the largest of the ledgers' δ: a smaller one would be claimed of a run
 	// that does not state it. It is for Group clients together, the largest of the ledgers' groups.
-	Epsilon    float64
-	Delta      float64
-	Group      int
-	Relation   accountant.Relation
-	Accountant string
-	Charges    int  // each counted once, even if a ledger and one that continues it are both given
-	Seeded     bool // a ledger's noise was seeded: nobody is protected, whatever Epsilon says
+	Epsilon    float64             `json:"epsilon"`
+	Delta      float64             `json:"delta"`
+	Group      int                 `json:"group"`
+	Relation   accountant.Relation `json:"relation"`
+	Accountant string              `json:"accountant,omitempty"`
+	Charges    int                 `json:"charges"`               // each counted once, even if a ledger and one that continues it are both given
+	Seeded     bool                `json:"insecure_seeded_noise"` // a ledger's noise was seeded: nobody is protected, whatever Epsilon says
 	// IfShared says that the ledgers are of several data sets, and that the figure holds for a client who is in all of them.
 	// Data sets are told apart by their content: an edited copy, or another range of dates, can have the same clients.
-	IfShared bool
+	IfShared bool `json:"if_clients_are_shared,omitempty"`
 	// Unknown says why there is no figure; "" where there is one.
-	Unknown string
+	Unknown string `json:"unknown,omitempty"`
 }
 
 // Compose groups ledgers by their private data and composes the charges of each group. A charge that several ledgers
@@ -161,24 +161,17 @@ func (c Composed) Words(what string) string {
 	return text
 }
 
-// composedJSON is the form on disk and on standard output.
+// composedJSON is the form on disk and on standard output: an infinite ε is "inf", and an unknown one is left out.
 type composedJSON struct {
-	Data       string              `json:"data"`
-	Ledgers    []int               `json:"ledgers"`
-	Epsilon    *jsonfloat.Float    `json:"epsilon,omitempty"` // none where unknown says why
-	Delta      float64             `json:"delta"`
-	Group      int                 `json:"group"`
-	Relation   accountant.Relation `json:"relation"`
-	Accountant string              `json:"accountant,omitempty"`
-	Charges    int                 `json:"charges"`
-	Seeded     bool                `json:"insecure_seeded_noise"`
-	IfShared   bool                `json:"if_clients_are_shared,omitempty"`
-	Unknown    string              `json:"unknown,omitempty"`
+	*plainComposed
+	Epsilon *jsonfloat.Float `json:"epsilon,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: an infinite ε is "inf".
+type plainComposed Composed // without the methods
+
+// MarshalJSON implements json.Marshaler.
 func (c Composed) MarshalJSON() ([]byte, error) {
-	j := composedJSON{c.Data, c.Ledgers, nil, c.Delta, c.Group, c.Relation, c.Accountant, c.Charges, c.Seeded, c.IfShared, c.Unknown}
+	j := composedJSON{plainComposed: (*plainComposed)(&c)}
 	if c.Unknown == "" {
 		j.Epsilon = new(jsonfloat.Float(c.Epsilon))
 	}
@@ -187,13 +180,11 @@ func (c Composed) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *Composed) UnmarshalJSON(b []byte) error {
-	var j composedJSON
-	if err := json.Unmarshal(b, &j); err != nil {
-		return err
-	}
-	*c = Composed{j.Data, j.Ledgers, 0, j.Delta, j.Group, j.Relation, j.Accountant, j.Charges, j.Seeded, j.IfShared, j.Unknown}
+	*c = Composed{}
+	j := composedJSON{plainComposed: (*plainComposed)(c)}
+	err := json.Unmarshal(b, &j)
 	if j.Epsilon != nil {
 		c.Epsilon = float64(*j.Epsilon)
 	}
-	return nil
+	return err
 }

@@ -19,25 +19,25 @@ const (
 
 // Entry is one charge: one noised sum.
 type Entry struct {
-	Round int // from 1; a round whose release was lost and drawn again has more than one charge
+	Round int `json:"round"` // from 1; a round whose release was lost and drawn again has more than one charge
 	// Query is the name of what the clients were asked.
-	Query string
+	Query string `json:"query"`
 	// Sigma is the noise in the release: standard deviation / Sensitivity. Where clients add shares of the noise and
 	// fewer clients answer than expected, the noise is less than planned, and the charge states the noise that is
 	// there.
-	Sigma       float64
-	Sensitivity float64 // L2 norm by which one client moves the sum at most, with rounding
-	Sampling    Sampling
+	Sigma       float64  `json:"sigma"`
+	Sensitivity float64  `json:"sensitivity"` // L2 norm by which one client moves the sum at most, with rounding
+	Sampling    Sampling `json:"sampling"`
 	// SamplingRate is the probability of each client under Poisson sampling, else 0.
-	SamplingRate float64
+	SamplingRate float64 `json:"sampling_rate"`
 	// Cohort is how many clients were asked: all, or the number drawn; under Poisson sampling the number expected.
-	Cohort int
+	Cohort int `json:"cohort"`
 	// Clients is the number of clients that took part: Cohort, or fewer where some did not answer. Under Poisson
 	// sampling it is Cohort, because the true number depends on the data.
-	Clients     int
-	ReleaseHash string // hex SHA-256 of the released file
+	Clients     int    `json:"clients"`
+	ReleaseHash string `json:"release"` // hex SHA-256 of the released file
 	// Inherited tells that the charge is from the ledger that this one continues.
-	Inherited bool
+	Inherited bool `json:"inherited"`
 }
 
 func (e Entry) validate(b Budget) error {

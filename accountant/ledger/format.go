@@ -8,39 +8,21 @@ import (
 	"fmt"
 	"strings"
 
-	"popri/accountant"
 	"popri/internal/jsonfloat"
 )
 
 // The lines of a ledger, without their hash.
 type (
 	budgetRecord struct {
-		Type                string              `json:"type"`
-		Epsilon             jsonfloat.Float     `json:"epsilon"`
-		Delta               float64             `json:"delta"`
-		Mechanism           string              `json:"mechanism"`
-		Unit                string              `json:"unit"`
-		Relation            accountant.Relation `json:"relation"`
-		Data                string              `json:"data"`
-		Group               int                 `json:"group"`
-		Clients             int                 `json:"clients"`
-		ForcedDelta         bool                `json:"forced_delta"`
-		InsecureSeededNoise bool                `json:"insecure_seeded_noise"`
-		Continues           string              `json:"continues"` // last hash of the ledger whose charges follow
-		Previous            string              `json:"previous"`
+		Type    string          `json:"type"`
+		Epsilon jsonfloat.Float `json:"epsilon"` // in place of the budget's, because it may be infinite
+		Budget
+		Continues string `json:"continues"` // last hash of the ledger whose charges follow
+		Previous  string `json:"previous"`
 	}
 	chargeRecord struct {
-		Type         string          `json:"type"`
-		Round        int             `json:"round"`
-		Query        string          `json:"query"`
-		Sigma        float64         `json:"sigma"`
-		Sensitivity  float64         `json:"sensitivity"`
-		Sampling     Sampling        `json:"sampling"`
-		SamplingRate float64         `json:"sampling_rate"`
-		Cohort       int             `json:"cohort"`
-		Clients      int             `json:"clients"`
-		ReleaseHash  string          `json:"release"`
-		Inherited    bool            `json:"inherited"`
+		Type string `json:"type"`
+		Entry
 		EpsilonSpent jsonfloat.Float `json:"epsilon_spent"` // after this charge
 		Previous     string          `json:"previous"`
 	}
@@ -53,16 +35,13 @@ type (
 
 func (b Budget) record(continues string) func(previous string) any {
 	return func(previous string) any {
-		return budgetRecord{"budget", jsonfloat.Float(b.Epsilon), b.Delta, b.Mechanism, b.Unit, b.Relation,
-			b.Data, b.Group, b.Clients, b.ForcedDelta, b.InsecureSeededNoise,
-			continues, previous}
+		return budgetRecord{"budget", jsonfloat.Float(b.Epsilon), b, continues, previous}
 	}
 }
 
 func (e Entry) record(spent float64) func(previous string) any {
 	return func(previous string) any {
-		return chargeRecord{"charge", e.Round, e.Query, e.Sigma, e.Sensitivity, e.Sampling, e.SamplingRate,
-			e.Cohort, e.Clients, e.ReleaseHash, e.Inherited, jsonfloat.Float(spent), previous}
+		return chargeRecord{"charge", e, jsonfloat.Float(spent), previous}
 	}
 }
 
@@ -151,8 +130,8 @@ func (c *content) add(number int, body []byte) error {
 		if r.Type != "budget" || r.Previous != "" {
 			return fmt.Errorf("a ledger starts with its budget, this with %q", r.Type)
 		}
-		c.budget = Budget{float64(r.Epsilon), r.Delta, r.Mechanism, r.Unit, r.Relation, r.Data, r.Group,
-			r.Clients, r.ForcedDelta, r.InsecureSeededNoise}
+		c.budget = r.Budget
+		c.budget.Epsilon = float64(r.Epsilon)
 		c.continues = r.Continues
 		return c.budget.Validate()
 	}
@@ -180,8 +159,7 @@ func (c *content) add(number int, body []byte) error {
 		if err := follows(r.Previous); err != nil {
 			return err
 		}
-		e := Entry{r.Round, r.Query, r.Sigma, r.Sensitivity, r.Sampling, r.SamplingRate, r.Cohort, r.Clients,
-			r.ReleaseHash, r.Inherited}
+		e := r.Entry
 		if err := e.validate(c.budget); err != nil {
 			return err
 		}

@@ -95,7 +95,7 @@ func (a *app) account() *cobra.Command {
 	for _, q := range quantities {
 		verbs = append(verbs, a.accountVerb(q))
 	}
-	verbs = append(verbs, a.accountPlot(), a.accountTree(), a.accountTable3(), a.accountAudit())
+	verbs = append(verbs, a.accountTree(), a.accountTable3(), a.accountAudit())
 	return group("account", "Privacy spent or noise needed, by every accountant side by side; audits",
 		"  popri account epsilon --noise-multiplier 19.3 --rounds 20 --delta 3e-6\n"+
 			"  popri account sigma --epsilon 7 --delta 1e-4 --rounds 3\n  popri account audit runs/one", verbs...)

@@ -29,7 +29,7 @@ Loading is not timed.
 			"  popri bench score --clients 133000",
 	}
 	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEmbed(), a.benchScore(), a.benchEncoder(),
-		a.benchRelevance(), a.benchPooling(), a.benchShards())
+		a.benchPooling(), a.benchShards())
 	return cmd
 }
 

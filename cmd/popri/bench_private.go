@@ -60,30 +60,6 @@ way: as released, and after the projection. It reads clients' texts without nois
 	})
 }
 
-func (a *app) benchRelevance() *cobra.Command {
-	var sigmas []float64
-	cmd := &cobra.Command{
-		Use:   "relevance",
-		Short: "Measure how well one release tells public texts of the clients' domain from others",
-		Long: `Measures how well the one release of scoring.release=once tells public texts of the
-clients' own folders from the other public texts: the area under the ROC curve of a text's score alone, and of its relevance
-with its document and folder. The mean of three draws of the noise. It reads clients' texts without noise, so it accepts the
-embedded default only.`,
-		Example: "  popri bench relevance --set scoring.encoder=hashing\n" +
-			"  popri bench relevance --noise-multiplier 0,0.605,3.19 --json",
-	}
-	cmd.Flags().Float64SliceVar(&sigmas, "noise-multiplier", []float64{0, 0.605, 3.19},
-		"σ in units of the clip norm; separate several by commas")
-	measure := func(c configs.Config) (*quality.Relevance, error) { return quality.MeasureRelevance(c, sigmas) }
-	return measured(a, cmd, measure, func(w io.Writer, q *quality.Relevance) {
-		fmt.Fprintf(w, "encoder\t%s\nquery\t%s\npublic texts\t%d, %d of the clients' folders\n\n"+
-			"noise multiplier\tAUC, text alone\tAUC, with document and folder\n", q.Encoder, q.Query, q.Public, q.InDomain)
-		for _, x := range q.AUC {
-			fmt.Fprintf(w, "%g\t%.3f\t%.3f\n", x.Sigma, x.Text, x.Documents)
-		}
-	})
-}
-
 func (a *app) benchPooling() *cobra.Command {
 	var o quality.PoolingOptions
 	cmd := &cobra.Command{

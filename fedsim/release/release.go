@@ -54,21 +54,21 @@ type Collector interface {
 
 // Release is what leaves the clients. It is public.
 type Release struct {
-	Round       int
-	Sum         []float64       // n values: clipped vectors added up, noise included, each a multiple of Step
-	Step        float64         // of the grid; 0 without noise
-	Sampling    ledger.Sampling // sampling of the clients
-	Cohort      int             // number of asked clients; expected number under Poisson sampling
-	Clients     int             // number of clients that answered; Cohort under Poisson sampling, where the number is secret
-	Planned     float64         // noise multiplier if all answer
-	Sigma       float64         // noise multiplier of the noise that is in Sum
-	Query       string          // name of the query
-	Bound       float64         // the norm bound of a client's vector
-	Sensitivity float64         // by how much a client moves Sum at most: the norm bound, with rounding
-	Seeded      bool            // the noise is no secret: nothing is protected
-	Key         string          // key of the query
-	Hash        string          // hex SHA-256 of the release's file, as the ledger has it
-	Resumed     bool            // taken from disk: charged by an earlier call
+	Round       int             `json:"round"`
+	Sum         []float64       `json:"-"`                     // n values: clipped vectors added up, noise included, each a multiple of Step
+	Key         string          `json:"key"`                   // of the query
+	Step        float64         `json:"step"`                  // of the grid; 0 without noise
+	Sampling    ledger.Sampling `json:"sampling"`              // of the clients
+	Cohort      int             `json:"cohort"`                // number of asked clients; expected number under Poisson sampling
+	Clients     int             `json:"clients"`               // that answered; Cohort under Poisson sampling, where the number is secret
+	Planned     float64         `json:"planned_sigma"`         // noise multiplier if all answer
+	Sigma       float64         `json:"sigma"`                 // noise multiplier of the noise that is in Sum
+	Query       string          `json:"query"`                 // its name
+	Bound       float64         `json:"norm_bound"`            // of a client's vector
+	Sensitivity float64         `json:"sensitivity"`           // by how much a client moves Sum at most: the norm bound, with rounding
+	Seeded      bool            `json:"insecure_seeded_noise"` // the noise is no secret: nothing is protected
+	Hash        string          `json:"-"`                     // hex SHA-256 of the release's file, as the ledger has it
+	Resumed     bool            `json:"-"`                     // taken from disk: charged by an earlier call
 }
 
 // NoiseStd is the standard deviation of the noise in each value of Sum.
@@ -85,20 +85,10 @@ func (r *Release) Mean() []float64 {
 
 // header is the first line of a release's file; the values of the sum follow as little-endian float64.
 type header struct {
-	Format      string          `json:"format"`
-	Round       int             `json:"round"`
-	Values      int             `json:"values"`
-	Key         string          `json:"key"`
-	Step        float64         `json:"step"`
-	Sampling    ledger.Sampling `json:"sampling"`
-	Cohort      int             `json:"cohort"`
-	Clients     int             `json:"clients"`
-	Planned     float64         `json:"planned_sigma"`
-	Sigma       float64         `json:"sigma"`
-	Query       string          `json:"query"`
-	Bound       float64         `json:"norm_bound"`
-	Sensitivity float64         `json:"sensitivity"`
-	Seeded      bool            `json:"insecure_seeded_noise"`
+	Format string `json:"format"`
+	Round  int    `json:"round"` // stands before Values
+	Values int    `json:"values"`
+	Release
 }
 
 const format = "popri release 3"
@@ -108,9 +98,7 @@ var ErrMalformed = errors.New("not a release file")
 
 // Encode returns the content of the release's file.
 func (r *Release) Encode() []byte {
-	line, err := json.Marshal(header{format, r.Round, len(r.Sum), r.Key, r.Step, r.Sampling, r.Cohort, r.Clients,
-		r.Planned,
-		r.Sigma, r.Query, r.Bound, r.Sensitivity, r.Seeded})
+	line, err := json.Marshal(header{format, r.Round, len(r.Sum), *r})
 	if err != nil {
 		panic(fmt.Sprintf("release: header of validated numbers: %v", err)) // a bug
 	}
@@ -143,10 +131,8 @@ func decode(content []byte) (*Release, error) {
 	if h.Values < 0 || len(data)%8 != 0 || len(data)/8 != h.Values {
 		return nil, fmt.Errorf("%w: %d bytes hold no %d values", ErrMalformed, len(data), h.Values)
 	}
-	r := &Release{Round: h.Round, Sum: make([]float64, h.Values), Step: h.Step, Sampling: h.Sampling,
-		Cohort: h.Cohort, Clients: h.Clients, Planned: h.Planned,
-		Sigma: h.Sigma, Query: h.Query, Bound: h.Bound, Sensitivity: h.Sensitivity, Seeded: h.Seeded, Key: h.Key,
-		Hash: ContentHash(content)}
+	r := &h.Release
+	r.Round, r.Sum, r.Hash = h.Round, make([]float64, h.Values), ContentHash(content)
 	for i := range r.Sum {
 		v := math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -1,6 +1,5 @@
 // Package quality measures, on the embedded default, what the parts of a method are worth: how well an encoder tells the
-// clients' domain from other text, how many preference pairs survive a release's noise, what pooled releases add, and how
-// well one release finds public texts of the clients' domain. The embedded clients are no secret, so the figures may
+// clients' domain from other text, how many preference pairs survive a release's noise, and what pooled releases add. The embedded clients are no secret, so the figures may
 // compare with what there is without noise; other clients are refused.
 package quality
 

@@ -14,9 +14,8 @@ func TestMeasurementsNeedTheEmbeddedDefault(t *testing.T) {
 	other.Data.Private = "clients.parquet"
 	none := PoolingOptions{Sigmas: []float64{1}, Rounds: 8}
 	for name, measure := range map[string]func() error{
-		"encoder":   func() error { _, err := MeasureEncoder(other, nil); return err },
-		"relevance": func() error { _, err := MeasureRelevance(other, nil); return err },
-		"pooling":   func() error { _, err := MeasurePooling(other, none); return err },
+		"encoder": func() error { _, err := MeasureEncoder(other, nil); return err },
+		"pooling": func() error { _, err := MeasurePooling(other, none); return err },
 		"no round": func() error {
 			_, err := MeasurePooling(configs.Default(), PoolingOptions{Rounds: 0})
 			return err
