@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"popri/internal/filelock"
 )
 
 const gotchModule, gotchVersion = "github.com/sugarme/gotch", "v0.9.1"
@@ -39,20 +41,17 @@ func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 	if err := json.Unmarshal(out, &module); err != nil {
 		return "", fmt.Errorf("go mod download: %w", err)
 	}
-	tmp, err := os.MkdirTemp(cache, "gotch-")
+	work, remove, err := filelock.TempFolder(cache, temporary)
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(tmp)
+	defer remove()
+	tmp := filepath.Join(work, "made")
 	// Only the raw bindings are used; the higher layers of gotch would bring further dependencies.
 	if err := os.CopyFS(filepath.Join(tmp, "libtch"), os.DirFS(filepath.Join(module.Dir, "libtch"))); err != nil {
 		return "", err
 	}
-	files := map[string]string{
-		"go.mod":        "module " + gotchModule + "\n\ngo 1.20\n",
-		"libtch/lib.go": flags,
-	}
-	for name, text := range files {
+	for name, text := range map[string]string{"go.mod": "module " + gotchModule + "\n\ngo 1.20\n", "libtch/lib.go": flags} {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {
 			return "", err
 		}

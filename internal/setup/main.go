@@ -25,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"popri/internal/atomicfile"
 	"popri/internal/cachedir"
 )
 
@@ -34,6 +35,9 @@ type problem struct{ what, cure string }
 func (p problem) Error() string {
 	return p.what + "\n       " + strings.ReplaceAll(p.cure, "\n", "\n       ")
 }
+
+// temporary begins the names of the folders in the cache in which a set-up works until its result is whole.
+const temporary = atomicfile.TempPrefix + "setup-"
 
 func main() {
 	model := flag.String("model", "", "fetch this language model instead of libtorch")
@@ -63,9 +67,6 @@ func run(model, module string) error {
 		return err
 	}
 	defer unlock()
-	if err := removeLeftovers(cache); err != nil {
-		return err
-	}
 	if model != "" {
 		return fetchModel(cache, model)
 	}

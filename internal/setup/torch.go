@@ -1,16 +1,16 @@
 package main
 
 import (
-	"archive/zip"
 	"debug/elf"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"sort"
 	"strings"
+
+	"popri/internal/filelock"
 )
 
 // The wheel that gotch v0.9.1 is written for. The checksum is PyPI's.
@@ -84,29 +84,6 @@ func findTorch(cache string) (libtorch, error) {
 			"torch,\n       or, as the last resort: apt-get install libtorch-dev libopenblas0-pthread", err)
 }
 
-// leftover are the names of the folders that a set-up works in until its result is whole.
-var leftover = regexp.MustCompile(`^(fetch|gotch)-[0-9]+$`)
-
-// removeLeftovers removes the leftovers of a killed set-up from the cache. The caller holds the cache's lock, so that
-// no other set-up is running.
-func removeLeftovers(cache string) error {
-	entries, err := os.ReadDir(cache)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.IsDir() || !leftover.MatchString(e.Name()) {
-			continue
-		}
-		dir := filepath.Join(cache, e.Name())
-		step("clean", "%s, which an interrupted set-up left", dir)
-		if err := os.RemoveAll(dir); err != nil {
-			return problem{"a folder of an interrupted set-up cannot be removed: " + err.Error(), "remove " + dir}
-		}
-	}
-	return nil
-}
-
 func existing(dir, variable string) (libtorch, error) {
 	for _, need := range []string{"lib/libtorch_cpu.so", "lib/libc10.so", "include/torch/csrc/api/include/torch/torch.h"} {
 		if _, err := os.Stat(filepath.Join(dir, need)); err != nil {
@@ -151,11 +128,11 @@ func fetchWheel(cache, dir string) error {
 	if err := room(cache, wheelNeeds, "to unpack libtorch"); err != nil {
 		return err
 	}
-	tmp, err := os.MkdirTemp(cache, "fetch-")
+	tmp, remove, err := filelock.TempFolder(cache, temporary)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
+	defer remove()
 	wheel, err := pip(tmp, "torch=="+wheelVersion, "670 MB", wheelSHA256, "--implementation", "cp", "--python-version", "3.11",
 		"--abi", "cp311", "--platform", "manylinux1_x86_64")
 	if err != nil {
@@ -163,7 +140,12 @@ func fetchWheel(cache, dir string) error {
 	}
 	step("unpack", "libtorch_cpu, libc10, libgomp and the headers")
 	made := filepath.Join(tmp, "made")
-	if err := unpack(wheel, made); err != nil {
+	if _, err := unzip(wheel, made, func(name string) string {
+		if !wanted.MatchString(name) {
+			return ""
+		}
+		return strings.TrimPrefix(name, "torch/")
+	}); err != nil {
 		return err
 	}
 	if err := standIns(filepath.Join(made, "lib")); err != nil {
@@ -179,43 +161,6 @@ func fetchWheel(cache, dir string) error {
 }
 
 var wanted = regexp.MustCompile(`^torch/(lib/(libtorch_cpu\.so|libc10\.so|libgomp-[^/]+)|include/.+)$`)
-
-func unpack(wheel, dir string) error {
-	r, err := zip.OpenReader(wheel)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for _, f := range r.File {
-		if f.FileInfo().IsDir() || !wanted.MatchString(f.Name) || strings.Contains(f.Name, "..") {
-			continue
-		}
-		if err := extract(f, filepath.Join(dir, strings.TrimPrefix(f.Name, "torch/"))); err != nil {
-			return fmt.Errorf("unpacking %s: %w", f.Name, err)
-		}
-	}
-	return nil
-}
-
-func extract(f *zip.File, path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	in, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	return out.Close()
-}
 
 // standIns builds empty libraries under the names of the CUDA ones that libtorch_cpu.so is linked against but never
 // needs on a machine without a GPU. Every function answers cudaErrorNoDevice (100).

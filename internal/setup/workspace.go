@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"popri/internal/atomicfile"
 )
 
 // writeWorkspace writes popri's own go.work, only when it changes, so that Go's caches stay valid.
@@ -15,11 +17,7 @@ func writeWorkspace(root, gotch string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == text {
 		return nil
 	}
-	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, []byte(text), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
+	return atomicfile.WriteBytes(path, []byte(text))
 }
 
 // joinWorkspace lets the module in a folder import the packages of popri in root: it adds both, and popri's copy of gotch, to the
