@@ -2,6 +2,7 @@ package clients
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -175,6 +176,14 @@ func (b *builder) attributes(row int64, at int, date, label parquetio.Cell) {
 	} else if b.labelled != nil {
 		b.labelled(row, at, label.Value)
 	}
+}
+
+// sound is the error of a file with bad rows.
+func (b *builder) sound(path string) error {
+	if bad := slices.DeleteFunc(b.problems, func(p Problem) bool { return p.Warning }); len(bad) > 0 {
+		return &InvalidError{path, bad}
+	}
+	return nil
 }
 
 func (b *builder) finish() []Client {

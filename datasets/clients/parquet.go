@@ -27,11 +27,7 @@ func Read(path string) (*Population, error) {
 	if err != nil {
 		return nil, err
 	}
-	bad := slices.DeleteFunc(b.problems, func(p Problem) bool { return p.Warning })
-	if len(bad) > 0 {
-		return nil, &InvalidError{path, bad}
-	}
-	return p, nil
+	return p, b.sound(path)
 }
 
 // load reads a file into a new builder, which then has the problems.

@@ -143,16 +143,19 @@ func (i *importer) filter(c *imported) {
 	if i.m.Filtered == nil {
 		i.m.Filtered = new(Filtered)
 	}
-	n := len(c.texts)
 	for k := range c.texts {
 		c.texts[k].text = i.o.apply(c.texts[k].text, i.m.Filtered)
 	}
-	c.texts = slices.DeleteFunc(c.texts, func(t importedText) bool { return strings.TrimSpace(t.text) == "" })
-	emptied := 0
-	if len(c.texts) == 0 {
+	i.drop(c, nothingLeft, func(text string) bool { return strings.TrimSpace(text) == "" })
+}
+
+// drop leaves texts of a client out for a reason.
+func (i *importer) drop(c *imported, reason string, which func(text string) bool) {
+	n, emptied := len(c.texts), 0
+	if c.texts = slices.DeleteFunc(c.texts, func(t importedText) bool { return which(t.text) }); len(c.texts) == 0 {
 		emptied = 1
 	}
-	i.m.leaveOut(nothingLeft, n-len(c.texts), emptied)
+	i.m.leaveOut(reason, n-len(c.texts), emptied)
 }
 
 // cut cuts a client's texts into spans and leaves out the short ones.
@@ -176,13 +179,7 @@ func (i *importer) cut(c *imported) error {
 		c.texts = spans
 	}
 	if i.o.MinWords > 0 {
-		n := len(c.texts)
-		c.texts = slices.DeleteFunc(c.texts, func(t importedText) bool { return datasets.CountWords(t.text) < i.o.MinWords })
-		emptied := 0
-		if len(c.texts) == 0 {
-			emptied = 1
-		}
-		i.m.leaveOut(fewWords, n-len(c.texts), emptied)
+		i.drop(c, fewWords, func(text string) bool { return datasets.CountWords(text) < i.o.MinWords })
 	}
 	return nil
 }

@@ -5,29 +5,18 @@ package clients
 func (p *Population) Since(since string) *Population {
 	out := &Population{Name: p.Name, Unit: p.Unit}
 	for _, c := range p.Clients {
-		if c.Dates == nil { // one date for all
-			if c.Date >= since && c.Date != "" {
-				out.Clients = append(out.Clients, c)
-			}
-			continue
-		}
-		kept := Client{ID: c.ID, Split: c.Split, Label: c.Label}
-		for i, date := range c.Dates {
-			if date < since || date == "" {
-				continue
-			}
-			kept.Texts, kept.Dates = append(kept.Texts, c.Texts[i]), append(kept.Dates, date)
-			if c.Labels != nil {
-				kept.Labels = append(kept.Labels, c.Labels[i])
+		kept := Client{ID: c.ID, Split: c.Split}
+		for i, text := range c.Texts {
+			if date := at(c.Date, c.Dates, i); date >= since && date != "" {
+				kept.Texts, kept.Dates = append(kept.Texts, text), append(kept.Dates, date)
+				kept.Labels = append(kept.Labels, c.LabelOf(i))
 			}
 		}
 		if len(kept.Texts) == 0 {
 			continue
 		}
 		kept.Date, kept.Dates = shared(kept.Dates)
-		if kept.Labels != nil {
-			kept.Label, kept.Labels = shared(kept.Labels)
-		}
+		kept.Label, kept.Labels = shared(kept.Labels)
 		out.Clients = append(out.Clients, kept)
 	}
 	return out

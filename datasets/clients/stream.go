@@ -2,7 +2,6 @@ package clients
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"popri/internal/parquetio"
@@ -45,8 +44,8 @@ func Stream(path, since string, use func(batch []Client) error) error {
 		if err := readRows(f.Group(g), path, b); err != nil {
 			return fmt.Errorf("clients: %w", err)
 		}
-		if bad := slices.DeleteFunc(b.problems, func(p Problem) bool { return p.Warning }); len(bad) > 0 {
-			return &InvalidError{path, bad}
+		if err := b.sound(path); err != nil {
+			return err
 		}
 		last := g == f.Groups()-1
 		done, rest := b.cut(last)

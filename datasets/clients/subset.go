@@ -2,7 +2,6 @@ package clients
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 )
@@ -24,26 +23,11 @@ func (p *Population) Subset(n int, seed uint64) (*Population, error) {
 	return out, nil
 }
 
-// subset draws n of the clients that are added: those with the smallest hashes of seed and ID. It holds no more of them.
+// subset draws n of the clients that are added: those with the smallest hashes of seed and ID. It holds at most twice as many.
 type subset struct {
 	n    int
 	seed uint64
-	heap hashHeap
-}
-
-func (s *subset) add(id string) {
-	heap.Push(&s.heap, hashed{hashOf("subset", s.seed, id), id})
-	if len(s.heap) > s.n {
-		heap.Pop(&s.heap)
-	}
-}
-
-func (s *subset) chosen() map[string]bool {
-	ids := make(map[string]bool, len(s.heap))
-	for _, c := range s.heap {
-		ids[c.id] = true
-	}
-	return ids
+	held []hashed
 }
 
 type hashed struct {
@@ -51,17 +35,22 @@ type hashed struct {
 	id   string
 }
 
-// hashHeap has the largest hash first.
-type hashHeap []hashed
-
-func (h hashHeap) Len() int { return len(h) }
-func (h hashHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[j].hash, h[i].hash), cmp.Compare(h[j].id, h[i].id)) < 0
+func (s *subset) add(id string) {
+	if s.held = append(s.held, hashed{hashOf("subset", s.seed, id), id}); len(s.held) >= 2*s.n {
+		s.prune()
+	}
 }
-func (h hashHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *hashHeap) Push(x any)   { *h = append(*h, x.(hashed)) }
-func (h *hashHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+
+func (s *subset) prune() {
+	slices.SortFunc(s.held, func(a, b hashed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id)) })
+	s.held = s.held[:min(s.n, len(s.held))]
+}
+
+func (s *subset) chosen() map[string]bool {
+	s.prune()
+	ids := make(map[string]bool, len(s.held))
+	for _, c := range s.held {
+		ids[c.id] = true
+	}
+	return ids
 }

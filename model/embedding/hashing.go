@@ -43,7 +43,6 @@ type Hashing struct {
 	idf    []float32 // one for each bucket
 	mean   []float32 // of the public vectors; nil if not centred
 	hash   string
-	pool   sync.Pool // *scratch
 }
 
 // FitHashing counts how common each feature is in public texts, and computes their mean. It must never see private
@@ -62,8 +61,9 @@ func FitHashing(public []string, config HashingConfig) (*Hashing, error) {
 		return nil, fmt.Errorf("embedding: the hashing encoder needs public texts to weigh features by, got none")
 	}
 	h := &Hashing{config: config, idf: make([]float32, 1<<bucketBits)}
-	h.pool.New = func() any { return newScratch() }
-	h.countDocuments(public)
+	for i, n := range documents(public, config.GramWeight) {
+		h.idf[i] = inverse(len(public), n)
+	}
 	if !config.Uncentered {
 		mean, err := h.publicMean(public)
 		if err != nil {
@@ -95,8 +95,8 @@ func (h *Hashing) Hash() string { return h.hash }
 func (h *Hashing) Encode(texts []string) (Matrix, error) {
 	m := NewMatrix(len(texts), h.config.Dim)
 	parallel(len(texts), func(from, to int) {
-		s := h.pool.Get().(*scratch)
-		defer h.pool.Put(s)
+		s := scratches.Get().(*scratch)
+		defer scratches.Put(s)
 		for i := from; i < to; i++ {
 			row := m.Row(i)
 			if h.raw(texts[i], s, row) && h.mean != nil {
@@ -110,29 +110,31 @@ func (h *Hashing) Encode(texts []string) (Matrix, error) {
 	return m, nil
 }
 
-// countDocuments sets the smoothed inverse document frequencies ln((1+n)/(1+df)) + 1.
-func (h *Hashing) countDocuments(texts []string) {
-	counts := make([]atomic.Uint32, len(h.idf))
+// documents counts the texts in which features of each bucket occur.
+func documents(texts []string, gramWeight float32) []uint32 {
+	counts := make([]uint32, 1<<bucketBits)
 	parallel(len(texts), func(from, to int) {
-		s := h.pool.Get().(*scratch)
-		defer h.pool.Put(s)
+		s := scratches.Get().(*scratch)
+		defer scratches.Put(s)
 		for _, t := range texts[from:to] {
-			s.features(t, h.config.GramWeight)
+			s.features(t, gramWeight)
 			for _, f := range s.found {
-				counts[bucket(f.hash)].Add(1)
+				atomic.AddUint32(&counts[bucket(f.hash)], 1)
 			}
 		}
 	})
-	for i := range h.idf {
-		h.idf[i] = float32(math.Log(float64(1+len(texts))/float64(1+counts[i].Load())) + 1)
-	}
+	return counts
+}
+
+// inverse is the smoothed inverse document frequency ln((1+n)/(1+df)) + 1.
+func inverse(texts int, documents uint32) float32 {
+	return float32(math.Log(float64(1+texts)/float64(1+documents)) + 1)
 }
 
 // publicMean adds in fixed blocks, so that the result does not depend on the distribution of work over threads.
 func (h *Hashing) publicMean(texts []string) ([]float32, error) {
 	const block = 512
 	plain := &Hashing{config: h.config, idf: h.idf}
-	plain.pool.New = h.pool.New
 	sum := make([]float64, h.config.Dim)
 	n := 0
 	for from := 0; from < len(texts); from += 16 * block {
@@ -236,7 +238,7 @@ type slot struct {
 	at    uint32
 }
 
-func newScratch() *scratch { return &scratch{table: make([]slot, 1<<12)} }
+var scratches = sync.Pool{New: func() any { return &scratch{table: make([]slot, 1<<12)} }}
 
 // features fills found with the features of text in the order of their first occurrence: words in lower case (runs of
 // letters and digits), runs of other signs, pairs of neighbours, and n-grams of the bytes of each word with its ends

@@ -1,14 +1,13 @@
 package embedding
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
@@ -59,7 +58,6 @@ type Latent struct {
 	basis  []float32 // terms × dim
 	mean   []float32 // dim: of the public texts
 	hash   string
-	pool   sync.Pool // *scratch
 }
 
 // FitLatent fits the encoder to public texts. It must never see private text, because the result is public. The result
@@ -77,7 +75,6 @@ func FitLatent(public []string, config LatentConfig) (*Latent, error) {
 		return nil, err
 	}
 	l := &Latent{config: config}
-	l.pool.New = func() any { return newScratch() }
 	l.chooseTerms(public)
 	if len(l.idf) < config.Dim || len(public) < config.Dim {
 		return nil, fault.Userf("embedding: %d public texts with %d features in more than one of them are too few "+
@@ -109,7 +106,6 @@ func (c LatentConfig) validate() error {
 
 // finish prepares an encoder whose settings and weights are set.
 func (l *Latent) finish() {
-	l.pool.New = func() any { return newScratch() }
 	d := sha256.New()
 	fmt.Fprintf(d, "latent 1 %+v %d %d %d %d %d %g\n", l.config, bucketBits, gramMin, gramMax, oversampling,
 		iterations, whitening)
@@ -132,8 +128,8 @@ func (l *Latent) Hash() string { return l.hash }
 func (l *Latent) Encode(texts []string) (Matrix, error) {
 	m := NewMatrix(len(texts), l.config.Dim)
 	parallel(len(texts), func(from, to int) {
-		s := l.pool.Get().(*scratch)
-		defer l.pool.Put(s)
+		s := scratches.Get().(*scratch)
+		defer scratches.Put(s)
 		var x sparse
 		for i := from; i < to; i++ {
 			x.term, x.value = x.term[:0], x.value[:0]
@@ -159,36 +155,23 @@ func (l *Latent) direction(term int32) []float32 {
 // chooseTerms takes the features that occur in the most public texts, and in at least two: a feature of a single text
 // does not relate texts to each other.
 func (l *Latent) chooseTerms(public []string) {
-	counts := make([]atomic.Uint32, 1<<bucketBits)
-	parallel(len(public), func(from, to int) {
-		s := l.pool.Get().(*scratch)
-		defer l.pool.Put(s)
-		for _, t := range public[from:to] {
-			s.features(t, 1)
-			for _, f := range s.found {
-				counts[bucket(f.hash)].Add(1)
-			}
-		}
-	})
+	counts := documents(public, 1)
 	var buckets []int
 	l.term = make([]int32, len(counts))
 	for b := range counts {
 		l.term[b] = -1
-		if counts[b].Load() >= 2 {
+		if counts[b] >= 2 {
 			buckets = append(buckets, b)
 		}
 	}
 	slices.SortFunc(buckets, func(a, b int) int {
-		if x, y := counts[a].Load(), counts[b].Load(); x != y {
-			return int(y) - int(x)
-		}
-		return a - b
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 	buckets = buckets[:min(len(buckets), l.config.Terms)]
 	l.idf = make([]float32, len(buckets))
 	for i, b := range buckets {
 		l.term[b] = int32(i)
-		l.idf[i] = float32(math.Log(float64(1+len(public))/float64(1+counts[b].Load())) + 1)
+		l.idf[i] = inverse(len(public), counts[b])
 	}
 }
 
@@ -221,8 +204,8 @@ func (l *Latent) add(x *sparse, text string, s *scratch) {
 
 func (l *Latent) features(texts []string) *sparse {
 	x := &sparse{start: []int{0}}
-	s := l.pool.Get().(*scratch)
-	defer l.pool.Put(s)
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
 	for _, t := range texts {
 		l.add(x, t, s)
 	}

@@ -3,7 +3,6 @@ package embedding
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 
 	"popri/model/safetensors"
 )
@@ -76,10 +75,8 @@ func LoadSaved(path string) (Encoder, error) {
 			err = bad("tensor %q does not have %d values", name, length)
 			return nil
 		}
-		for _, v := range data {
-			if v != v || math.IsInf(float64(v), 0) {
-				err = bad("tensor %q holds %g", name, v)
-			}
+		if wrong := t.CheckFinite(); wrong != nil {
+			err = bad("%v", wrong)
 		}
 		return data
 	}
@@ -116,7 +113,6 @@ func LoadSaved(path string) (Encoder, error) {
 		if json.Unmarshal([]byte(meta[savedConfig]), &h.config) != nil || h.config.validate() != nil {
 			return nil, bad("the encoder's settings cannot be read")
 		}
-		h.pool.New = func() any { return newScratch() }
 		h.idf = vector("idf", 1<<bucketBits)
 		if dim := h.config.Dim; !h.config.Uncentered {
 			h.mean = vector("mean", dim)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -63,14 +62,12 @@ func readStored(path string, rows, dim int) (Matrix, error) {
 	if !ok {
 		return Matrix{}, fmt.Errorf("embedding: %s has no tensor %q", path, storedVectors)
 	}
+	if err := t.CheckFinite(); err != nil {
+		return Matrix{}, fmt.Errorf("embedding: %s: %w", path, err)
+	}
 	data, err := t.Float32s()
 	if err != nil {
 		return Matrix{}, err
-	}
-	for _, v := range data {
-		if v != v || math.IsInf(float64(v), 0) {
-			return Matrix{}, fmt.Errorf("embedding: %s holds %g", path, v)
-		}
 	}
 	m := Matrix{rows, dim, data}
 	return m, m.Check()
