@@ -20,7 +20,7 @@ TRIALS    ?= 2
 
 # What must build without cgo, on any platform.
 PURE := ./cmd/popri-client ./accountant/... ./configs/... ./datasets/... ./fedsim/... ./scoring/... ./show/... ./eval/domain ./eval/metrics \
-	./model/chat ./model/convert ./model/embedding ./model/embedding/sentence ./model/embedding/spago ./model/embedding/words ./model/gguf ./model/safetensors \
+	./model/chat ./model/convert ./model/embedding ./model/embedding/sentence ./model/embedding/spago ./model/gguf ./model/safetensors \
 	./model/shipped ./model/tokenizer ./internal/rundir ./study/grid ./study/jobs ./study/plan
 
 help: ## this list

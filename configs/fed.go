@@ -38,8 +38,8 @@ func (v *validator) shards(c Config) {
 	if s := c.Fed.Sampling; s != "full" && slices.Contains(samplings, s) {
 		v.add("fed.sampling", "is %q, must be \"full\" %s: who was drawn must stay secret, so no shard may know it", s, where)
 	}
-	if c.Scoring.Words > 0 {
-		v.add("scoring.words", "is %d, must be 0 %s: words do not travel with a question", c.Scoring.Words, where)
+	if c.Scoring.Form > 0 {
+		v.add("scoring.form", "is %v, must be 0 %s: the encoder that answers there embeds meanings alone", c.Scoring.Form, where)
 	}
 	for key, set := range map[string]bool{"privacy.continues": c.Privacy.Continues != "",
 		"privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics, "privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling,

@@ -41,6 +41,8 @@ var formerly = map[string]struct {
 
 	"downstream.learning_rate": {now: "downstream.learning_rates", item: true},
 
+	"scoring.words": {is: always(0), why: "rows with weights of words taught no more than others"},
+
 	"dpo.adam_beta1": {is: always(0.9), why: adam},
 	"dpo.adam_beta2": {is: always(0.999), why: adam},
 	"dpo.adam_eps":   {is: always(1e-8), why: adam},

@@ -29,11 +29,11 @@ type Scoring struct {
 	// releases of the same budget, and rounds, prompts and samples cost no privacy. Each client's vector then has the length
 	// clip_norm. Default "once".
 	Release string `yaml:"release"`
-	// Words is the number of tokens of the generator whose frequencies are asked for beside the mean embedding under release "once",
-	// in the same vector and for the same charge. The product is drawn with weights on the generator's logits that bring
-	// the frequencies to the clients' (docs/preference.md), which needs generate.engine "local". Which tokens follows from public
-	// text and the vocabulary. Default 0, none.
-	Words int `yaml:"words"`
+	// Form is the weight of a text's form beside its embedding, which has weight 1, under release "once": capitals, digits, signs,
+	// line breaks and lengths, which an encoder of meanings hardly sees (docs/preference.md). It is part of the mean that clients
+	// are asked for, in the same vector and for the same charge. Default 0, none; 0.5 gives a text's form about the influence of its
+	// meaning where both differ from public text.
+	Form float64 `yaml:"form"`
 	// Denoise removes noise from the released sum, which costs no privacy: "project" projects it onto the space that
 	// contains the true sum; "pool" uses the releases of all rounds so far, weighted by their noise, under release "rounds" or
 	// "compact"; "none" leaves it, as in the paper. Default "project".
@@ -51,10 +51,6 @@ type Scoring struct {
 	// equal text of all prompts, as the published code does by looking scores up by text. Default "skip".
 	Duplicates string `yaml:"duplicates"`
 }
-
-// WordsShare is the share of the squared norm bound that the frequencies of words get; the mean embedding gets the rest, and the
-// noise in it grows in proportion to 1/√(1−share).
-const WordsShare = 0.7
 
 // Fed says where the clients are and which of them take part in a round.
 type Fed struct {

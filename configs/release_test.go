@@ -12,12 +12,13 @@ func TestReleaseSettings(t *testing.T) {
 		set    []string
 		want   string // "" for none
 	}{
-		{"demo", []string{"scoring.words=2"}, ""},
-		{"demo-rounds", []string{"scoring.words=300", "method=public_selection"}, ""},
+		{"demo", []string{"scoring.form=2"}, ""},
+		{"demo-rounds", []string{"scoring.form=0.3", "method=public_selection"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool", "scoring.release=compact"}, ""},
-		{"demo-rounds", []string{"scoring.words=300"}, `scoring.words: is 300, which needs scoring.release "once"`},
-		{"demo", []string{"scoring.words=-1"}, "scoring.words: is -1, must be 0 to 1048576"},
+		{"demo-rounds", []string{"scoring.form=0.3"}, `scoring.form: is 0.3, which needs scoring.release "once"`},
+		{"demo", []string{"scoring.form=-1"}, "scoring.form: is -1, must be 0 to 10"},
+		{"demo", []string{"scoring.words=300"}, "scoring.words: is 300, but the key is gone"},
 		{"demo", []string{"scoring.features=fourier"}, "scoring.features"},
 		{"demo", []string{"scoring.denoise=pool"}, `scoring.denoise: is "pool", which needs scoring.release "rounds" or "compact"`},
 	} {

@@ -129,7 +129,9 @@ func (c Config) check(v *validator) error {
 	v.oneOf("scoring.normalize", c.Scoring.Normalize, normalizers)
 	v.above("scoring.clip_norm", c.Scoring.ClipNorm, 0, 1e6)
 	v.oneOf("scoring.release", c.Scoring.Release, releases)
-	v.count("scoring.words", c.Scoring.Words, 0, 1<<20)
+	if f := c.Scoring.Form; !(f >= 0 && f <= 10) {
+		v.add("scoring.form", "is %v, must be 0 to 10", f)
+	}
 	v.oneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
 	v.oneOf("scoring.objective", c.Scoring.Objective, objectives)
 	v.oneOf("scoring.duplicates", c.Scoring.Duplicates, duplicates)
@@ -278,9 +280,6 @@ func (v *validator) once(c Config) {
 			v.add("scoring.denoise", "is %q, must be \"none\" %s", c.Scoring.Denoise, reason)
 		}
 	}
-	if c.Scoring.Words > 0 && c.Generate.Engine != "local" {
-		v.add("scoring.words", "is %d, which needs generate.engine \"local\": other engines take no weights of tokens", c.Scoring.Words)
-	}
 	v.kinds(c)
 	if c.Scoring.Release == "once" {
 		if c.Scoring.Denoise == "pool" {
@@ -295,8 +294,8 @@ func (v *validator) once(c Config) {
 		v.add("trainer.select", "is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
 			"from the clients", c.Scoring.Release)
 	}
-	if c.Scoring.Words > 0 && c.Method != "public_selection" {
-		v.add("scoring.words", "is %d, which needs scoring.release \"once\": words are asked for beside the mean embedding", c.Scoring.Words)
+	if c.Scoring.Form > 0 && c.Method != "public_selection" {
+		v.add("scoring.form", "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines", c.Scoring.Form)
 	}
 	if c.Generate.Quote == "relevant" {
 		v.add("generate.quote", "is \"relevant\", which %s", reason)

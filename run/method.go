@@ -13,13 +13,12 @@ import (
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
 	"popri/model/embedding"
-	"popri/model/embedding/words"
 	"popri/run/assembly"
 )
 
 // newMethod makes the method that the configuration names.
 func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
-	reference, err := assembly.ValidationReference(s.Data.Private, s.encoder, tell)
+	reference, err := assembly.ValidationReference(s.Data.Private, embedding.Sentence(s.encoder), tell)
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +53,9 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 		}
 	}
 	s.engine = s.server()
-	asked, _ := s.encoder.(*words.Encoder)
 	return d.New(method.Env{Ceiling: unprotected, Engine: s.engine, Dir: s.Dir, Config: c,
 		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
-		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: embedding.Sentence(s.encoder), Words: asked, Kinds: asking,
+		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder, Kinds: asking,
 		Reference: reference})
 }
 

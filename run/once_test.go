@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -16,12 +15,14 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/audit"
 	"popri/fedsim/release"
+	"popri/internal/atomicfile"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/target"
+	"popri/model/embedding"
 	"popri/run/auditing"
 	"popri/run/reporting"
 	"popri/scoring"
@@ -129,38 +130,31 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// TestSteeredByWords: the frequencies of words are in the one release and its charge, which names them; the texts' frequencies come
-// nearer to the clients' with each pass; the audit measures the release's noise and plays its game; the
-// report says what was asked; and a run that was killed goes on to the same bytes.
-func TestSteeredByWords(t *testing.T) {
+// TestForm: the form of the clients' texts is in the one release, for its one charge, which is audited as any other; what it tells is
+// in the run's folder and the report; and a run that was killed goes on to the same bytes.
+func TestForm(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
 	testworld.AskOnce(&c)
-	c.Scoring.Words = 60
+	c.Scoring.Form = 0.5
 	want := t.TempDir()
 	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
 		t.Fatal(err)
 	}
 	_, entries := testworld.Charges(t, want)
-	if len(entries) != 1 || entries[0].Query != "mean/full/words/60/0.7+1024" {
-		t.Errorf("charges %+v, want one for the mean and the words", entries)
+	if len(entries) != 1 || entries[0].Query != "mean/full+1024" {
+		t.Errorf("charges %+v, want one for the mean", entries)
 	}
-	var passes []float64 // what was left to move
-	log, err := os.ReadFile(filepath.Join(want, rundir.Events))
-	if err != nil {
-		t.Fatal(err)
+	answer, err := release.Read(filepath.Join(rundir.Round(want, 1), release.File))
+	if err != nil || len(answer.Sum) != c.Scoring.Dim+len(embedding.FormMeasures)+target.Checks {
+		t.Errorf("%d values are released (%v)", len(answer.Sum), err)
 	}
-	for line := range strings.Lines(string(log)) {
-		var e struct {
-			Event      string  `json:"event"`
-			Divergence float64 `json:"divergence"`
-		}
-		if err := json.Unmarshal([]byte(line), &e); err == nil && e.Event == "calibration" {
-			passes = append(passes, e.Divergence)
-		}
+	var found struct {
+		Measures []target.Measured `json:"measures"`
 	}
-	if len(passes) != 3 || !(passes[2] < 0.8*passes[0]) {
-		t.Errorf("the divergence of words was %.4f", passes)
+	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(want, 1), rundir.Form), &found); err != nil ||
+		len(found.Measures) != len(embedding.FormMeasures) {
+		t.Errorf("%d measures are stored (%v)", len(found.Measures), err)
 	}
 	audited, err := auditing.Runs([]string{want}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 0.999, NoiseFactor: 1}})
 	if err != nil || audited.Verdict() != nil || audited.Runs[0].Canary == nil || len(audited.Runs[0].Noise) != 1 ||
@@ -168,7 +162,7 @@ func TestSteeredByWords(t *testing.T) {
 		t.Errorf("the audit: %+v (%v)", audited.Runs, err)
 	}
 	page, err := reporting.Of(want)
-	if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "frequencies of 60 tokens") }) {
+	if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "measures of form") }) {
 		t.Errorf("the report says %q (%v)", page.Privacy.Statement, err)
 	}
 	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 2}, rounds.Stage{Name: "pairs", Round: 2})

@@ -72,21 +72,16 @@ func Unchecked(q query.Query) (inner query.Query, checks int) {
 // Checked is the shape of a release that ends in check values: zeros of every client, so that they hold noise alone.
 type Checked struct{ values, checks int }
 
-// CheckedOf returns the shape of a release with the given number of values, if its name is that of a [Mean], of a [Joint] or of a
-// question [WithChecks]. A number of values that the name does not allow is an error.
+// CheckedOf returns the shape of a release with the given number of values, if its name is that of a [Mean] or of a question
+// [WithChecks]. A number of values that the name does not allow is an error.
 func CheckedOf(name string, values int) (c Checked, ok bool, err error) {
-	words := 0
 	mean, ok := parseMean(name)
 	c = Checked{values, mean.Checks}
-	if joint, with := parseJoint(name); with {
-		c.checks, words, ok = joint.Checks, joint.Words, true
-	}
 	if _, n := cutChecks(name); !ok && n > 0 {
 		c.checks, ok = n, true
 	}
-	if ok && values-c.checks-words < 1 {
-		return Checked{}, true, fmt.Errorf("scoring: a release of %q with %d values, of which %d are checks and %d words", name,
-			values, c.checks, words)
+	if ok && values-c.checks < 1 {
+		return Checked{}, true, fmt.Errorf("scoring: a release of %q with %d values, of which %d are checks", name, values, c.checks)
 	}
 	return c, ok, nil
 }

@@ -64,10 +64,6 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 		o.Bound = bound
 		return NewMean(samples.Dim, o, key)
 	}
-	if o, ok := parseJoint(name); ok {
-		o.Bound = bound
-		return NewJoint(samples.Dim-o.Words, o, key)
-	}
 	if kind, n := cutChecks(name); n > 0 {
 		inner, err := Ask(kind, bound, samples, key)
 		if err != nil {

@@ -21,8 +21,7 @@ type Question struct {
 	Root []float64
 }
 
-// Describe returns the question of a query of this package. A [Joint], whose words would have to travel too, is an
-// error.
+// Describe returns the question of a query of this package.
 func Describe(asked query.Query) (Question, error) {
 	q := Question{Name: asked.Name(), Key: asked.Key(), Bound: asked.Bound()}
 	inner, _ := Unchecked(asked)

@@ -46,13 +46,6 @@ func TestQueriesConform(t *testing.T) {
 	} {
 		asks[fmt.Sprintf("mean, %+v", o)] = func(embedding.Matrix) (query.Query, error) { return scoring.NewMean(clientDim, o, "k") }
 	}
-	for _, name := range []string{"mean/full/words/1/0.3", "mean/full/words/3/0.5+7", "mean/full/words/4/0.01+1024", "mean/full/words/5/0.999"} {
-		for _, bound := range []float64{0.3, 1e6} {
-			asks[fmt.Sprintf("%s at %g", name, bound)] = func(m embedding.Matrix) (query.Query, error) {
-				return scoring.Ask(name, bound, m, "k")
-			}
-		}
-	}
 	for name, ask := range asks {
 		t.Run(name, func(t *testing.T) {
 			conforms(t, ask)
@@ -73,9 +66,7 @@ func TestUnknownQueries(t *testing.T) {
 	samples := embedding.NewMatrix(4, 3)
 	for _, name := range []string{"", "cosine", "cosine/x", "votes/l2/1", "votes/l2/0/total", "votes/x/1/mean", "votes/l2/01/mean", "votes/l2/5/mean",
 		"mean+0", "mean+", "mean/full+-1", "mean/full+01", "mean/half+1",
-		"mean/full/", "mean/full/words", "mean/full/words/0/0.3", "mean/full/words/02/0.3", "mean/full/words/2/1",
-		"mean/full/words/2/0.30", "mean/full/words/2/NaN", "mean/full/poly/2/0.3", "mean/full/words/2/0.3+0",
-		"mean/full/words/3/0.3", "mean/full/words/100000000000/0.3", "mean/words/2/0.3"} {
+		"mean/full/", "mean/full/words", "mean/full/words/2/0.3", "mean/full/poly/2/0.3", "mean/words/2/0.3"} {
 		if q, err := scoring.Ask(name, 1, samples, "k"); err == nil {
 			t.Errorf("%q is %v", name, q)
 		}

@@ -164,13 +164,6 @@ func TestQuestion(t *testing.T) {
 			t.Errorf("%s: written twice, the file differs", name)
 		}
 	}
-	joint, err := scoring.Ask("mean/full/words/2/0.3+4", 1, samples(9), "key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := scoring.Describe(joint); err == nil {
-		t.Error("words travel")
-	}
 }
 
 func refusal(t *testing.T, what string, err error, words ...string) {

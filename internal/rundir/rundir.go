@@ -8,7 +8,7 @@
 //	  events.jsonl         every event, one object a line
 //	  LATEST               names the newest complete round
 //	  rounds/0001/         prompts, samples, scores, pairs, selection (Parquet), release.bin,
-//	                       adapter/ (PEFT), optimizer.safetensors, steps.jsonl, metrics.json, view.json, kinds.json, tilt.parquet,
+//	                       adapter/ (PEFT), optimizer.safetensors, steps.jsonl, metrics.json, view.json, kinds.json, form.json,
 //	                       SHA256SUMS
 //	  encoder.safetensors  embeds the clients' texts where they are (fed.clients above 0)
 //	  mixes.parquet        what the product was chosen from (synthetic.mix=validated)
@@ -69,8 +69,8 @@ const (
 	Pairs     = "pairs.parquet"   // preference pairs of samples
 	Chosen    = "chosen.parquet"  // samples that the adapters were trained on
 	Written   = "written.parquet" // all texts that the model wrote, where the product is not just these
+	Form      = "form.json"       // what the release tells of the form of the clients' texts
 	Kinds     = "kinds.json"      // kinds of text that round 1 asks for
-	Tilt      = "tilt.parquet"    // weights of tokens with which the product's texts were drawn
 	View      = "view.json"       // where the samples lie beside the validation texts, in two dimensions
 	// Selection is what the clients' answer selected: of a population, or of the public texts.
 	Selection = "selection.parquet"

@@ -15,7 +15,6 @@ import (
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
 	"popri/model/embedding"
-	"popri/model/embedding/words"
 	"popri/model/lm"
 	"popri/model/tokenizer"
 	"popri/show/series"
@@ -33,10 +32,8 @@ type Env struct {
 	Prompter  *sampling.Prompter // makes prompts of the public texts
 	Writer    sampling.Writer
 	Engine    *vllm.Server      // draws the samples of the model and its adapters; nil is this program
-	Encoder   embedding.Encoder // of sentences
-	// Words is the clients' encoder where they are asked for frequencies of words, too (scoring.words); else nil.
-	Words *words.Encoder
-	Kinds []string // of text that the model can be asked for (generate.kinds); nil for none
+	Encoder   embedding.Encoder // of sentences, and of their form where scoring.form is above 0
+	Kinds     []string          // of text that the model can be asked for (generate.kinds); nil for none
 	// Ceiling are the train clients' texts, for privacy.unsafe_ceiling alone; else nil.
 	Ceiling *ceiling.Texts
 	// Reference describes the embeddings of validation text, whose clients are not protected: what the samples' Fréchet
@@ -112,6 +109,7 @@ func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	if e.Reference == nil {
 		return nil, nil
 	}
+	vectors = embedding.Meaning(e.Encoder, vectors)
 	g, err := metrics.NewGaussian(vectors.Data, vectors.Dim)
 	if err != nil {
 		return nil, err
@@ -142,7 +140,7 @@ func (e Env) View(vectors embedding.Matrix) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	points, err := plane.Project(vectors.Data)
+	points, err := plane.Project(embedding.Meaning(e.Encoder, vectors).Data)
 	if err != nil {
 		return nil, err
 	}

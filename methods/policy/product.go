@@ -20,7 +20,11 @@ const writtenFile = rundir.Written
 // says so, and, if synthetic.public_texts is set, the public texts that are most relevant to the clients.
 func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
 	c := p.Config.Synthetic
-	if c.PublicTexts == 0 && c.Kept == 1 {
+	style, err := p.style()
+	if err != nil {
+		return nil, err
+	}
+	if c.PublicTexts == 0 && c.Kept == 1 && style == "" {
 		return p.write(ctx, s, file)
 	}
 	// Round 1 stands for the beginning, which has no folder.
@@ -28,7 +32,7 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	if err != nil {
 		return nil, err
 	}
-	if written, err = p.weighted(s, written); err != nil {
+	if written, err = p.weighted(s, style.Rows(written)); err != nil {
 		return nil, err
 	}
 	if c.PublicTexts == 0 {
@@ -53,6 +57,10 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	if err != nil {
 		return nil, err
 	}
+	style, err := p.style()
+	if err != nil {
+		return nil, err
+	}
 	parts := sampling.PartsOf(file) // whoever finds the file removes what a kill left there
 	all := filepath.Join(parts, "all.parquet")
 	err = p.WithSampler(nil, func(model sampling.Sampler) error {
@@ -62,7 +70,7 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	if err != nil {
 		return nil, err
 	}
-	if written, err = p.weighted(s, written); err != nil {
+	if written, err = p.weighted(s, style.Rows(written)); err != nil {
 		return nil, err
 	}
 	if err := rows.Write(file, written); err != nil {
@@ -105,13 +113,7 @@ func (p *Policy) write(ctx context.Context, s rounds.Stage, file string) (writte
 		}
 	}
 	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) (err error) {
-		writer := p.Writer
-		if p.Words != nil {
-			if writer.Tilt, err = p.calibrate(ctx, s, model, prompter); err != nil {
-				return err
-			}
-		}
-		written, err = writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed,
+		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed,
 			fmt.Sprintf("after round %d", p.round), file, s.Progress)
 		return err
 	})

@@ -69,6 +69,10 @@ func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
 // bestScored returns the samples of the first done rounds with the highest post-processed scores, a tenth of each round's, without
 // repetitions.
 func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
+	style, err := p.style()
+	if err != nil {
+		return nil, err
+	}
 	var out []datasets.Text
 	seen := map[string]bool{}
 	for round := 1; round <= done; round++ {
@@ -82,7 +86,7 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 		}
 		sort.SliceStable(order, func(a, b int) bool { return scores[order[a]].Score > scores[order[b]].Score })
 		for _, i := range order[:(len(order)+9)/10] {
-			text := quotable(samples[i])
+			text := style.Write(quotable(samples[i]))
 			if text != "" && !seen[text] {
 				seen[text] = true
 				out = append(out, datasets.Text{Text: text, Label: samples[i].Label, Kind: samples[i].Kind})

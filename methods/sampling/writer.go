@@ -34,7 +34,6 @@ type Batch struct {
 // Writer draws samples as the configuration's generate section says.
 type Writer struct {
 	Config configs.Generate
-	Tilt   lm.Tilt // of the model's logits; nil for none
 }
 
 // Sample draws the samples of a batch part by part into the folder parts, and joins the parts in final. Existing parts,
@@ -108,7 +107,7 @@ func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
 	out, err := m.Generate(ctx, ids, b.Samples, lm.SampleOptions{
 		Temperature: b.Temperature, TopP: b.TopP, TopK: w.Config.TopK, MaxNewTokens: b.MaxNew,
 		MinNewTokens: min(w.Config.MinNewTokens, b.MaxNew), StopTokens: b.Prompter.stopTokens(), Stop: b.Prompter.stop(),
-		HeldTokens: b.Prompter.held, Tilt: w.Tilt, Seed: rng.Seed(b.Seed, fmt.Sprint(from)), CacheBytes: w.cacheBytes(m), Progress: progress})
+		HeldTokens: b.Prompter.held, Seed: rng.Seed(b.Seed, fmt.Sprint(from)), CacheBytes: w.cacheBytes(m), Progress: progress})
 	if err != nil {
 		return nil, err
 	}

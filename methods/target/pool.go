@@ -21,32 +21,31 @@ type Pool struct {
 	Vectors embedding.Matrix // the texts' embeddings
 	Centre  []float64        // μ
 
-	gain  float64 // g
-	words int     // number of words that clients are asked for
+	gain float64 // g
 }
 
 // Embed embeds the run's public texts: those that the generator was trained on. Vectors of an encoder with weights of its
 // own, which takes minutes for a large pool, stay in the user's cache folder. tell, if not nil, is told how many texts are done.
 func Embed(e method.Env, tell func(done, total int)) (*Pool, error) {
-	encode := func(texts []string) (embedding.Matrix, error) { return embedding.InParts(e.Encoder, texts, tell) }
+	texts, sentence := datasets.Strings(e.Public.Generator), embedding.Sentence(e.Encoder)
+	encode := embedding.InParts
 	if !slices.Contains(configs.Encoders, e.Config.Scoring.Encoder) {
 		cache, err := cachedir.Dir()
 		if err != nil {
 			return nil, err
 		}
-		encode = func(texts []string) (embedding.Matrix, error) {
-			return embedding.Stored(e.Encoder, filepath.Join(cache, "vectors"), texts, tell)
+		encode = func(e embedding.Encoder, texts []string, tell func(done, total int)) (embedding.Matrix, error) {
+			return embedding.Stored(e, filepath.Join(cache, "vectors"), texts, tell)
 		}
 	}
-	vectors, err := encode(datasets.Strings(e.Public.Generator))
+	vectors, err := encode(sentence, texts, tell)
 	if err != nil {
 		return nil, err
 	}
-	p, err := NewPool(e.Public.Generator, vectors)
-	if e.Words != nil && err == nil {
-		p.words = len(e.Words.Tokens)
+	if form, ok := e.Encoder.(*embedding.Form); ok {
+		vectors = form.Join(texts, vectors)
 	}
-	return p, err
+	return NewPool(e.Public.Generator, vectors)
 }
 
 // NewPool makes the pool of public texts with these embeddings.

@@ -1,20 +1,16 @@
-// Package target is what one release tells of the clients: their mean embedding, and the frequencies of words in their
-// texts if scoring.words asks for them. The scores of any text, and the relevance and the weight of every public
-// text, follow from it at any time and cost no privacy.
+// Package target is what one release tells of the clients: their mean embedding, which includes the form of their texts where
+// scoring.form is above 0. The scores of any text, and the relevance and the weight of every public text, follow from it at any
+// time and cost no privacy.
 //
 //	clients   v_i = C · (m_i − μ)/‖m_i − μ‖      m_i mean embedding of client i, μ mean of all public texts
 //	release   y = Σ v_i + N(0, σ²C²)             once in a run
-//	mean      m̂ − μ = y / (C·n·g)                g the mean of 1/‖m − μ‖ over groups of public texts
+//	mean      m̂ − μ = y / (C·n·g·√(1 − ρ²))      g the mean of 1/‖m − μ‖ over groups of public texts, ρ = ‖y‖/(C·n)
 //	score     ⟨x − μ, y⟩                         of a text x, up to a factor
 //
 // The scaling to the bound C gives every client the same weight and hides the length of its vector. Groups of public
-// texts, as many as a client is assumed to have, show how long such vectors are.
-//
-// With the weighted frequencies w_i of words in client i's texts (scoring.words), and their share s of the squared bound:
-//
-//	clients   v_i = C · [ √(1−s)·(m_i − μ)/‖m_i − μ‖,  √s·w_i/‖w_i‖ ]
-//	mean      m̂ − μ = y₁ / (√(1−s)·C·n·g)         of the first part y₁ of the release
-//	words     y₂ / (√s·C·n)                        proportional to the weighted frequencies
+// texts, as many as a client is assumed to have, show how long such vectors are, but for what all clients have in common: with
+// m_i − μ = δ + ε_i, where ε_i is as long as the vector of a group, 1/g, the mean of the unit vectors is about
+// δ/√(‖δ‖² + 1/g²), of length ρ. Hence ‖δ‖ = ρ/(g·√(1 − ρ²)). ρ² is taken without what the noise adds to it.
 package target
 
 import (
@@ -39,14 +35,8 @@ import (
 
 // Query is what clients are asked.
 func Query(c configs.Config) (name string, bound float64) {
-	if HasWords(c) {
-		return scoring.JointName(jointOptions(c)), c.Scoring.ClipNorm
-	}
 	return scoring.MeanNameOf(options(c)), c.Scoring.ClipNorm
 }
-
-// HasWords reports whether clients are asked for frequencies of words beside their mean embedding.
-func HasWords(c configs.Config) bool { return c.Scoring.Words > 0 }
 
 // Checks is the number of values of a release that hold noise alone. With 1024 of them, an audit finds noise of 0.85 of
 // the charged one with a chance of 99 %.
@@ -56,15 +46,10 @@ func options(c configs.Config) scoring.MeanOptions {
 	return scoring.MeanOptions{Full: true, Bound: c.Scoring.ClipNorm, Checks: Checks}
 }
 
-func jointOptions(c configs.Config) scoring.JointOptions {
-	return scoring.JointOptions{Words: c.Scoring.Words, Share: configs.WordsShare, Bound: c.Scoring.ClipNorm, Checks: Checks}
-}
-
 // Asked says in words what clients are asked for.
 func Asked(c configs.Config) string {
-	if HasWords(c) {
-		return fmt.Sprintf("their mean embedding and the frequencies of %d tokens, which have %g of the squared norm bound",
-			c.Scoring.Words, configs.WordsShare)
+	if c.Scoring.Form > 0 {
+		return fmt.Sprintf("their mean embedding with %d measures of form", len(embedding.FormMeasures))
 	}
 	return "their mean embedding"
 }
@@ -75,15 +60,13 @@ func Note(c configs.Config) string {
 		"release and costs no privacy."
 }
 
-// Traffic is what a client sends and receives, once: its answer for the public texts' mean embedding and the words' tokens and
-// weights.
+// Traffic is what a client sends and receives, once: its answer for the public texts' mean embedding.
 func Traffic(c configs.Config) method.Traffic {
-	t := method.Traffic{Sent: c.Scoring.Dim + Checks, Received: c.Scoring.Dim}
-	if HasWords(c) {
-		t.Sent += c.Scoring.Words
-		t.Received += 2 * c.Scoring.Words
+	dim := c.Scoring.Dim
+	if c.Scoring.Form > 0 {
+		dim += len(embedding.FormMeasures)
 	}
-	return t
+	return method.Traffic{Sent: dim + Checks, Received: dim}
 }
 
 // Target is the release with its reading.
@@ -93,6 +76,9 @@ type Target struct {
 	Mean []float64
 	// Noise is the standard deviation of the noise in each value of Mean.
 	Noise float64
+	// Style is how the clients write, and Form what the release tells of the form of their texts; nil without scoring.form.
+	Style Style
+	Form  []Measured
 }
 
 // Ask asks the clients, in round 1; in a later round it reads the release of round 1.
@@ -105,35 +91,24 @@ func Ask(e method.Env, r *rounds.Round, p *Pool) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.Read(answer), nil
+	return p.Read(answer).styled(e), nil
 }
 
 // Again reads the release that an earlier call of [Ask] left in the run's folder.
 func Again(e method.Env, p *Pool) (*Target, error) {
-	answer, err := read(e.Dir, p.Vectors.Dim+p.words+Checks)
+	file := filepath.Join(rundir.Round(e.Dir, 1), release.File)
+	answer, err := release.Read(file)
 	if err != nil {
 		return nil, err
 	}
-	return p.Read(answer), nil
-}
-
-// read reads the release of a run, which has the given number of values.
-func read(dir string, values int) (*release.Release, error) {
-	file := filepath.Join(rundir.Round(dir, 1), release.File)
-	answer, err := release.Read(file)
-	if err == nil && len(answer.Sum) != values {
-		err = fmt.Errorf("target: %s has %d values, the clients' mean, words and checks have %d", file, len(answer.Sum), values)
+	if want := p.Vectors.Dim + Checks; len(answer.Sum) != want {
+		return nil, fmt.Errorf("target: %s has %d values, the clients' mean and checks have %d", file, len(answer.Sum), want)
 	}
-	return answer, err
+	return p.Read(answer).styled(e), nil
 }
 
 // Query is the question to the clients, whose texts the environment's encoder embeds.
 func (p *Pool) Query(e method.Env) (query.Query, error) {
-	if e.Words != nil {
-		o := jointOptions(e.Config)
-		o.Centre, o.Words = p.Centre, p.words
-		return scoring.NewJoint(p.Vectors.Dim, o, hash(p.Centre)+" "+embedding.Key(e.Words))
-	}
 	o := options(e.Config)
 	o.Centre = p.Centre
 	return scoring.NewMean(p.Vectors.Dim, o, hash(p.Centre)+" "+embedding.Key(e.Encoder))
@@ -141,32 +116,17 @@ func (p *Pool) Query(e method.Env) (query.Query, error) {
 
 // Read turns a release into an estimate of the clients' mean.
 func (p *Pool) Read(answer *release.Release) *Target {
-	each, share := answer.Bound*float64(answer.Clients), 0.0
-	if p.words > 0 {
-		share = configs.WordsShare
-	}
-	unit := math.Sqrt(1-share) * each * p.gain
-	return &Target{Pool: p, Mean: scaled(answer.Sum[:p.Vectors.Dim], unit), Noise: answer.NoiseStd() / unit}
+	each, sum := answer.Bound*float64(answer.Clients), answer.Sum[:p.Vectors.Dim]
+	noise := answer.NoiseStd() / each
+	square := floats.Dot(sum, sum)/(each*each) - float64(len(sum))*noise*noise
+	unit := p.gain * math.Sqrt(1-min(max(square, 0), mostShared)) // of what each client's unit vector adds to the mean
+	t := &Target{Pool: p, Mean: make([]float64, len(sum)), Noise: noise / unit}
+	floats.ScaleTo(t.Mean, 1/(unit*each), sum)
+	return t
 }
 
-// Words returns what the release in the run's folder tells of the clients' weighted frequencies of words, as the mean of their unit
-// vectors, which is proportional to them, and the standard deviation of the noise in each value.
-func Words(e method.Env) (frequencies []float64, noise float64, err error) {
-	from, count := e.Encoder.Dim(), len(e.Words.Tokens)
-	answer, err := read(e.Dir, from+count+Checks)
-	if err != nil {
-		return nil, 0, err
-	}
-	unit := math.Sqrt(configs.WordsShare) * answer.Bound * float64(answer.Clients)
-	return scaled(answer.Sum[from:from+count], unit), max(answer.NoiseStd()/unit, leastNoise), nil
-}
-
-// scaled returns v divided by unit.
-func scaled(v []float64, unit float64) []float64 {
-	out := make([]float64, len(v))
-	floats.ScaleTo(out, 1/unit, v)
-	return out
-}
+// mostShared bounds ρ². Where clients are all alike, their number and the noise leave no more to tell.
+const mostShared = 0.95
 
 // Scores returns ⟨x − μ, m̂ − μ⟩ for each row x, the embedding of a text.
 func (t *Target) Scores(vectors embedding.Matrix) []float64 {

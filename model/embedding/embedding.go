@@ -50,6 +50,19 @@ func Sentence(e Encoder) Encoder {
 	return e
 }
 
+// Meaning returns the part of vectors of e that [Sentence] made.
+func Meaning(e Encoder, vectors Matrix) Matrix {
+	dim := Sentence(e).Dim()
+	if dim == vectors.Dim {
+		return vectors
+	}
+	out := NewMatrix(vectors.Rows, dim)
+	for i := range vectors.Rows {
+		copy(out.Row(i), vectors.Row(i))
+	}
+	return out
+}
+
 // Key identifies an encoder with its weights and settings, for cache keys: its Hash if it has one.
 func Key(e Encoder) string {
 	if h, ok := e.(interface{ Hash() string }); ok {

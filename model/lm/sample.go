@@ -23,7 +23,6 @@ type SampleOptions struct {
 	MinNewTokens int     // number of tokens before which no stop token is drawn
 	StopTokens   []int32 // tokens that end a sample besides the model's end of text; they are not part of it
 	HeldTokens   []int32 // further tokens that are not drawn before MinNewTokens, since what they begin would end a sample
-	Tilt         Tilt    // moves the logits; nil for none
 	IgnoreEOS    bool    // do not end at the model's end of text
 	// Stop, where not nil, is asked after each token whether a prompt's sample is complete. It must be a pure function.
 	Stop func(prompt, ids []int32) bool
@@ -67,9 +66,6 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	if o.Temperature < 0 || math.IsNaN(o.Temperature) || o.TopP < 0 || o.TopP > 1 || o.TopK < 0 || samples < 1 {
 		return nil, fmt.Errorf("lm: temperature %g, top_p %g, top_k %d, %d samples: out of range", o.Temperature,
 			o.TopP, o.TopK, samples)
-	}
-	if o.Tilt != nil && len(o.Tilt) != m.Config.Vocab {
-		return nil, fmt.Errorf("lm: the tilt has %d values, the vocabulary %d", len(o.Tilt), m.Config.Vocab)
 	}
 	if len(prompts) == 0 {
 		return nil, nil
@@ -317,9 +313,6 @@ func (g *generation) draw(s *tensor.Scope, logits tensor.Tensor, seqs []*sequenc
 		if g.o.Temperature > 0 {
 			u[i] = uniform(q.seed, len(q.ids))
 		}
-	}
-	if g.o.Tilt != nil {
-		g.o.Tilt.add(logits, len(seqs))
 	}
 	for i, id := range g.draws.Draw(s, logits, u, ban) {
 		q := seqs[i]

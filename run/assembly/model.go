@@ -12,7 +12,6 @@ import (
 	"popri/internal/modelcache"
 	"popri/model/embedding"
 	"popri/model/embedding/torch"
-	"popri/model/embedding/words"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tensor"
@@ -128,18 +127,10 @@ func FreeEncoder(e embedding.Encoder) {
 // NewEncoder opens the encoder of the configuration, or fits it to the public text.
 func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
 	e, err := newSentence(c, public)
-	if err != nil || c.Scoring.Words == 0 {
+	if err != nil || c.Scoring.Form == 0 {
 		return e, err
 	}
-	dir, err := ModelDir(c.Model.Path, shipped.Generator)
-	if err != nil {
-		return nil, err
-	}
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		return nil, fault.User(err)
-	}
-	return words.New(e, tok, datasets.Strings(public.Generator), c.Scoring.Words)
+	return &embedding.Form{Encoder: e, Weight: c.Scoring.Form}, nil
 }
 
 // newSentence opens or fits the encoder of sentences.

@@ -131,7 +131,7 @@ func (a *Audited) play(g fedsim.Game) error {
 		return nil
 	}
 	g.Ask = func(samples embedding.Matrix, loose float64) (query.Query, error) {
-		return scoring.Ask(scoring.NameFor(a.Query, samples.Dim), loose*a.Bound, samples, "canary")
+		return scoring.Ask(a.Query, loose*a.Bound, samples, "canary")
 	}
 	g.Delta = a.Record.Budget.Delta
 	outcome, err := g.Play()

@@ -1,0 +1,117 @@
+package target
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	"popri/datasets"
+	"popri/methods/method"
+	"popri/methods/sampling"
+	"popri/model/embedding"
+)
+
+// Style is a way to write any text: its name, "" for the text as it stands.
+type Style string
+
+// styles are all ways to write, and how a text is written so.
+var styles = map[Style]func(string) string{
+	"":                 func(text string) string { return text },
+	"without capitals": strings.ToLower,
+	"in capitals":      strings.ToUpper,
+}
+
+// Write writes a text in the style.
+func (s Style) Write(text string) string { return styles[s](text) }
+
+// Rows writes rows of a synthetic set in the style; their token ids stay those that the model wrote.
+func (s Style) Rows(rows []sampling.Row) []sampling.Row {
+	if s == "" {
+		return rows
+	}
+	out := make([]sampling.Row, len(rows))
+	for i, r := range rows {
+		out[i], out[i].Text = r, s.Write(r.Text)
+	}
+	return out
+}
+
+// Measured is what the release tells of a measure of form: its mean over the clients, with the standard deviation of the noise in
+// it, and over the public texts.
+type Measured struct {
+	Name    string  `json:"name"`
+	Clients float64 `json:"clients"`
+	Noise   float64 `json:"noise"`
+	Public  float64 `json:"public"`
+	// Apart is the difference in typical deviations of a text.
+	Apart float64 `json:"apart"`
+}
+
+// leastStyle is the share of the distance between the form of public texts and the clients' that a style must take away: capitals
+// are 4 of the measures, and where nothing but these differs, it takes nearly all.
+const leastStyle = 0.25
+
+// styled reads the form of the clients' texts from the release. Where public texts come nearer to it in another style, they are
+// written in it, and so is what they are made into.
+func (t *Target) styled(e method.Env) *Target {
+	form, ok := e.Encoder.(*embedding.Form)
+	if !ok {
+		return t
+	}
+	at := form.Encoder.Dim()
+	noise := t.Noise / form.Unit()
+	clients, public := form.Measured(t.wanted()[at:]), form.Measured(t.Centre[at:])
+	for i, m := range embedding.FormMeasures {
+		t.Form = append(t.Form, Measured{m.Name, clients[i], noise * m.Std, public[i], (clients[i] - public[i]) / m.Std})
+	}
+	var best Style
+	least := (1 - leastStyle) * t.formDistance(t.Vectors, at)
+	pool := *t.Pool
+	for _, style := range []Style{"without capitals", "in capitals"} { // in order, so that runs are alike
+		texts := make([]datasets.Text, len(t.Pool.Texts))
+		for i, x := range t.Pool.Texts {
+			texts[i], texts[i].Text = x, style.Write(x.Text)
+		}
+		// The meaning is taken to be the same: encoders hardly see case, and a large pool takes minutes.
+		vectors := form.Join(datasets.Strings(texts), t.Pool.Vectors)
+		if d := t.formDistance(vectors, at); d < least {
+			best, least, pool.Texts, pool.Vectors = style, d, texts, vectors
+		}
+	}
+	if best != "" {
+		t.Style, t.Pool = best, &pool
+	}
+	return t
+}
+
+// formDistance is the distance of texts' mean form, which begins at this value, from the clients'.
+func (t *Target) formDistance(vectors embedding.Matrix, at int) float64 {
+	square := 0.0
+	for j, v := range mean(vectors)[at:] {
+		d := t.Centre[at+j] + t.Mean[at+j] - v
+		square += d * d
+	}
+	return math.Sqrt(square)
+}
+
+// FormWords says in a sentence in what the form of the clients' texts differs most from that of public texts; "" where nothing does
+// by more than the noise.
+func (t *Target) FormWords() string {
+	order := append([]Measured(nil), t.Form...)
+	sort.SliceStable(order, func(a, b int) bool { return math.Abs(order[a].Apart) > math.Abs(order[b].Apart) })
+	var found []string
+	for _, m := range order {
+		if len(found) < 4 && math.Abs(m.Apart) > 0.3 && math.Abs(m.Clients-m.Public) > 3*m.Noise {
+			found = append(found, fmt.Sprintf("%s %.2g (public text %.2g)", m.Name, max(m.Clients, 0), m.Public))
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	text := "the form of the clients' texts: " + strings.Join(found, ", ")
+	if t.Style != "" {
+		text += fmt.Sprintf("; quotes and product are written %s", t.Style)
+	}
+	return text
+}

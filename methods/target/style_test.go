@@ -1,0 +1,86 @@
+package target
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"popri/configs"
+	"popri/datasets"
+	"popri/internal/rng"
+	"popri/methods/method"
+	"popri/model/embedding"
+	"popri/scoring/query"
+)
+
+// TestStyle: the release tells how the clients write. Public texts that differ from theirs in capitals alone are written as theirs;
+// where clients write capitals, too, or differ in more than capitals, public texts stay as they are.
+func TestStyle(t *testing.T) {
+	public := func(i int) string {
+		words := strings.Fields("The ship left London on Monday with Captain Brown and a crew of nine Danes for the far North Sea")
+		random := rng.New(1, "style", string(rune('a'+i%26)), string(rune('a'+i/26)))
+		random.Shuffle(len(words), func(a, b int) { words[a], words[b] = words[b], words[a] })
+		return strings.Join(words[:8+random.IntN(8)], " ") + "."
+	}
+	var texts []datasets.Text
+	for i := range 600 {
+		texts = append(texts, datasets.Text{Text: public(i)})
+	}
+	latent, err := embedding.FitLatent(datasets.Strings(texts), embedding.LatentConfig{Dim: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := &embedding.Form{Encoder: latent, Weight: 0.5}
+	e := method.Env{Config: configs.Default(), Encoder: form}
+	e.Config.Scoring.Dim, e.Config.Scoring.Form, e.Public.Generator = 8, 0.5, texts
+	for _, c := range []struct {
+		write func(string) string
+		style Style
+		words string
+	}{
+		{strings.ToLower, "without capitals", "quotes and product are written without capitals"},
+		{strings.ToUpper, "in capitals", "words in capitals"},
+		{func(s string) string { return s }, "", ""},
+		{func(s string) string { return "* " + strings.ReplaceAll(s, " ", "\n* #7: ") }, "", "words with a digit"},
+	} {
+		p, err := Embed(e, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := p.Query(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent := Traffic(e.Config).Sent; q.Len() != sent {
+			t.Errorf("%d values are sent, announced %d", q.Len(), sent)
+		}
+		const clients = 500
+		means := query.Means{Clients: clients, Dim: form.Dim()}
+		for i := range clients {
+			vectors, err := form.Encode([]string{c.write(public(i)), c.write(public(600 - i))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mean := make([]float64, form.Dim())
+			query.MeanRow(mean, vectors)
+			means.Data = append(means.Data, mean...)
+		}
+		read := p.Read(noised(t, q, means, rng.New(1, t.Name()))).styled(e)
+		if read.Style != c.style || !strings.Contains(read.FormWords(), c.words) || (c.words == "") != (read.FormWords() == "") {
+			t.Errorf("style %q, want %q; %q", read.Style, c.style, read.FormWords())
+		}
+		for i, x := range read.Pool.Texts[:50] {
+			if want := c.style.Write(texts[i].Text); x.Text != want {
+				t.Fatalf("public text %q, want %q", x.Text, want)
+			}
+		}
+		for i, v := range read.Centre {
+			if v != p.Centre[i] {
+				t.Fatal("the centre by which clients answered has moved")
+			}
+		}
+		if m := read.Form[0]; math.Abs(m.Public-0.06) > 0.05 || m.Noise <= 0 {
+			t.Errorf("of public text %+v", m)
+		}
+	}
+}

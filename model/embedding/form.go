@@ -1,0 +1,197 @@
+package embedding
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+)
+
+// Form puts measures of a text's form beside its embedding: capitals, digits, signs, lines and lengths, which an encoder of
+// meanings hardly sees:
+//
+//	z(x) = [ e(x), λ·f(x)/√k ]      f(x)[i] = (measure i of x − its mean)/its deviation, within ±4
+//
+// The k measures are [FormMeasures]; a text without words has zeros. The rows of z are no unit vectors.
+type Form struct {
+	Encoder         // e
+	Weight  float64 // λ; above 0
+}
+
+// Measure is one of the measures of form, with its mean and deviation over short texts of many kinds: constants, so that nobody
+// has to fit them, and far from none of the kinds.
+type Measure struct {
+	Name      string
+	Mean, Std float64
+}
+
+// FormMeasures are the measures of form, in their order. Shares are of words unless the name says otherwise.
+var FormMeasures = []Measure{
+	{"letters in capitals, of letters", 0.04, 0.05},
+	{"texts without a capital", 0.1, 0.3},
+	{"words that begin with a capital", 0.15, 0.12},
+	{"words in capitals", 0.02, 0.05},
+	{"words with a digit", 0.03, 0.07},
+	{"full stops", 0.06, 0.05},
+	{"commas", 0.06, 0.05},
+	{"colons and semicolons", 0.015, 0.03},
+	{"question marks", 0.008, 0.025},
+	{"exclamation marks", 0.005, 0.02},
+	{"quotation marks", 0.015, 0.035},
+	{"apostrophes", 0.02, 0.03},
+	{"hyphens and dashes", 0.02, 0.04},
+	{"brackets", 0.015, 0.04},
+	{"slashes", 0.008, 0.03},
+	{"other signs", 0.015, 0.04},
+	{"signs beyond ASCII", 0.005, 0.02},
+	{"line breaks", 0.01, 0.03},
+	{"texts that begin with a small letter", 0.3, 0.45},
+	{"texts that begin with a sign or digit", 0.05, 0.22},
+	{"texts that end a sentence", 0.5, 0.5},
+	{"letters of a word", 4.4, 0.6},
+	{"logarithm of the number of words", 3.4, 0.7},
+	{"its square", 12, 4.5},
+	{"logarithm of the words of a sentence", 2.8, 0.6},
+	{"different words, of all", 0.85, 0.09},
+}
+
+// mostDeviations bounds a measure, so that no single text or measure outweighs the others.
+const mostDeviations = 4
+
+// Name implements Encoder.
+func (f *Form) Name() string { return fmt.Sprintf("%s+form-%g", f.Encoder.Name(), f.Weight) }
+
+// Dim implements Encoder.
+func (f *Form) Dim() int { return f.Encoder.Dim() + len(FormMeasures) }
+
+// Hash identifies the encoder of meanings, the measures and their weight.
+func (f *Form) Hash() string { return fmt.Sprintf("%s-form1-%g", Key(f.Encoder), f.Weight) }
+
+// Sentence is the encoder of meanings.
+func (f *Form) Sentence() Encoder { return f.Encoder }
+
+// Encode implements Encoder.
+func (f *Form) Encode(texts []string) (Matrix, error) {
+	vectors, err := f.Encoder.Encode(texts)
+	if err != nil {
+		return vectors, err
+	}
+	return f.Join(texts, vectors), nil
+}
+
+// Join puts the measures of texts beside their embeddings by the encoder of meanings; further values of the given rows are left out.
+func (f *Form) Join(texts []string, vectors Matrix) Matrix {
+	dim := f.Encoder.Dim()
+	out := NewMatrix(len(texts), f.Dim())
+	parallel(len(texts), func(from, to int) {
+		for i := from; i < to; i++ {
+			copy(out.Row(i), vectors.Row(i)[:dim])
+			f.measure(out.Row(i)[dim:], texts[i])
+		}
+	})
+	return out
+}
+
+// Measured turns values as they stand in a vector into measures: the inverse of what Encode does, but for its bound.
+func (f *Form) Measured(values []float64) []float64 {
+	out := make([]float64, len(values))
+	for i, m := range FormMeasures {
+		out[i] = m.Mean + m.Std*values[i]/f.Unit()
+	}
+	return out
+}
+
+// Unit is what a typical deviation of a measure counts in a vector.
+func (f *Form) Unit() float64 { return f.Weight / math.Sqrt(float64(len(FormMeasures))) }
+
+// measure writes the weighted measures of a text into row.
+func (f *Form) measure(row []float32, text string) {
+	measures, ok := measureForm(text)
+	if !ok {
+		return
+	}
+	for i, m := range FormMeasures {
+		d := (measures[i] - m.Mean) / m.Std
+		row[i] = float32(f.Unit() * min(max(d, -mostDeviations), mostDeviations))
+	}
+}
+
+// measureForm returns the measures of a text in the order of [FormMeasures], and false if it has no words.
+func measureForm(text string) (measures []float64, ok bool) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return nil, false
+	}
+	var letters, capitals, stops, commas, colons, questions, exclamations, quotes, apostrophes, hyphens, brackets, slashes, others, far,
+		lines float64
+	for _, r := range strings.TrimSpace(text) {
+		if r > unicode.MaxASCII {
+			far++
+		}
+		switch {
+		case unicode.IsLetter(r):
+			letters++
+			if unicode.IsUpper(r) {
+				capitals++
+			}
+		case r == '\n':
+			lines++
+		case unicode.IsSpace(r) || unicode.IsDigit(r):
+		case r == '.':
+			stops++
+		case r == ',':
+			commas++
+		case r == ':' || r == ';':
+			colons++
+		case r == '?':
+			questions++
+		case r == '!':
+			exclamations++
+		case strings.ContainsRune(`"“”„«»`, r):
+			quotes++
+		case strings.ContainsRune("'’‘`", r):
+			apostrophes++
+		case strings.ContainsRune("-–—", r):
+			hyphens++
+		case strings.ContainsRune("()[]{}<>", r):
+			brackets++
+		case r == '/' || r == '\\':
+			slashes++
+		default:
+			others++
+		}
+	}
+	n := float64(len(words))
+	var begun, shouted, numbered, sentences float64
+	different := map[string]bool{}
+	for _, w := range words {
+		first := []rune(w)[0]
+		begun += yes(unicode.IsUpper(first))
+		shouted += yes(len(w) > 1 && w == strings.ToUpper(w) && w != strings.ToLower(w))
+		numbered += yes(strings.ContainsFunc(w, unicode.IsDigit))
+		sentences += yes(ends(w))
+		different[strings.ToLower(w)] = true
+	}
+	first := []rune(words[0])[0]
+	length := math.Log(1 + n)
+	return []float64{
+		capitals / max(letters, 1), yes(capitals == 0), begun / n, shouted / n, numbered / n,
+		stops / n, commas / n, colons / n, questions / n, exclamations / n, quotes / n, apostrophes / n, hyphens / n, brackets / n,
+		slashes / n, others / n, far / n, lines / n,
+		yes(unicode.IsLower(first)), yes(!unicode.IsLetter(first)), yes(ends(words[len(words)-1])),
+		letters / n, length, length * length, math.Log(1 + n/max(sentences, 1)), float64(len(different)) / n,
+	}, true
+}
+
+// ends reports whether a word ends a sentence, perhaps before a closing quotation mark or bracket.
+func ends(word string) bool {
+	word = strings.TrimRight(word, `"'”’)]»`)
+	return word != "" && strings.ContainsAny(word[len(word)-1:], ".!?")
+}
+
+func yes(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
