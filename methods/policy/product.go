@@ -20,11 +20,11 @@ const writtenFile = rundir.Written
 // says so, and, if synthetic.public_texts is set, the public texts that are most relevant to the clients.
 func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
 	c := p.Config.Synthetic
-	style, err := p.style()
+	form, err := p.form()
 	if err != nil {
 		return nil, err
 	}
-	if c.PublicTexts == 0 && c.Kept == 1 && style == "" {
+	if c.PublicTexts == 0 && c.Kept == 1 && form.Style == "" {
 		return p.write(ctx, s, file)
 	}
 	// Round 1 stands for the beginning, which has no folder.
@@ -32,7 +32,7 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	if err != nil {
 		return nil, err
 	}
-	if written, err = p.weighted(s, style.Rows(written)); err != nil {
+	if written, err = p.weighted(s, form.Style.Rows(written)); err != nil {
 		return nil, err
 	}
 	if c.PublicTexts == 0 {
@@ -57,7 +57,7 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	if err != nil {
 		return nil, err
 	}
-	style, err := p.style()
+	form, err := p.form()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	if err != nil {
 		return nil, err
 	}
-	if written, err = p.weighted(s, style.Rows(written)); err != nil {
+	if written, err = p.weighted(s, form.Style.Rows(written)); err != nil {
 		return nil, err
 	}
 	if err := rows.Write(file, written); err != nil {

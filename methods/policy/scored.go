@@ -69,7 +69,7 @@ func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
 // bestScored returns the samples of the first done rounds with the highest post-processed scores, a tenth of each round's, without
 // repetitions.
 func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
-	style, err := p.style()
+	form, err := p.form()
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 		}
 		sort.SliceStable(order, func(a, b int) bool { return scores[order[a]].Score > scores[order[b]].Score })
 		for _, i := range order[:(len(order)+9)/10] {
-			text := style.Write(quotable(samples[i]))
+			text := form.Style.Write(quotable(samples[i]))
 			if text != "" && !seen[text] {
 				seen[text] = true
 				out = append(out, datasets.Text{Text: text, Label: samples[i].Label, Kind: samples[i].Kind})

@@ -2,11 +2,8 @@ package policy
 
 import (
 	"context"
-	"path/filepath"
 
 	"popri/datasets"
-	"popri/internal/atomicfile"
-	"popri/internal/rundir"
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
@@ -52,7 +49,11 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 		}
 	}
 	var err error
-	if f.target, err = target.Ask(p.Env, r, f.pool); err != nil || r.Number > 1 {
+	if f.target, err = target.Ask(p.Env, r, f.pool); err != nil {
+		return err
+	}
+	if r.Number > 1 {
+		_, err := p.form()
 		return err
 	}
 	if f.target.Form != nil {
@@ -82,32 +83,6 @@ func (f *Single) embedPublic(s rounds.Stage) (err error) {
 		f.pool, err = target.Embed(f.policy.Env, s.Progress)
 	}
 	return err
-}
-
-// form is what the release tells of the form of clients' texts, as stored.
-type form struct {
-	Style    target.Style      `json:"style"`
-	Measures []target.Measured `json:"measures"`
-}
-
-// writeForm stores what the release tells of the form of the clients' texts.
-func (f *Single) writeForm(r *rounds.Round, s rounds.Stage) error {
-	found := form{f.target.Style, f.target.Form}
-	s.Log("form", found)
-	if words := f.target.FormWords(); words != "" {
-		s.Say(words)
-	}
-	return atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.Form), found)
-}
-
-// style is how the clients write, as far as the release tells.
-func (p *Policy) style() (target.Style, error) {
-	if p.Config.Scoring.Form == 0 {
-		return "", nil
-	}
-	var found form
-	err := atomicfile.ReadJSON(filepath.Join(rundir.Round(p.Dir, 1), rundir.Form), &found)
-	return found.Style, err
 }
 
 // choose selects the public texts that are most relevant to the clients.

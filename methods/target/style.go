@@ -95,6 +95,23 @@ func (t *Target) formDistance(vectors embedding.Matrix, at int) float64 {
 	return math.Sqrt(square)
 }
 
+// few is the share of texts that may be shorter than the least length of samples.
+const few = 0.1
+
+// LeastWords is the largest of embedding.ShortTexts of which few of the clients' texts fall short; 0 for none of them.
+func (t *Target) LeastWords() (words int) {
+	if t.Form == nil {
+		return 0
+	}
+	first := len(t.Form) - len(embedding.ShortTexts)
+	for i, m := range t.Form[first:] {
+		if m.Clients+2*m.Noise <= few {
+			words = embedding.ShortTexts[i]
+		}
+	}
+	return words
+}
+
 // FormWords says in a sentence in what the form of the clients' texts differs most from that of public texts; "" where nothing does
 // by more than the noise.
 func (t *Target) FormWords() string {

@@ -50,10 +50,17 @@ var FormMeasures = []Measure{
 	{"texts that end a sentence", 0.5, 0.5},
 	{"letters of a word", 4.4, 0.6},
 	{"logarithm of the number of words", 3.4, 0.7},
-	{"its square", 12, 4.5},
 	{"logarithm of the words of a sentence", 2.8, 0.6},
 	{"different words, of all", 0.85, 0.09},
+	{"texts of fewer than 8 words", 0.1, 0.3},
+	{"texts of fewer than 16 words", 0.25, 0.43},
+	{"texts of fewer than 24 words", 0.35, 0.48},
+	{"texts of fewer than 32 words", 0.45, 0.5},
+	{"texts of fewer than 48 words", 0.55, 0.5},
 }
+
+// ShortTexts are the lengths in words of the last of [FormMeasures], which are the shares of texts that are shorter.
+var ShortTexts = []int{8, 16, 24, 32, 48}
 
 // mostDeviations bounds a measure, so that no single text or measure outweighs the others.
 const mostDeviations = 4
@@ -173,14 +180,17 @@ func measureForm(text string) (measures []float64, ok bool) {
 		different[strings.ToLower(w)] = true
 	}
 	first := []rune(words[0])[0]
-	length := math.Log(1 + n)
-	return []float64{
+	measures = []float64{
 		capitals / max(letters, 1), yes(capitals == 0), begun / n, shouted / n, numbered / n,
 		stops / n, commas / n, colons / n, questions / n, exclamations / n, quotes / n, apostrophes / n, hyphens / n, brackets / n,
 		slashes / n, others / n, far / n, lines / n,
 		yes(unicode.IsLower(first)), yes(!unicode.IsLetter(first)), yes(ends(words[len(words)-1])),
-		letters / n, length, length * length, math.Log(1 + n/max(sentences, 1)), float64(len(different)) / n,
-	}, true
+		letters / n, math.Log(1 + n), math.Log(1 + n/max(sentences, 1)), float64(len(different)) / n,
+	}
+	for _, length := range ShortTexts {
+		measures = append(measures, yes(len(words) < length))
+	}
+	return measures, true
 }
 
 // ends reports whether a word ends a sentence, perhaps before a closing quotation mark or bracket.
