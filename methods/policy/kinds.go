@@ -86,7 +86,7 @@ func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage)
 	}
 	f.found = nil
 	for _, row := range drawn {
-		f.found = append(f.found, datasets.Text{Text: f.target.Style.Write(quotable(row)), Kind: row.Kind})
+		f.found = append(f.found, datasets.Text{Text: f.target.Form.Style.Write(quotable(row)), Kind: row.Kind})
 	}
 	if f.found = p.Prompter.Fitting(f.found); len(f.found) == 0 {
 		return fmt.Errorf("none of the %d samples that were written for kinds of text can be quoted", len(all))

@@ -56,8 +56,8 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 		_, err := p.form()
 		return err
 	}
-	if f.target.Form != nil {
-		if err := r.Stage("read the form", func(s rounds.Stage) error { return f.writeForm(r, s) }); err != nil {
+	if p.Config.Scoring.Form > 0 {
+		if err := r.Stage("read the form", func(s rounds.Stage) error { return f.readForm(r, s) }); err != nil {
 			return err
 		}
 	}

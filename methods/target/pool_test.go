@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("asked is %s, bound %g, %d values, announced %s, %g, %d", q.Name(), q.Bound(), q.Len(), name, bound, sent)
 	}
 	read := p.Read(noised(t, q, means, random))
-	if read.Mean[0]/read.norm() < 0.9 || read.Form != nil {
+	if read.Mean[0]/read.norm() < 0.9 || read.Form.Measures != nil {
 		t.Errorf("the estimate has a cosine of %.3f with the clients' direction, form %v", read.Mean[0]/read.norm(), read.Form)
 	}
 }

@@ -37,6 +37,13 @@ func (s Style) Rows(rows []sampling.Row) []sampling.Row {
 	return out
 }
 
+// Form is what the release tells of the form of the clients' texts.
+type Form struct {
+	Style      Style      `json:"style"`       // in which quotes and product are written
+	LeastWords int        `json:"least_words"` // of a sample; 0 if the release tells none
+	Measures   []Measured `json:"measures"`    // as embedding.FormMeasures
+}
+
 // Measured is what the release tells of a measure of form: its mean over the clients, with the standard deviation of the noise in
 // it, and over the public texts.
 type Measured struct {
@@ -63,8 +70,9 @@ func (t *Target) styled(e method.Env) *Target {
 	noise := t.Noise / form.Unit()
 	clients, public := form.Measured(t.wanted()[at:]), form.Measured(t.Centre[at:])
 	for i, m := range embedding.FormMeasures {
-		t.Form = append(t.Form, Measured{m.Name, clients[i], noise * m.Std, public[i], (clients[i] - public[i]) / m.Std})
+		t.Form.Measures = append(t.Form.Measures, Measured{m.Name, clients[i], noise * m.Std, public[i], (clients[i] - public[i]) / m.Std})
 	}
+	t.Form.LeastWords = leastWords(t.Form.Measures)
 	var best Style
 	least := (1 - leastStyle) * t.formDistance(t.Vectors, at)
 	pool := *t.Pool
@@ -80,7 +88,7 @@ func (t *Target) styled(e method.Env) *Target {
 		}
 	}
 	if best != "" {
-		t.Style, t.Pool = best, &pool
+		t.Form.Style, t.Pool = best, &pool
 	}
 	return t
 }
@@ -98,13 +106,10 @@ func (t *Target) formDistance(vectors embedding.Matrix, at int) float64 {
 // few is the share of texts that may be shorter than the least length of samples.
 const few = 0.1
 
-// LeastWords is the largest of embedding.ShortTexts of which few of the clients' texts fall short; 0 for none of them.
-func (t *Target) LeastWords() (words int) {
-	if t.Form == nil {
-		return 0
-	}
-	first := len(t.Form) - len(embedding.ShortTexts)
-	for i, m := range t.Form[first:] {
+// leastWords is the largest of embedding.ShortTexts of which few of the clients' texts fall short; 0 for none of them.
+func leastWords(measures []Measured) (words int) {
+	first := len(measures) - len(embedding.ShortTexts)
+	for i, m := range measures[first:] {
 		if m.Clients+2*m.Noise <= few {
 			words = embedding.ShortTexts[i]
 		}
@@ -112,10 +117,10 @@ func (t *Target) LeastWords() (words int) {
 	return words
 }
 
-// FormWords says in a sentence in what the form of the clients' texts differs most from that of public texts; "" where nothing does
-// by more than the noise.
-func (t *Target) FormWords() string {
-	order := append([]Measured(nil), t.Form...)
+// String says in what the form of the clients' texts differs most from that of public texts; "" where nothing does by more than the
+// noise.
+func (f Form) String() string {
+	order := append([]Measured(nil), f.Measures...)
 	sort.SliceStable(order, func(a, b int) bool { return math.Abs(order[a].Apart) > math.Abs(order[b].Apart) })
 	var found []string
 	for _, m := range order {
@@ -127,8 +132,8 @@ func (t *Target) FormWords() string {
 		return ""
 	}
 	text := "the form of the clients' texts: " + strings.Join(found, ", ")
-	if t.Style != "" {
-		text += fmt.Sprintf("; quotes and product are written %s", t.Style)
+	if f.Style != "" {
+		text += fmt.Sprintf("; quotes and product are written %s", f.Style)
 	}
 	return text
 }

@@ -66,8 +66,8 @@ func TestStyle(t *testing.T) {
 			means.Data = append(means.Data, mean...)
 		}
 		read := p.Read(noised(t, q, means, rng.New(1, t.Name()))).styled(e)
-		if read.Style != c.style || !strings.Contains(read.FormWords(), c.words) || (c.words == "") != (read.FormWords() == "") {
-			t.Errorf("style %q, want %q; %q", read.Style, c.style, read.FormWords())
+		if read.Form.Style != c.style || !strings.Contains(read.Form.String(), c.words) || (c.words == "") != (read.Form.String() == "") {
+			t.Errorf("style %q, want %q; %q", read.Form.Style, c.style, read.Form.String())
 		}
 		for i, x := range read.Pool.Texts[:50] {
 			if want := c.style.Write(texts[i].Text); x.Text != want {
@@ -79,7 +79,7 @@ func TestStyle(t *testing.T) {
 				t.Fatal("the centre by which clients answered has moved")
 			}
 		}
-		if m := read.Form[0]; math.Abs(m.Public-0.06) > 0.05 || m.Noise <= 0 {
+		if m := read.Form.Measures[0]; math.Abs(m.Public-0.06) > 0.05 || m.Noise <= 0 {
 			t.Errorf("of public text %+v", m)
 		}
 	}

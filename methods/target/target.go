@@ -76,9 +76,8 @@ type Target struct {
 	Mean []float64
 	// Noise is the standard deviation of the noise in each value of Mean.
 	Noise float64
-	// Style is how the clients write, and Form what the release tells of the form of their texts; nil without scoring.form.
-	Style Style
-	Form  []Measured
+	// Form is what the release tells of the form of the clients' texts; nothing without scoring.form.
+	Form Form
 }
 
 // Ask asks the clients, in round 1; in a later round it reads the release of round 1.

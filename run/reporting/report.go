@@ -54,6 +54,14 @@ func Of(dir string) (report.Report, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
+	var form policy.Form
+	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, 1), rundir.Form), &form); err == nil {
+		if words := form.String(); words != "" {
+			r.Notes = append(r.Notes, "What the release tells of "+words+".")
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
 	r.Notes = append(r.Notes, engineNotes(*c)...)
 	stages, perRound, err := Shared(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
