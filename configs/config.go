@@ -58,7 +58,7 @@ type Trainer struct {
 	// "once", which it needs, so it costs no privacy and no validation text. The Fréchet distance is computed without noise, so
 	// validation clients are not protected; reports say so. A round's samples measure the adapters before the round; the last
 	// adapters are measured on the samples that one more round would begin with. Distances of a few hundred samples differ by
-	// chance. Default "last".
+	// chance. Default "last". Methods that train no adapters have none to choose from and leave it, and Patience, aside.
 	Select string `yaml:"select"`
 	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that Select goes by
 	// did not fall below its last fall by more than chance. Rounds is then the most that are done, and the rate of a schedule

@@ -157,7 +157,7 @@ func (c Config) check(v *validator) error {
 	v.oneOf("trainer.select", c.Trainer.Select, roundSelections)
 	v.count("trainer.patience", c.Trainer.Patience, 0, 1<<20)
 	v.between("trainer.max_hours", c.Trainer.MaxHours, 0, 1e6)
-	if c.Trainer.Patience > 0 && c.SelectsBy() == "" {
+	if c.Trainer.Patience > 0 && c.Trainer.Select == "last" {
 		v.add("trainer.patience", "is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
 			c.Trainer.Patience)
 	}
@@ -267,10 +267,6 @@ func (v *validator) preference(c Config) {
 
 // once checks the settings that depend on how often clients are asked.
 func (v *validator) once(c Config) {
-	if c.Trainer.Select == "distance" && !slices.Contains(tuning, c.Method) && slices.Contains(methods, c.Method) {
-		v.add("trainer.select", "is \"distance\", which needs a method that trains the generator (%s): %q has no adapters to "+
-			"choose from", strings.Join(tuning, ", "), c.Method)
-	}
 	if c.Scoring.Release == "votes" && slices.Contains(tuning, c.Method) {
 		const reason = "where scoring.release is \"votes\": votes are no cosines with the clients' mean"
 		if c.Scoring.Objective != "similarity" {
@@ -294,7 +290,7 @@ func (v *validator) once(c Config) {
 		v.add("trainer.select", "is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
 			"from the clients", c.Scoring.Release)
 	}
-	if c.Scoring.Form > 0 && c.Method != "public_selection" {
+	if c.Scoring.Form > 0 && slices.Contains(tuning, c.Method) {
 		v.add("scoring.form", "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines", c.Scoring.Form)
 	}
 	if c.Generate.Quote == "relevant" {

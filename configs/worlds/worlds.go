@@ -74,7 +74,7 @@ var all = []World{
 			"eval.reference_private=true"}},
 	{Name: "speeches", Title: "addresses of presidents since 1945",
 		About: "stretches of addresses of United States presidents since 1945, split by time; public: Gutenberg books and plays",
-		Files: speeches.Files, Set: trained("generate.min_new_tokens=56")}, // its texts, public ones too, are spans of 50 words
+		Files: speeches.Files, Set: trained()},
 	{Name: "congress", Title: "State of the Union messages since 1945", Client: "congress.parquet", Public: Books,
 		About: "stretches of State of the Union messages since 1945, split by time; " + aboutBooks,
 		Set:   trained("data.since=1945")},
