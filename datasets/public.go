@@ -13,7 +13,6 @@ import (
 
 	"popri/datasets/records"
 	"popri/internal/bom"
-	"popri/internal/jsonobject"
 	"popri/internal/parquetio"
 	"popri/internal/quote"
 )
@@ -27,75 +26,60 @@ import (
 //
 // White space inside a text becomes single spaces; blank lines of .txt and .jsonl are passed over. A null, blank or
 // ill-formed text is an error that names the file and the row or line and wraps parquetio.ErrFormat.
-func ReadPublic(path string) ([]Text, error) {
+func ReadPublic(path string) ([]Text, error) { return read(path, false) }
+
+// ReadLabelled is [ReadPublic] for texts with a class each: the column or field label, a text or a number. A text without
+// one, and a format that has no labels, are errors as there.
+func ReadLabelled(path string) ([]Text, error) { return read(path, true) }
+
+func read(path string, labelled bool) ([]Text, error) {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%s: %w: %w", path, parquetio.ErrFormat, fmt.Errorf(format, args...))
+	}
 	var texts []Text
 	var err error
-	switch ext := strings.ToLower(filepath.Ext(path)); ext {
-	case ".parquet":
-		texts, err = readParquet(path)
-	case ".jsonl":
-		texts, err = readLines(path, parseJSONLine)
-	case ".json":
-		texts, err = readJSON(path)
-	case ".txt":
-		texts, err = readLines(path, func(line string) (Text, error) { return clean(line, "") })
+	switch ext := strings.ToLower(filepath.Ext(path)); {
+	case !slices.Contains([]string{".parquet", ".jsonl", ".json", ".txt"}, ext):
+		err = bad("extension %s, want .parquet, .jsonl, .json or .txt", quote.Text(ext))
+	case ext != ".txt":
+		texts, err = readRecords(path, ext[1:], labelled, bad)
+	case labelled:
+		err = bad("lines of text have no labels; .parquet, .jsonl and .json can")
 	default:
-		return nil, fmt.Errorf("datasets: %s: %w: extension %s, want .parquet, .jsonl, .json or .txt", path,
-			parquetio.ErrFormat, quote.Text(ext))
+		texts, err = readLines(path, bad)
+	}
+	if err == nil && len(texts) == 0 {
+		err = bad("it holds no texts")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("datasets: %w", err)
 	}
-	if len(texts) == 0 {
-		return nil, fmt.Errorf("datasets: %s: %w: it holds no texts", path, parquetio.ErrFormat)
-	}
 	return texts, nil
 }
 
-func readParquet(path string) ([]Text, error) {
-	f, err := parquetio.Open(path)
-	if err != nil {
-		return nil, err
+func readRecords(path, format string, labelled bool, bad func(string, ...any) error) (texts []Text, err error) {
+	o := records.Options{Dialect: records.Dialect{Format: format}, Columns: records.Columns{Source: "source", Unread: []string{"split", "date"}}}
+	if !labelled {
+		o.Columns.Unread = append(o.Columns.Unread, "label")
 	}
-	defer f.Close()
-	if f.Has("client_id") && !f.Has("text") {
-		return nil, fmt.Errorf("%s: %w: it has a column client_id and no column text: it is a file of clients, not public text", path,
-			parquetio.ErrFormat)
-	}
-	cells, err := f.Strings("text")
-	if err != nil {
-		return nil, err
-	}
-	sources := make([]parquetio.Cell, len(cells))
-	if f.Has("source") {
-		if sources, err = f.Strings("source"); err != nil {
-			return nil, err
-		}
-	}
-	texts := make([]Text, len(cells))
-	for i, c := range cells {
-		if c.Null {
-			return nil, fmt.Errorf("%s: %w: row %d: text is null", path, parquetio.ErrFormat, i)
-		}
-		if texts[i], err = clean(c.Value, sources[i].Value); err != nil {
-			return nil, fmt.Errorf("%s: %w: row %d: %v", path, parquetio.ErrFormat, i, err)
-		}
-	}
-	return texts, nil
-}
-
-func readJSON(path string) ([]Text, error) {
-	var texts []Text
-	err := records.Read(path, records.Options{Dialect: records.Dialect{Format: records.JSON}}, func(r records.Record) error {
-		if r.HasClient {
-			return fmt.Errorf("%s: %w: it names clients: it is a file of clients, not public text", path, parquetio.ErrFormat)
+	err = records.Read(path, o, func(r records.Record) error {
+		if r.HasClient && (format == records.JSON || r.Place.List) {
+			return bad("it names clients: it is a file of clients, not public text")
 		}
 		if r.Text.Null {
-			return fmt.Errorf("%s: %w: %s: text is null", path, parquetio.ErrFormat, r.Place)
+			return bad("%s: text is null", r.Place)
 		}
-		t, err := clean(r.Text.Value, "")
+		t, err := clean(r.Text.Value, r.Source.Value)
 		if err != nil {
-			return fmt.Errorf("%s: %w: %s: %v", path, parquetio.ErrFormat, r.Place, err)
+			return bad("%s: %w", r.Place, err)
+		}
+		t.Label = r.Label.Value
+		switch {
+		case !labelled:
+		case r.Label.Null:
+			return bad("%s has no label", r.Place)
+		case strings.TrimSpace(t.Label) == "" || !utf8.ValidString(t.Label):
+			return bad("%s: the label %s is blank or not UTF-8", r.Place, quote.Text(t.Label))
 		}
 		texts = append(texts, t)
 		return nil
@@ -103,48 +87,23 @@ func readJSON(path string) ([]Text, error) {
 	return texts, err
 }
 
-func readLines(path string, parse func(string) (Text, error)) ([]Text, error) {
+func readLines(path string, bad func(string, ...any) error) (texts []Text, err error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	var texts []Text
 	number := 0
 	for line := range strings.Lines(string(bom.Trim(content))) {
-		number++
-		if strings.TrimSpace(line) == "" {
+		if number++; strings.TrimSpace(line) == "" {
 			continue
 		}
-		t, err := parse(line)
+		t, err := clean(line, "")
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w: line %d: %v", path, parquetio.ErrFormat, number, err)
+			return nil, bad("line %d: %w", number, err)
 		}
 		texts = append(texts, t)
 	}
 	return texts, nil
-}
-
-func parseJSONLine(line string) (Text, error) {
-	fields, err := jsonobject.Fields([]byte(line))
-	if err != nil {
-		return Text{}, err
-	}
-	var values [2]*string
-	for i, name := range []string{"text", "source"} {
-		if raw, ok := fields[name]; ok {
-			if err := json.Unmarshal(raw, &values[i]); err != nil {
-				return Text{}, fmt.Errorf("%s is %s, want a text", name, quote.Raw(raw))
-			}
-		}
-	}
-	if values[0] == nil {
-		return Text{}, errors.New("the object has no text")
-	}
-	source := ""
-	if values[1] != nil {
-		source = *values[1]
-	}
-	return clean(*values[0], source)
 }
 
 func clean(text, source string) (Text, error) {

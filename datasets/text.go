@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -73,4 +75,14 @@ func Strings(texts []Text) []string {
 		out[i] = t.Text
 	}
 	return out
+}
+
+// Classes returns the different labels, sorted.
+func Classes(labels ...string) []string {
+	set := map[string]bool{}
+	for _, l := range labels {
+		set[l] = true
+	}
+	delete(set, "")
+	return slices.Sorted(maps.Keys(set))
 }

@@ -56,7 +56,7 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 			}
 			err = paragraphs(path, o, func(text int, p string) error {
 				place := Place{Unit: "file", Number: file, List: true, Text: text}
-				return do(Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing,
+				return do(Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing, Source: missing,
 					Text: Cell{Value: p}, HasClient: true})
 			})
 			if err != nil {

@@ -53,7 +53,7 @@ func object(content []byte, columns Columns, place Place, do func(Record) error)
 		return badPlace(place, "%w", err.(*Error).err)
 	}
 	r := Record{Place: place, HasClient: names[client] != "", HasSplit: names[split] != ""}
-	for role, cell := range []*Cell{&r.Client, &r.Split, &r.Date, &r.Label} {
+	for role, cell := range []*Cell{&r.Client, &r.Split, &r.Date, &r.Label, &r.Source} {
 		*cell = missing
 		if raw, ok := fields[names[role]]; ok && names[role] != "" {
 			if role == client && kind(raw) == "number" {
@@ -62,7 +62,7 @@ func object(content []byte, columns Columns, place Place, do func(Record) error)
 				*cell, err = scalar(raw)
 			}
 			if err != nil {
-				return badPlace(place, "%s is %w", []string{"client", "split", "date", "label"}[role], err)
+				return badPlace(place, "%s is %w", []string{"client", "split", "date", "label", "source"}[role], err)
 			}
 		}
 	}
@@ -266,7 +266,7 @@ func readClients(in *input, d *json.Decoder, do func(Record) error) error {
 		} else if token != json.Delim('[') {
 			return badPlace(place, "its value is no list: want a list of texts")
 		}
-		r := Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing, HasClient: true}
+		r := Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing, Source: missing, HasClient: true}
 		r.Place.List = true
 		if !d.More() {
 			return badPlace(place, "the client has no texts")
@@ -310,5 +310,5 @@ func entryOf(raw json.RawMessage, columns Columns, place Place, do func(Record) 
 	if err != nil {
 		return badPlace(place, "%w", unquoted(err))
 	}
-	return do(Record{Place: place, Client: missing, Split: missing, Date: missing, Label: missing, Text: cell})
+	return do(Record{Place: place, Client: missing, Split: missing, Date: missing, Label: missing, Source: missing, Text: cell})
 }

@@ -19,7 +19,7 @@ func readParquet(path string, o Options, do func(Record) error) error {
 		return fault
 	}
 	var columns []parquetio.Column
-	at := [roles]int{-1, -1, -1, -1, -1}
+	at := [roles]int{-1, -1, -1, -1, -1, -1}
 	for role, name := range names {
 		if name == "" {
 			continue
@@ -46,7 +46,7 @@ func readParquet(path string, o Options, do func(Record) error) error {
 			o.Progress(row+1, total)
 		}
 		r := Record{Place: Place{Unit: "row", Number: row, List: list}, HasClient: at[client] >= 0, HasSplit: at[split] >= 0}
-		for role, cell := range []*Cell{&r.Client, &r.Split, &r.Date, &r.Label} {
+		for role, cell := range []*Cell{&r.Client, &r.Split, &r.Date, &r.Label, &r.Source} {
 			*cell = missing
 			if at[role] >= 0 {
 				*cell = cells[at[role]][0]

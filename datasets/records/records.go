@@ -33,10 +33,10 @@ var missing = Cell{Null: true}
 
 // Record is one text with what the file says of it.
 type Record struct {
-	Place                            Place
-	Client, Split, Date, Label, Text Cell   // nothing is checked but that the types fit
-	HasClient, HasSplit              bool   // the file, or the object of JSON, has such a column
-	Others                           []Cell // of [Columns].Others
+	Place                                    Place
+	Client, Split, Date, Label, Source, Text Cell   // nothing is checked but that the types fit
+	HasClient, HasSplit                      bool   // the file, or the object of JSON, has such a column
+	Others                                   []Cell // of [Columns].Others
 }
 
 // Place says where in a file a record is.
@@ -62,6 +62,10 @@ type Columns struct {
 	Date   string `json:"date,omitempty"`
 	Label  string `json:"label,omitempty"`
 	Split  string `json:"split,omitempty"`
+	// Source is read where the file has it; empty reads none.
+	Source string `json:"-"`
+	// Unread are parts that are not looked for, whatever the file has under their names: of split, date and label.
+	Unread []string `json:"-"`
 	// Others are read too; they must be there.
 	Others []string `json:"others,omitempty"`
 }
@@ -207,12 +211,13 @@ func badPlace(p Place, format string, args ...any) error {
 
 func bad(format string, args ...any) error { return &Error{err: fmt.Errorf(format, args...)} }
 
-// roles are the parts of a record in the order client, split, date, label, text.
+// roles are the parts of a record in the order client, split, date, label, source, text.
 const (
 	client = iota
 	split
 	date
 	label
+	source
 	text
 	roles
 )
@@ -224,7 +229,10 @@ func (c Columns) find(has func(string) bool, there func() []string) (names [role
 		return names, bad("it has no column %s%s; it has %s", quote.Text(name), of, cmp.Or(parquetio.DescribeNames(there()), "none"))
 	}
 	for i, role := range []struct{ flag, given, usual string }{{"client", c.Client, "client_id"}, {"split", c.Split, "split"},
-		{"date", c.Date, "date"}, {"label", c.Label, "label"}, {"text", c.Text, "text"}} {
+		{"date", c.Date, "date"}, {"label", c.Label, "label"}, {"source", "", c.Source}, {"text", c.Text, "text"}} {
+		if slices.Contains(c.Unread, role.flag) {
+			continue
+		}
 		names[i] = cmp.Or(role.given, role.usual)
 		if i == text && role.given == "" {
 			if has("texts") && has("text") {
@@ -233,7 +241,7 @@ func (c Columns) find(has func(string) bool, there func() []string) (names [role
 				names[i] = "texts"
 			}
 		}
-		if !has(names[i]) {
+		if names[i] == "" || !has(names[i]) {
 			if role.given != "" || i == text {
 				return missing(names[i], " for the "+role.flag)
 			}

@@ -82,7 +82,7 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 		end += strings.Count(fields[last], "\n")
 		number, _ := r.FieldPos(0)
 		record := Record{Place: Place{Unit: "line", Number: int64(number)}, HasClient: at[client] >= 0, HasSplit: at[split] >= 0}
-		for role, cell := range []*Cell{&record.Client, &record.Split, &record.Date, &record.Label, &record.Text} {
+		for role, cell := range []*Cell{&record.Client, &record.Split, &record.Date, &record.Label, &record.Source, &record.Text} {
 			*cell = missing
 			if at[role] >= 0 {
 				*cell = Cell{Value: fields[at[role]]}
