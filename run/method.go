@@ -67,10 +67,6 @@ func (s *Session) server() *vllm.Server {
 	}
 	server := vllm.New(url)
 	server.Stops = s.prompter.Stops()
-	server.Loaded = func(p vllm.Proof) {
-		if log := s.runner.Events.Log; log != nil {
-			log("engine", 0, p)
-		}
-	}
+	server.Loaded = func(p vllm.Proof) { s.runner.Events.Log("engine", 0, p) }
 	return server
 }

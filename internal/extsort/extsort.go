@@ -66,7 +66,7 @@ func (s *Sorter) spill() error {
 		s.file = file
 	}
 	s.sort()
-	w := &countingWriter{w: bufio.NewWriterSize(s.file, 256<<10)}
+	w := bufio.NewWriterSize(s.file, 256<<10)
 	for _, e := range s.held {
 		if err := WriteFrame(w, []byte(e.key)); err != nil {
 			return err
@@ -75,27 +75,16 @@ func (s *Sorter) spill() error {
 			return err
 		}
 	}
-	if err := w.w.Flush(); err != nil {
+	if err := w.Flush(); err != nil {
 		return err
 	}
-	start := int64(0)
-	if len(s.runs) > 0 {
-		start = s.runs[len(s.runs)-1]
+	end, err := s.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
 	}
-	s.runs = append(s.runs, start+w.n)
+	s.runs = append(s.runs, end)
 	s.held, s.arena = s.held[:0], s.arena[:0]
 	return nil
-}
-
-type countingWriter struct {
-	w *bufio.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
 }
 
 // Each calls do with every record in order. value is valid until do returns, whose error is returned as it is. After it,

@@ -260,14 +260,7 @@ func (f *File) Values(column Column) ([]Cell, error) {
 }
 
 // Lists reads a column of lists of strings, one list for each row. A null list is an empty one.
-func (f *File) Lists(name string) ([][]Cell, error) {
-	lists := make([][]Cell, 0, min(f.Rows(), 1<<20))
-	err := f.scan([]Column{{Name: name}}, []bool{true}, func(_ int64, row [][]Cell) error {
-		lists = append(lists, slices.Clone(row[0]))
-		return nil
-	})
-	return lists, err
-}
+func (f *File) Lists(name string) ([][]Cell, error) { return f.FieldLists(name, "") }
 
 // HasField reports whether the column is a list of structs with a field of this name.
 func (f *File) HasField(name, field string) bool {
@@ -282,7 +275,7 @@ func (f *File) HasField(name, field string) bool {
 	return false
 }
 
-// FieldLists reads a field of strings of a column of lists of structs, one list for each row.
+// FieldLists reads a field of strings of a column of lists of structs, one list for each row; "" reads a list of strings.
 func (f *File) FieldLists(name, field string) ([][]Cell, error) {
 	lists := make([][]Cell, 0, min(f.Rows(), 1<<20))
 	err := f.scan([]Column{{Name: name, Field: field}}, []bool{true}, func(_ int64, row [][]Cell) error {

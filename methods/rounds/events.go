@@ -19,25 +19,13 @@ type Stage struct {
 }
 
 // Progress reports how much of the stage is done.
-func (s Stage) Progress(done, total int) {
-	if s.events != nil && s.events.Progress != nil {
-		s.events.Progress(s, done, total)
-	}
-}
+func (s Stage) Progress(done, total int) { s.events.complete().Progress(s, done, total) }
 
 // Log gives an event of the method's own to [Events.Log].
-func (s Stage) Log(event string, v any) {
-	if s.events != nil && s.events.Log != nil {
-		s.events.Log(event, s.Round, v)
-	}
-}
+func (s Stage) Log(event string, v any) { s.events.complete().Log(event, s.Round, v) }
 
 // Say gives a sentence for the user to [Events.Say].
-func (s Stage) Say(text string) {
-	if s.events != nil && s.events.Say != nil {
-		s.events.Say(text)
-	}
-}
+func (s Stage) Say(text string) { s.events.complete().Say(text) }
 
 // Events are called during a run; nil ones are skipped. They must not keep their arguments.
 type Events struct {
@@ -64,65 +52,61 @@ func (e *Events) Opening(name string, f func(Stage) error) error {
 
 func (e *Events) do(s Stage, f func(Stage) error) error {
 	s.events = e
-	if e.StageBegin != nil {
-		e.StageBegin(s)
-	}
+	told := e.complete()
+	told.StageBegin(s)
 	begun := time.Now()
 	if err := f(s); err != nil {
 		return err
 	}
 	s.Took = time.Since(begun)
 	tensor.Trim() // the memory of one stage must not add to that of the next
-	if e.StageEnd != nil {
-		e.StageEnd(s)
-	}
+	told.StageEnd(s)
 	return nil
+}
+
+// complete has functions that do nothing in the place of those that are nil.
+func (e *Events) complete() Events {
+	var all Events
+	if e != nil {
+		all = *e
+	}
+	for _, f := range []*func(Stage){&all.StageBegin, &all.StageEnd} {
+		if *f == nil {
+			*f = func(Stage) {}
+		}
+	}
+	if all.Progress == nil {
+		all.Progress = func(Stage, int, int) {}
+	}
+	if all.Log == nil {
+		all.Log = func(string, int, any) {}
+	}
+	if all.Say == nil {
+		all.Say = func(string) {}
+	}
+	if all.RoundEnd == nil {
+		all.RoundEnd = func(series.Round) {}
+	}
+	return all
 }
 
 // Tee calls each of several listeners in turn.
 func Tee(list ...Events) Events {
+	all := make([]Events, len(list))
+	for i := range list {
+		all[i] = list[i].complete()
+	}
+	each := func(tell func(Events)) {
+		for _, e := range all {
+			tell(e)
+		}
+	}
 	return Events{
-		StageBegin: func(s Stage) {
-			for _, e := range list {
-				if e.StageBegin != nil {
-					e.StageBegin(s)
-				}
-			}
-		},
-		StageEnd: func(s Stage) {
-			for _, e := range list {
-				if e.StageEnd != nil {
-					e.StageEnd(s)
-				}
-			}
-		},
-		Progress: func(s Stage, done, total int) {
-			for _, e := range list {
-				if e.Progress != nil {
-					e.Progress(s, done, total)
-				}
-			}
-		},
-		Log: func(event string, round int, v any) {
-			for _, e := range list {
-				if e.Log != nil {
-					e.Log(event, round, v)
-				}
-			}
-		},
-		Say: func(text string) {
-			for _, e := range list {
-				if e.Say != nil {
-					e.Say(text)
-				}
-			}
-		},
-		RoundEnd: func(r series.Round) {
-			for _, e := range list {
-				if e.RoundEnd != nil {
-					e.RoundEnd(r)
-				}
-			}
-		},
+		StageBegin: func(s Stage) { each(func(e Events) { e.StageBegin(s) }) },
+		StageEnd:   func(s Stage) { each(func(e Events) { e.StageEnd(s) }) },
+		Progress:   func(s Stage, done, total int) { each(func(e Events) { e.Progress(s, done, total) }) },
+		Log:        func(event string, round int, v any) { each(func(e Events) { e.Log(event, round, v) }) },
+		Say:        func(text string) { each(func(e Events) { e.Say(text) }) },
+		RoundEnd:   func(r series.Round) { each(func(e Events) { e.RoundEnd(r) }) },
 	}
 }

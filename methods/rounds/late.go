@@ -41,12 +41,8 @@ func (t *Runner) late(done int, c clock) (bool, error) {
 	if spent+c.last <= t.MaxTime {
 		return false, nil
 	}
-	if t.Events.Say != nil {
-		t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: they took %s, and another would take about %s "+
-			"(trainer.max_hours=%g)", done, t.Rounds, spent.Round(time.Second), c.last.Round(time.Second), t.MaxTime.Hours()))
-	}
-	if t.Events.Log != nil {
-		t.Events.Log("late", done, bound{done, t.MaxTime.Hours()})
-	}
+	t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: they took %s, and another would take about %s "+
+		"(trainer.max_hours=%g)", done, t.Rounds, spent.Round(time.Second), c.last.Round(time.Second), t.MaxTime.Hours()))
+	t.Events.Log("late", done, bound{done, t.MaxTime.Hours()})
 	return true, atomicfile.WriteJSON(file, bound{done, t.MaxTime.Hours()})
 }

@@ -56,7 +56,10 @@ type Options struct {
 type Runner struct{ Options }
 
 // New makes a runner.
-func New(o Options) *Runner { return &Runner{o} }
+func New(o Options) *Runner {
+	o.Events = o.Events.complete()
+	return &Runner{o}
+}
 
 // Round is the environment of a method in one round.
 type Round struct {
@@ -73,11 +76,7 @@ func (r *Round) Stage(name string, f func(Stage) error) error {
 }
 
 // Log reports an event of the method's own.
-func (r *Round) Log(event string, v any) {
-	if log := r.runner.Events.Log; log != nil {
-		log(event, r.Number, v)
-	}
-}
+func (r *Round) Log(event string, v any) { r.runner.Events.Log(event, r.Number, v) }
 
 // StageCollect is the stage in which clients answer.
 const StageCollect = "collect"
@@ -161,9 +160,7 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 		}
 		clock.last = time.Since(begin)
 		if rundir.Has(t.Dir, rundir.Stop) {
-			if t.Events.Log != nil {
-				t.Events.Log("stopped", round, struct{}{})
-			}
+			t.Events.Log("stopped", round, struct{}{})
 			return errors.Join(Stopped{round}, dropRequest(t.Dir))
 		}
 	}
@@ -183,13 +180,9 @@ func (t *Runner) converged() (bool, error) {
 	if p.Idle < t.Patience {
 		return false, nil
 	}
-	if t.Events.Say != nil {
-		t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: the samples' %s has not fallen below %.4f for %d rounds "+
-			"(trainer.patience)", len(figures), t.Rounds, t.By, p.Least, p.Idle))
-	}
-	if t.Events.Log != nil {
-		t.Events.Log("converged", len(figures), p)
-	}
+	t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: the samples' %s has not fallen below %.4f for %d rounds "+
+		"(trainer.patience)", len(figures), t.Rounds, t.By, p.Least, p.Idle))
+	t.Events.Log("converged", len(figures), p)
 	return true, nil
 }
 
@@ -208,9 +201,7 @@ func (t *Runner) round(ctx context.Context, number int) error {
 		fmt.Appendf(nil, "rounds/%04d\n", number)); err != nil {
 		return err
 	}
-	if t.Events.RoundEnd != nil {
-		t.Events.RoundEnd(*r.Figures)
-	}
+	t.Events.RoundEnd(*r.Figures)
 	return t.ended(number)
 }
 
@@ -270,9 +261,7 @@ func (t *Runner) state() (int, error) {
 	if !ok {
 		return 0, fmt.Errorf("rounds: none of the %d rounds in %s has a %s to choose by", len(rounds), t.Dir, t.By)
 	}
-	if t.Events.Log != nil {
-		t.Events.Log("selected", 0, chosen)
-	}
+	t.Events.Log("selected", 0, chosen)
 	return chosen.Round, nil
 }
 

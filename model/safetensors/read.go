@@ -2,6 +2,7 @@ package safetensors
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -194,10 +195,7 @@ func (f *File) parse() error {
 		return bad("", "the header is not valid JSON: %v", err)
 	}
 	slices.SortFunc(spans, func(a, b span) int {
-		if a.begin != b.begin {
-			return int(min(max(a.begin-b.begin, -1), 1))
-		}
-		return int(min(max(a.end-b.end, -1), 1))
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
 	})
 	at := int64(0)
 	for i, s := range spans {

@@ -10,6 +10,8 @@ import (
 	"iter"
 	"math"
 	"os"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 )
@@ -102,43 +104,26 @@ func (l *Log) Close() error {
 
 // encodable replaces the numbers that JSON lacks, also inside lists and maps.
 func encodable(v any) any {
-	switch v := v.(type) {
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Sprint(v)
-		}
-	case float32:
-		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return fmt.Sprint(v)
-		}
-	case []float64:
-		return encodableList(v)
-	case []float32:
-		return encodableList(v)
-	case []any:
-		return encodableList(v)
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, inner := range v {
-			out[name] = encodable(inner)
+	inner := func(t reflect.Type) bool {
+		return slices.Contains([]reflect.Kind{reflect.Float32, reflect.Float64, reflect.Interface}, t.Elem().Kind())
+	}
+	switch r := reflect.ValueOf(v); {
+	case r.IsValid() && r.CanFloat() && (math.IsNaN(r.Float()) || math.IsInf(r.Float(), 0)):
+		return fmt.Sprint(v)
+	case r.Kind() == reflect.Slice && inner(r.Type()):
+		out := make([]any, r.Len())
+		for i := range out {
+			out[i] = encodable(r.Index(i).Interface())
 		}
 		return out
-	case map[string]float64:
-		out := make(map[string]any, len(v))
-		for name, inner := range v {
-			out[name] = encodable(inner)
+	case r.Kind() == reflect.Map && inner(r.Type()):
+		out := make(map[string]any, r.Len())
+		for name, value := range r.Seq2() {
+			out[name.String()] = encodable(value.Interface())
 		}
 		return out
 	}
 	return v
-}
-
-func encodableList[T any](list []T) []any {
-	out := make([]any, len(list))
-	for i, v := range list {
-		out[i] = encodable(v)
-	}
-	return out
 }
 
 // Event is a line of the log.

@@ -5,7 +5,6 @@ package spago
 import (
 	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"popri/model/embedding"
 	"popri/model/embedding/sentence"
@@ -66,20 +65,20 @@ const batchTokens = 256
 // is computed by itself.
 func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	out := embedding.NewMatrix(len(texts), e.Dim())
-	var next atomic.Int64
+	next := 0
 	errs := make([]error, len(texts))
 	var group sync.WaitGroup
 	var lock sync.Mutex
 	take := func() (ids [][]int32, from int) {
 		lock.Lock()
 		defer lock.Unlock()
-		from = int(next.Load())
+		from = next
 		tokens := 0
 		for i := from; i < len(texts) && tokens < batchTokens; i++ {
 			ids = append(ids, e.folder.IDs(texts[i]))
 			tokens += len(ids[len(ids)-1])
 		}
-		next.Add(int64(len(ids)))
+		next += len(ids)
 		return ids, from
 	}
 	for range min(e.parallelism, len(texts)) {
