@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"popri/internal/quote"
 )
@@ -45,11 +46,7 @@ type Description struct {
 // Build makes a tokenizer, as if its tokenizer.json had been read; [Tokenizer.JSON] returns that. What [Parse] would refuse
 // gives an error.
 func Build(d Description) (*Tokenizer, error) {
-	file := fileJSON{Version: "1.0", AddedTokens: []addedToken{}}
-	for _, a := range d.Added {
-		file.AddedTokens = append(file.AddedTokens, addedToken{ID: a.ID, Content: a.Content, Special: a.Special,
-			Normalized: a.Normalized, LStrip: a.LStrip, RStrip: a.RStrip})
-	}
+	file := fileJSON{Version: "1.0", AddedTokens: append([]AddedToken{}, d.Added...)}
 	vocab, err := d.vocabulary()
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
@@ -78,40 +75,13 @@ func Build(d Description) (*Tokenizer, error) {
 
 // The parts of tokenizer.json as they are written, in the reference's order.
 type (
-	fileJSON struct {
-		Version       string       `json:"version"`
-		Truncation    *struct{}    `json:"truncation"`
-		Padding       *struct{}    `json:"padding"`
-		AddedTokens   []addedToken `json:"added_tokens"`
-		Normalizer    any          `json:"normalizer"`
-		PreTokenizer  any          `json:"pre_tokenizer"`
-		PostProcessor any          `json:"post_processor"`
-		Decoder       any          `json:"decoder"`
-		Model         modelJSON    `json:"model"`
-	}
-	byteLevelJSON struct {
-		Type           string `json:"type"`
-		AddPrefixSpace bool   `json:"add_prefix_space"`
-		TrimOffsets    bool   `json:"trim_offsets"`
-		UseRegex       bool   `json:"use_regex"`
-	}
-	modelJSON struct {
-		Type                    string          `json:"type"`
-		Dropout                 *float64        `json:"dropout"`
-		UnkToken                *string         `json:"unk_token"`
-		ContinuingSubwordPrefix *string         `json:"continuing_subword_prefix"`
-		EndOfWordSuffix         *string         `json:"end_of_word_suffix"`
-		FuseUnk                 bool            `json:"fuse_unk"`
-		ByteFallback            bool            `json:"byte_fallback"`
-		IgnoreMerges            bool            `json:"ignore_merges"`
-		Vocab                   json.RawMessage `json:"vocab"`
-		Merges                  [][2]string     `json:"merges"`
-	}
-	object map[string]any
+	fileJSON  = parts[any, bpe[json.RawMessage, [][2]string]]
+	modelJSON = bpe[json.RawMessage, [][2]string]
+	object    map[string]any
 )
 
-func byteLevelStep(useRegex bool) byteLevelJSON {
-	return byteLevelJSON{Type: "ByteLevel", UseRegex: useRegex}
+func byteLevelStep(useRegex bool) byteLevelSettings {
+	return byteLevelSettings{Type: "ByteLevel", UseRegex: &useRegex}
 }
 
 // vocabulary writes the pieces in the order of their ids.
@@ -195,31 +165,32 @@ func (d Description) template() (any, error) {
 	for _, a := range d.Added {
 		names[a.ID] = a.Content
 	}
-	specials := object{}
-	around := func(ids []int32, kind int) (items []any, err error) {
+	for _, id := range slices.Concat(d.Before, d.After) {
+		if names[id] == "" {
+			return nil, fmt.Errorf("the template names the token %d, which is not in the vocabulary", id)
+		}
+	}
+	t := template{names: names, specials: object{}}
+	single := t.around("A", 0, d.Before, d.After)
+	return object{"type": "TemplateProcessing", "single": single, "pair": append(single, t.around("B", 1, d.Before, d.After)...),
+		"special_tokens": t.specials}, nil
+}
+
+// template is a TemplateProcessing under way.
+type template struct {
+	names    map[int32]string
+	specials object
+}
+
+// around puts tokens before and after a text, which has a name and a type.
+func (t template) around(text string, kind int, before, after []int32) []any {
+	tokens := func(ids []int32) (items []any) {
 		for _, id := range ids {
-			name := names[id]
-			if name == "" {
-				return nil, fmt.Errorf("the template names the token %d, which is not in the vocabulary", id)
-			}
-			specials[name] = object{"id": name, "ids": []int32{id}, "tokens": []string{name}}
+			name := t.names[id]
+			t.specials[name] = object{"id": name, "ids": []int32{id}, "tokens": []string{name}}
 			items = append(items, object{"SpecialToken": object{"id": name, "type_id": kind}})
 		}
-		return items, nil
+		return items
 	}
-	text := func(name string, kind int) ([]any, error) {
-		before, err := around(d.Before, kind)
-		if err != nil {
-			return nil, err
-		}
-		after, err := around(d.After, kind)
-		return append(append(before, object{"Sequence": object{"id": name, "type_id": kind}}), after...), err
-	}
-	single, err := text("A", 0)
-	if err != nil {
-		return nil, err
-	}
-	second, err := text("B", 1)
-	return object{"type": "TemplateProcessing", "single": single, "pair": append(append([]any{}, single...), second...),
-		"special_tokens": specials}, err
+	return slices.Concat(tokens(before), []any{object{"Sequence": object{"id": text, "type_id": kind}}}, tokens(after))
 }

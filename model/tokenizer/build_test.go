@@ -10,22 +10,19 @@ import (
 func describeFile(t *testing.T, path string) Description {
 	t.Helper()
 	var file struct {
-		AddedTokens []addedToken `json:"added_tokens"`
+		AddedTokens []AddedToken `json:"added_tokens"`
 		Model       struct {
 			Vocab  map[string]int
 			Merges mergesJSON
 		}
 	}
 	readJSON(t, path, &file)
-	d := Description{Merges: file.Model.Merges}
+	d := Description{Merges: file.Model.Merges, Added: file.AddedTokens}
 	for piece, id := range file.Model.Vocab {
 		for len(d.Pieces) <= id {
 			d.Pieces = append(d.Pieces, "")
 		}
 		d.Pieces[id] = piece
-	}
-	for _, a := range file.AddedTokens {
-		d.Added = append(d.Added, AddedToken{ID: a.ID, Content: a.Content, Special: a.Special, Normalized: a.Normalized})
 	}
 	return d
 }

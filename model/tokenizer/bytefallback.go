@@ -102,11 +102,7 @@ func (m *byteFallback) encode(ids []int32, text string, start bool) []int32 {
 	if !m.apart {
 		return m.encodeWord(ids, text)
 	}
-	for len(text) > 0 {
-		n := wordEnd(text)
-		ids = m.encodeWord(ids, text[:n])
-		text = text[n:]
-	}
+	m.words(text, func(word string) { ids = m.encodeWord(ids, word) })
 	return ids
 }
 
@@ -132,14 +128,14 @@ func wordEnd(text string) int {
 }
 
 func (m *byteFallback) encodeWord(ids []int32, word string) []int32 {
-	if cached, ok := m.cache.get(word); ok {
-		return append(ids, cached...)
-	}
+	return m.cache.encode(ids, word, m.pieces)
+}
+
+// pieces appends the pieces of a word.
+func (m *byteFallback) pieces(ids []int32, word string) []int32 {
 	start := len(ids)
 	ids = m.symbols(ids, word)
-	ids = ids[:start+m.merges.apply(ids[start:])]
-	m.cache.put(word, ids[start:])
-	return ids
+	return ids[:start+m.merges.apply(ids[start:])]
 }
 
 // symbols appends the ids of a text's characters or bytes.

@@ -117,12 +117,7 @@ func (m *byteLevel) prefixed(text string) string {
 }
 
 func (m *byteLevel) encode(ids []int32, text string, _ bool) []int32 {
-	text = m.prefixed(text)
-	for len(text) > 0 {
-		n := m.split(text)
-		ids = m.encodeWord(ids, text[:n])
-		text = text[n:]
-	}
+	m.words(text, func(word string) { ids = m.encodeWord(ids, word) })
 	return ids
 }
 
@@ -144,19 +139,6 @@ func (m *byteLevel) takeUnknown(v *vocabulary, settings *bpeSettings) error {
 	}
 	m.unknown = id
 	return nil
-}
-
-// spellable reports whether the vocabulary has all bytes of a word.
-func (m *byteLevel) spellable(word string) bool {
-	if !m.lacks {
-		return true
-	}
-	for i := range len(word) {
-		if m.byteID[word[i]] == noID {
-			return false
-		}
-	}
-	return true
 }
 
 // spell appends the ids of a word's bytes. Bytes that the vocabulary lacks are dropped, or are the unknown token: one for
@@ -193,20 +175,20 @@ func (m *byteLevel) encodeWord(ids []int32, word string) []int32 {
 	if id, ok := m.ignoreMerges[word]; ok {
 		return append(ids, id)
 	}
-	if cached, ok := m.cache.get(word); ok {
-		return append(ids, cached...)
-	}
+	return m.cache.encode(ids, word, m.pieces)
+}
+
+// pieces appends the pieces of a word.
+func (m *byteLevel) pieces(ids []int32, word string) []int32 {
 	start := len(ids)
-	if m.spellable(word) {
+	if m.lacks {
+		ids = m.spell(ids, word)
+	} else {
 		for i := range len(word) {
 			ids = append(ids, m.byteID[word[i]])
 		}
-	} else {
-		ids = m.spell(ids, word)
 	}
-	ids = ids[:start+m.merges.apply(ids[start:])]
-	m.cache.put(word, ids[start:])
-	return ids
+	return ids[:start+m.merges.apply(ids[start:])]
 }
 
 // replaceIllFormed appends b with every maximal ill-formed subpart replaced by U+FFFD.

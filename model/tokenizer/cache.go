@@ -27,6 +27,17 @@ type wordCache struct {
 	}
 }
 
+// encode appends the ids of a word: the remembered ones, or those that spell appends.
+func (c *wordCache) encode(ids []int32, word string, spell func(ids []int32, word string) []int32) []int32 {
+	if cached, ok := c.get(word); ok {
+		return append(ids, cached...)
+	}
+	start := len(ids)
+	ids = spell(ids, word)
+	c.put(word, ids[start:])
+	return ids
+}
+
 func (c *wordCache) get(word string) ([]int32, bool) {
 	if len(word) > longestCached {
 		return nil, false

@@ -138,13 +138,11 @@ func parse(content []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	var added []AddedToken
-	for _, a := range file.AddedTokens {
+	added := file.AddedTokens
+	for _, a := range added {
 		if a.SingleWord {
 			return nil, quote.Errorf("added_tokens: %q has single_word, which is not supported", a.Content)
 		}
-		added = append(added, AddedToken{ID: a.ID, Content: a.Content, Special: a.Special, Normalized: a.Normalized,
-			LStrip: a.LStrip, RStrip: a.RStrip})
 	}
 	switch kind {
 	case "BPE":
@@ -152,7 +150,7 @@ func parse(content []byte) (*Tokenizer, error) {
 		if err := strict(file.Model, &settings); err != nil {
 			return nil, err
 		}
-		if err := settings.check(); err != nil {
+		if err := checkBPE(&settings); err != nil {
 			return nil, err
 		}
 		if settings.ByteFallback {

@@ -24,8 +24,8 @@ func (t *Tokenizer) parseBPE(file *tokenizerFile, settings *bpeSettings, added [
 	if err != nil {
 		return fmt.Errorf("pre_tokenizer: %w", err)
 	}
-	if err := parseDecoder(file.Decoder); err != nil {
-		return fmt.Errorf("decoder: %w", err)
+	if err := parseKind("decoder", "ByteLevel", file.Decoder, &byteLevelSettings{}); err != nil { // it uses none of them
+		return err
 	}
 	if t.vocab, err = newVocabulary(settings.Vocab, added, bytesOfPiece); err != nil {
 		return err
@@ -39,7 +39,8 @@ func (t *Tokenizer) parseBPE(file *tokenizerFile, settings *bpeSettings, added [
 	return nil
 }
 
-func (s *bpeSettings) check() error {
+// checkBPE refuses settings that are not supported.
+func checkBPE(s *bpeSettings) error {
 	empty := func(text *string) bool { return text == nil || *text == "" }
 	switch {
 	case s.Vocab == nil:
@@ -126,21 +127,7 @@ func parseSplits(raw json.RawMessage) (splitter, error) {
 		return nil, quote.Errorf("a Split by %q is not supported (supported: the expressions of GPT-2, LLaMA "+
 			"3 and Qwen 2)", *split.Pattern.Regex)
 	}
-	second, err := typeOf(sequence.PreTokenizers[1])
-	if err != nil {
-		return nil, err
-	}
-	if second != "ByteLevel" {
-		return nil, quote.Errorf("%q after Split is not supported (supported: ByteLevel)", second)
-	}
-	useRegex, err := parseByteLevel(sequence.PreTokenizers[1])
-	if err != nil {
-		return nil, err
-	}
-	if useRegex {
-		return nil, errors.New("ByteLevel with use_regex after a Split is not supported")
-	}
-	return known, nil
+	return known, parseByteLevel(sequence.PreTokenizers[1], first, false)
 }
 
 // parseDigits reads single digits followed by ByteLevel's own split.
@@ -155,46 +142,21 @@ func parseDigits(list []json.RawMessage) (splitter, error) {
 	if !digits.Individual {
 		return nil, errors.New("a Digits step without individual_digits is not supported")
 	}
-	second, err := typeOf(list[1])
-	if err != nil {
-		return nil, err
-	}
-	if second != "ByteLevel" {
-		return nil, quote.Errorf("%q after Digits is not supported (supported: ByteLevel)", second)
-	}
-	useRegex, err := parseByteLevel(list[1])
-	if err != nil {
-		return nil, err
-	}
-	if !useRegex {
-		return nil, errors.New("ByteLevel without use_regex after Digits is not supported")
-	}
-	return splitDigits, nil
+	return splitDigits, parseByteLevel(list[1], "Digits", true)
 }
 
-// parseByteLevel reads the last step of a Sequence, which would put a space before every part that the step before made.
-func parseByteLevel(raw json.RawMessage) (useRegex bool, err error) {
+// parseByteLevel reads the last step of a Sequence, which must split itself or must not. A space before the text is refused,
+// because it would stand before every part that the step before made.
+func parseByteLevel(raw json.RawMessage, after string, splits bool) error {
 	var settings byteLevelSettings
-	if err := strict(raw, &settings); err != nil {
-		return false, err
-	}
-	if settings.AddPrefixSpace {
-		return false, errors.New("ByteLevel with add_prefix_space in a Sequence is not supported")
-	}
-	return settings.splits(), nil
-}
-
-func parseDecoder(raw json.RawMessage) error {
-	if isNull(raw) {
-		return errors.New("is missing (supported: ByteLevel)")
-	}
-	kind, err := typeOf(raw)
-	if err != nil {
+	if err := parseKind("after "+after, "ByteLevel", raw, &settings); err != nil {
 		return err
 	}
-	if kind != "ByteLevel" {
-		return quote.Errorf("%q is not supported (supported: ByteLevel)", kind)
+	if settings.AddPrefixSpace {
+		return errors.New("ByteLevel with add_prefix_space in a Sequence is not supported")
 	}
-	var settings byteLevelSettings // a decoder uses none of them
-	return strict(raw, &settings)
+	if settings.splits() != splits {
+		return fmt.Errorf("ByteLevel with use_regex %v after %s is not supported", settings.splits(), after)
+	}
+	return nil
 }

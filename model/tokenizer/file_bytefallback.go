@@ -119,28 +119,13 @@ func parseMetaspace(raw json.RawMessage) (is bool, before prepend, err error) {
 	if isNull(raw) {
 		return false, prependNever, nil
 	}
-	var m struct {
-		Type        string `json:"type"`
-		Replacement string `json:"replacement"`
-		Scheme      string `json:"prepend_scheme"`
-		Split       *bool  `json:"split"`
+	var m metaspace
+	err = parseKind("pre_tokenizer", "Metaspace", raw, &m)
+	if err == nil && (m.mark != blank || m.split) {
+		err = quote.Errorf("pre_tokenizer: Metaspace with replacement %q and split %v is not supported (supported: %q and false)",
+			m.mark, m.split, blank)
 	}
-	if err := parseKind("pre_tokenizer", "Metaspace", raw, &m); err != nil {
-		return false, prependNever, err
-	}
-	if m.Replacement != blank || m.Split == nil || *m.Split {
-		return false, prependNever,
-			quote.Errorf("pre_tokenizer: Metaspace with replacement %q that splits is not supported (supported: "+
-				"%q, split false)", m.Replacement, blank)
-	}
-	schemes := map[string]prepend{"always": prependUnless, "first": prependFirst, "never": prependNever}
-	before, ok := schemes[m.Scheme]
-	if !ok {
-		return false, prependNever,
-			quote.Errorf("pre_tokenizer: Metaspace with prepend_scheme %q is not supported (supported: always, "+
-				"first, never)", m.Scheme)
-	}
-	return true, before, nil
+	return true, m.before, err
 }
 
 // parseBlankDecoder accepts Replace, ByteFallback, Fuse, and optionally Strip of one space at the start.

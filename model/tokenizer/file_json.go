@@ -11,27 +11,19 @@ import (
 
 // The parts of tokenizer.json. An object with a "type" is decoded in two steps: first the type, then the settings of
 // that type; an unknown setting is an error.
-type tokenizerFile struct {
+type parts[Part, Model any] struct {
 	Version       string          `json:"version"`
 	Truncation    json.RawMessage `json:"truncation"`
 	Padding       json.RawMessage `json:"padding"`
-	AddedTokens   []addedToken    `json:"added_tokens"`
-	Normalizer    json.RawMessage `json:"normalizer"`
-	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage `json:"post_processor"`
-	Decoder       json.RawMessage `json:"decoder"`
-	Model         json.RawMessage `json:"model"`
+	AddedTokens   []AddedToken    `json:"added_tokens"`
+	Normalizer    Part            `json:"normalizer"`
+	PreTokenizer  Part            `json:"pre_tokenizer"`
+	PostProcessor Part            `json:"post_processor"`
+	Decoder       Part            `json:"decoder"`
+	Model         Model           `json:"model"`
 }
 
-type addedToken struct {
-	ID         int32  `json:"id"`
-	Content    string `json:"content"`
-	SingleWord bool   `json:"single_word"`
-	LStrip     bool   `json:"lstrip"`
-	RStrip     bool   `json:"rstrip"`
-	Normalized bool   `json:"normalized"`
-	Special    bool   `json:"special"`
-}
+type tokenizerFile = parts[json.RawMessage, json.RawMessage]
 
 type typeOnly struct {
 	Type string `json:"type"`
@@ -47,18 +39,20 @@ type byteLevelSettings struct {
 // splits reports whether a pre-tokenizer cuts as GPT-2 does; trim_offsets has an effect in a post-processor only.
 func (s byteLevelSettings) splits() bool { return s.UseRegex == nil || *s.UseRegex }
 
-type bpeSettings struct {
-	Type                    string     `json:"type"`
-	Dropout                 *float64   `json:"dropout"`
-	UnkToken                *string    `json:"unk_token"`
-	ContinuingSubwordPrefix *string    `json:"continuing_subword_prefix"`
-	EndOfWordSuffix         *string    `json:"end_of_word_suffix"`
-	FuseUnk                 bool       `json:"fuse_unk"`
-	ByteFallback            bool       `json:"byte_fallback"`
-	IgnoreMerges            bool       `json:"ignore_merges"`
-	Vocab                   vocabJSON  `json:"vocab"`
-	Merges                  mergesJSON `json:"merges"`
+type bpe[Vocab, Merges any] struct {
+	Type                    string   `json:"type"`
+	Dropout                 *float64 `json:"dropout"`
+	UnkToken                *string  `json:"unk_token"`
+	ContinuingSubwordPrefix *string  `json:"continuing_subword_prefix"`
+	EndOfWordSuffix         *string  `json:"end_of_word_suffix"`
+	FuseUnk                 bool     `json:"fuse_unk"`
+	ByteFallback            bool     `json:"byte_fallback"`
+	IgnoreMerges            bool     `json:"ignore_merges"`
+	Vocab                   Vocab    `json:"vocab"`
+	Merges                  Merges   `json:"merges"`
 }
+
+type bpeSettings = bpe[vocabJSON, mergesJSON]
 
 // vocabJSON is an object of tokens and ids. A duplicate token is an error; decoding into a map would silently keep the
 // last one.

@@ -99,7 +99,7 @@ func parseSentencePiece(content []byte, n Numbering, extra int) (*Tokenizer, err
 // numbered is the list of pieces of tokenizer.json under way.
 type numbered struct {
 	vocab   [][2]any
-	added   []addedToken
+	added   []AddedToken
 	ids     map[string]int
 	unknown int
 }
@@ -111,7 +111,7 @@ func (n *numbered) add(text string, score float64) {
 
 // addSpecial adds a special token.
 func (n *numbered) addSpecial(text string, score float64, stripsLeft bool) {
-	n.added = append(n.added, addedToken{ID: int32(len(n.vocab)), Content: text, Special: true, LStrip: stripsLeft})
+	n.added = append(n.added, AddedToken{ID: int32(len(n.vocab)), Content: text, Special: true, LStrip: stripsLeft})
 	n.add(text, score)
 }
 
@@ -159,7 +159,7 @@ func (m *sentencePiece) tokenizerJSON(kind Numbering, extra int) ([]byte, error)
 		case pieceControl, pieceUnknown:
 			n.addSpecial(p.text, float64(p.score), false)
 		case pieceUser:
-			n.added = append(n.added, addedToken{ID: int32(len(n.vocab)), Content: p.text})
+			n.added = append(n.added, AddedToken{ID: int32(len(n.vocab)), Content: p.text})
 			fallthrough
 		default:
 			n.add(p.text, float64(p.score))
@@ -177,27 +177,19 @@ func (m *sentencePiece) tokenizerJSON(kind Numbering, extra int) ([]byte, error)
 
 // file writes tokenizer.json.
 func (n *numbered) file(charsmap []byte, before, after []string) ([]byte, error) {
-	specials := object{}
-	part := func(names []string) (items []any, err error) {
+	t := template{names: map[int32]string{}, specials: object{}}
+	var sides [2][]int32
+	for i, names := range [][]string{before, after} {
 		for _, name := range names {
 			id, ok := n.ids[name]
 			if !ok {
 				return nil, quote.Errorf("it has no piece %q, which stands at the end or the start of a text", name)
 			}
-			specials[name] = object{"id": name, "ids": []int{id}, "tokens": []string{name}}
-			items = append(items, object{"SpecialToken": object{"id": name, "type_id": 0}})
+			t.names[int32(id)] = name
+			sides[i] = append(sides[i], int32(id))
 		}
-		return items, nil
 	}
-	start, err := part(before)
-	if err != nil {
-		return nil, err
-	}
-	end, err := part(after)
-	if err != nil {
-		return nil, err
-	}
-	single := append(append(start, object{"Sequence": object{"id": "A", "type_id": 0}}), end...)
+	single := t.around("A", 0, sides[0], sides[1])
 	space := object{"type": "Metaspace", "replacement": blank, "prepend_scheme": "always", "split": true}
 	var normalizer any
 	if len(charsmap) > 0 {
@@ -205,6 +197,6 @@ func (n *numbered) file(charsmap []byte, before, after []string) ([]byte, error)
 	}
 	return marshal(object{"version": "1.0", "added_tokens": n.added, "normalizer": normalizer, "decoder": space,
 		"pre_tokenizer":  object{"type": "Sequence", "pretokenizers": []any{object{"type": "WhitespaceSplit"}, space}},
-		"post_processor": object{"type": "TemplateProcessing", "single": single, "special_tokens": specials},
+		"post_processor": object{"type": "TemplateProcessing", "single": single, "special_tokens": t.specials},
 		"model":          object{"type": "Unigram", "unk_id": n.unknown, "vocab": n.vocab, "byte_fallback": false}})
 }

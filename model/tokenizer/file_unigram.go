@@ -177,7 +177,8 @@ func parseCutters(raw json.RawMessage, outer bool) ([]cutter, error) {
 	}
 	switch {
 	case kind == "Metaspace":
-		m, err := parseMetaspaceSettings(raw)
+		var m metaspace
+		err := strict(raw, &m)
 		return []cutter{m}, err
 	case kind == "WhitespaceSplit":
 		return []cutter{whitespaceSplit{}}, strict(raw, &typeOnly{})
@@ -202,9 +203,9 @@ func parseCutters(raw json.RawMessage, outer bool) ([]cutter, error) {
 	return nil, quote.Errorf("%q is not supported here (supported: Metaspace, WhitespaceSplit, Sequence)", kind)
 }
 
-// parseMetaspaceSettings reads the settings of the pre-tokenizer and of the decoder.
-func parseMetaspaceSettings(raw json.RawMessage) (metaspace, error) {
-	m := struct {
+// UnmarshalJSON reads the settings of the pre-tokenizer and of the decoder.
+func (m *metaspace) UnmarshalJSON(raw []byte) error {
+	s := struct {
 		Type   string `json:"type"`
 		Mark   string `json:"replacement"`
 		Prefix *bool  `json:"add_prefix_space"` // in older files, which have no scheme
@@ -212,23 +213,24 @@ func parseMetaspaceSettings(raw json.RawMessage) (metaspace, error) {
 		Split  *bool  `json:"split"`
 		Shown  string `json:"str_rep"` // the mark once more, in older files
 	}{Scheme: "always"}
-	if err := strict(raw, &m); err != nil {
-		return metaspace{}, err
+	if err := strict(raw, &s); err != nil {
+		return err
 	}
-	if len([]rune(m.Mark)) != 1 {
-		return metaspace{}, quote.Errorf("Metaspace's replacement %q is not one character", m.Mark)
+	if len([]rune(s.Mark)) != 1 {
+		return quote.Errorf("Metaspace's replacement %q is not one character", s.Mark)
 	}
 	schemes := map[string]prepend{"always": prependUnless, "first": prependFirst, "never": prependNever}
-	before, ok := schemes[m.Scheme]
+	before, ok := schemes[s.Scheme]
 	if !ok {
-		return metaspace{}, quote.Errorf("Metaspace's prepend_scheme %q is not supported (supported: always, first, "+
-			"never)", m.Scheme)
+		return quote.Errorf("Metaspace's prepend_scheme %q is not supported (supported: always, first, "+
+			"never)", s.Scheme)
 	}
-	if m.Prefix != nil && !*m.Prefix && before != prependNever {
-		return metaspace{}, quote.Errorf("Metaspace with add_prefix_space false and prepend_scheme %q contradicts itself",
-			m.Scheme)
+	if s.Prefix != nil && !*s.Prefix && before != prependNever {
+		return quote.Errorf("Metaspace with add_prefix_space false and prepend_scheme %q contradicts itself",
+			s.Scheme)
 	}
-	return metaspace{mark: m.Mark, before: before, split: m.Split == nil || *m.Split}, nil
+	*m = metaspace{mark: s.Mark, before: before, split: s.Split == nil || *s.Split}
+	return nil
 }
 
 // parseUnigramDecoder accepts Metaspace, and the steps of byte fallback.
@@ -241,7 +243,8 @@ func parseUnigramDecoder(raw json.RawMessage) (joiner, error) {
 		return nil, err
 	}
 	if kind == "Metaspace" {
-		m, err := parseMetaspaceSettings(raw)
+		var m metaspace
+		err := strict(raw, &m)
 		return metaspaceDecoder{mark: m.mark, strip: m.before != prependNever}, err
 	}
 	strip, err := parseBlankDecoder(raw)

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"strings"
-
-	"popri/internal/quote"
 )
 
 // TrainOptions says what [TrainBPE] makes.
@@ -41,7 +38,7 @@ func TrainBPE(texts iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
 	// Without merges the tokenizer only splits, which is the first step.
 	blank, err := assemble(nil, nil, opt.SpecialTokens)
 	if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
+		return nil, err
 	}
 	counts := map[string]int64{}
 	for text := range texts {
@@ -53,11 +50,7 @@ func TrainBPE(texts iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
 		})
 	}
 	pieces, pairs := learn(counts, opt.VocabSize-len(opt.SpecialTokens), max(int64(opt.MinFrequency), 1))
-	t, err := assemble(pieces, pairs, opt.SpecialTokens)
-	if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
-	}
-	return t, nil
+	return assemble(pieces, pairs, opt.SpecialTokens)
 }
 
 // pairState is the trainer's record of a pair of neighbours.
@@ -214,60 +207,23 @@ func byteOrder() []byte {
 	return order
 }
 
-// assemble writes a tokenizer.json of the single bytes, the pieces and the special tokens, in that order of ids, and
-// reads it, so that a trained tokenizer is exactly the one in its file.
+// assemble makes a tokenizer of the single bytes, the pieces and the special tokens, in that order of ids.
 func assemble(pieces []string, pairs [][2]string, specials []string) (*Tokenizer, error) {
-	var vocab bytes.Buffer
-	vocab.WriteByte('{')
-	id := 0
-	seen := map[string]bool{}
-	write := func(piece string) error {
-		if seen[piece] {
-			return quote.Errorf("special token %q is in the vocabulary already", piece)
-		}
-		seen[piece] = true
-		if id > 0 {
-			vocab.WriteByte(',')
-		}
-		key, err := marshal(piece)
-		fmt.Fprintf(&vocab, "%s:%d", key, id)
-		id++
-		return err
-	}
+	d := Description{Split: SplitGPT2}
 	for _, b := range byteOrder() {
-		if err := write(string(runeOfByte[b])); err != nil {
-			return nil, err
-		}
+		d.Pieces = append(d.Pieces, string(runeOfByte[b]))
 	}
 	for _, piece := range pieces {
-		if err := write(pieceOfBytes(piece)); err != nil {
-			return nil, err
-		}
+		d.Pieces = append(d.Pieces, pieceOfBytes(piece))
 	}
-	var added []addedToken
 	for _, special := range specials {
-		if special == "" {
-			return nil, errors.New("a special token is empty")
-		}
-		added = append(added, addedToken{ID: int32(id), Content: special, Special: true})
-		if err := write(special); err != nil {
-			return nil, err
-		}
+		d.Added = append(d.Added, AddedToken{ID: int32(len(d.Pieces)), Content: special, Special: true})
+		d.Pieces = append(d.Pieces, special)
 	}
-	vocab.WriteByte('}')
-	mapped := make([][2]string, len(pairs))
-	for i, pair := range pairs {
-		mapped[i] = [2]string{pieceOfBytes(pair[0]), pieceOfBytes(pair[1])}
+	for _, pair := range pairs {
+		d.Merges = append(d.Merges, [2]string{pieceOfBytes(pair[0]), pieceOfBytes(pair[1])})
 	}
-	step := byteLevelStep(true)
-	content, err := marshal(fileJSON{
-		Version: "1.0", AddedTokens: append([]addedToken{}, added...), PreTokenizer: step, PostProcessor: step, Decoder: step,
-		Model: modelJSON{Type: "BPE", Vocab: vocab.Bytes(), Merges: mapped},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return parse(content)
+	return Build(d)
 }
 
 // marshal is json.Marshal without the escaping of <, > and &, which occur in the names of most special tokens.

@@ -57,17 +57,7 @@ func newUnigram(v *vocabulary, scores []float64, unknown *int, byteFallback bool
 }
 
 func (m *unigram) encode(ids []int32, text string, start bool) []int32 {
-	cutAll(m.cutters, piece{text: text, start: start}, func(p piece) { ids = m.encodeWord(ids, p.text) })
-	return ids
-}
-
-func (m *unigram) encodeWord(ids []int32, word string) []int32 {
-	if cached, ok := m.cache.get(word); ok {
-		return append(ids, cached...)
-	}
-	start := len(ids)
-	ids = m.pieces(ids, word)
-	m.cache.put(word, ids[start:])
+	cutAll(m.cutters, piece{text: text, start: start}, func(p piece) { ids = m.cache.encode(ids, p.text, m.pieces) })
 	return ids
 }
 

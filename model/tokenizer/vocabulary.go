@@ -13,14 +13,17 @@ const maxID = 1 << 24
 
 // AddedToken is a token that is recognised in the text before anything else.
 type AddedToken struct {
-	ID      int32
-	Content string
-	// Special tokens are left out if decoding skips them.
-	Special bool
-	// Normalized tokens are searched after the others, in the rest of the text.
-	Normalized bool
+	ID      int32  `json:"id"`
+	Content string `json:"content"`
+	// SingleWord tokens are whole words of the text alone, which is not supported.
+	SingleWord bool `json:"single_word"`
 	// LStrip and RStrip make white space before and after the token a part of it.
-	LStrip, RStrip bool
+	LStrip bool `json:"lstrip"`
+	RStrip bool `json:"rstrip"`
+	// Normalized tokens are searched after the others, in the rest of the text.
+	Normalized bool `json:"normalized"`
+	// Special tokens are left out if decoding skips them.
+	Special bool `json:"special"`
 }
 
 // vocabulary has the pieces by id and by text.

@@ -36,27 +36,15 @@ func newWordPiece(v *vocabulary, prefix, unknown string, longest int) (*wordPiec
 }
 
 func (m *wordPiece) encode(ids []int32, text string, _ bool) []int32 {
-	for {
-		from, to := nextBertWord(text)
-		if from == to {
-			return ids
-		}
-		ids = m.encodeWord(ids, text[from:to])
-		text = text[to:]
-	}
+	m.words(text, func(word string) { ids = m.encodeWord(ids, word) })
+	return ids
 }
 
 func (m *wordPiece) encodeWord(ids []int32, word string) []int32 {
 	if id, ok := m.first[word]; ok && len(word) <= m.longest {
 		return append(ids, id)
 	}
-	if cached, ok := m.cache.get(word); ok {
-		return append(ids, cached...)
-	}
-	start := len(ids)
-	ids = m.pieces(ids, word)
-	m.cache.put(word, ids[start:])
-	return ids
+	return m.cache.encode(ids, word, m.pieces)
 }
 
 // pieces appends the pieces of a word.
