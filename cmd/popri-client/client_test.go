@@ -10,6 +10,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/fedsim/client"
+	"popri/fedsim/sealing"
 	"popri/fedsim/shard"
 	"popri/internal/fault"
 	"popri/internal/golden"
@@ -38,7 +39,7 @@ func TestAnswers(t *testing.T) {
 	if err := clients.Write(private, &clients.Population{Name: "some", Clients: list}); err != nil {
 		t.Fatal(err)
 	}
-	if err := shard.GenerateKey(key); err != nil {
+	if err := sealing.GenerateKey(key); err != nil {
 		t.Fatal(err)
 	}
 	mean, err := scoring.NewMean(encoder.Dim(), scoring.MeanOptions{Full: true, Bound: 1}, "k")
@@ -69,7 +70,7 @@ func TestAnswers(t *testing.T) {
 	for _, place := range []string{"1/2", "2/2"} {
 		part := filepath.Join(dir, strings.Replace(place, "/", "-", 1))
 		out, err := run("--question", question, "--encoder", folder, "--private", private, "--shard", place, "--to",
-			key+shard.PublicSuffix, "--out", part)
+			key+sealing.PublicSuffix, "--out", part)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	private1, err := shard.ReadPrivateKey(key)
+	private1, err := sealing.ReadPrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestAnswers(t *testing.T) {
 	}
 	other := filepath.Join(golden.Folder(t, "sentence"), "roberta")
 	if _, err := run("--question", question, "--encoder", other, "--private", private, "--shard", "1/1", "--to",
-		key+shard.PublicSuffix, "--out", filepath.Join(dir, "x")); !fault.IsUser(err) || !strings.Contains(err.Error(), other) {
+		key+sealing.PublicSuffix, "--out", filepath.Join(dir, "x")); !fault.IsUser(err) || !strings.Contains(err.Error(), other) {
 		t.Errorf("another encoder's weights give %v", err)
 	}
 	if _, err := run("--question", question, "--encoder", folder, "--private", private, "--shard", "3", "--to", "k", "--out",

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/fedsim/client"
+	"popri/fedsim/sealing"
 	"popri/fedsim/shard"
 	"popri/internal/rundir"
 	"popri/run/sharding"
@@ -135,12 +136,12 @@ func (s *scoreFlags) waitingRound() error {
 }
 
 func (a *app) keygen(path string) error {
-	if err := shard.GenerateKey(path); err != nil {
+	if err := sealing.GenerateKey(path); err != nil {
 		return err
 	}
-	made := map[string]string{"private_key": path, "public_key": path + shard.PublicSuffix}
+	made := map[string]string{"private_key": path, "public_key": path + sealing.PublicSuffix}
 	return a.emit(made, func(w io.Writer) {
-		fmt.Fprintf(w, "private key\t%s\npublic key\t%s\n", path, path+shard.PublicSuffix)
+		fmt.Fprintf(w, "private key\t%s\npublic key\t%s\n", path, path+sealing.PublicSuffix)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"popri/fedsim/sealing"
 	"popri/fedsim/shard"
 	"popri/internal/fault"
 	"popri/internal/memory"
@@ -77,14 +78,14 @@ func Shards(o ShardsOptions) (*ShardsResult, error) {
 
 func (r *ShardsResult) run(dir string, m query.Mergeable, q shard.Question) error {
 	keyFile := filepath.Join(dir, "key")
-	if err := shard.GenerateKey(keyFile); err != nil {
+	if err := sealing.GenerateKey(keyFile); err != nil {
 		return err
 	}
-	public, err := shard.ReadPublicKey(keyFile + shard.PublicSuffix)
+	public, err := sealing.ReadPublicKey(keyFile + sealing.PublicSuffix)
 	if err != nil {
 		return err
 	}
-	private, err := shard.ReadPrivateKey(keyFile)
+	private, err := sealing.ReadPrivateKey(keyFile)
 	if err != nil {
 		return err
 	}

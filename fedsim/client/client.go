@@ -8,6 +8,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/fedsim"
+	"popri/fedsim/sealing"
 	"popri/fedsim/shard"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
@@ -48,7 +49,7 @@ func Answer(ctx context.Context, o Options) (*Answered, error) {
 	if err := atomicfile.Check(o.Out); err != nil {
 		return nil, fault.User(err)
 	}
-	to, err := shard.ReadPublicKey(o.To)
+	to, err := sealing.ReadPublicKey(o.To)
 	if err != nil {
 		return nil, err
 	}

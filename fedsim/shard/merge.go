@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"popri/fedsim/sealing"
 	"popri/internal/fault"
 	"popri/scoring/query"
 )
@@ -13,7 +14,7 @@ import (
 // Merge adds up the partial sums of all shards of a question: the exact sum over all clients, which is secret. It refuses
 // files that are changed, for another key, question or round, or for another number of shards; shards that are missing, there
 // twice or of the same clients; and a number of clients that is not the question's.
-func Merge(key PrivateKey, q Question, paths []string) (query.Partial, error) {
+func Merge(key sealing.PrivateKey, q Question, paths []string) (query.Partial, error) {
 	parts, err := collect(q, paths)
 	if err != nil {
 		return query.Partial{}, err
@@ -89,7 +90,7 @@ func collect(q Question, paths []string) ([]*Part, error) {
 }
 
 // reopened reads the part's file again and decrypts it.
-func (p *Part) reopened(key PrivateKey) (opened, error) {
+func (p *Part) reopened(key sealing.PrivateKey) (opened, error) {
 	again, err := ReadPart(p.path)
 	if err != nil {
 		return opened{}, err

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"bytes"
-	"crypto/hpke"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"popri/fedsim/sealing"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/scoring/query"
@@ -113,6 +113,9 @@ type Part struct {
 
 const partFormat = "popri partial sum 1"
 
+// info separates these ciphertexts from those of other uses of a key.
+const info = partFormat
+
 // Limits of a part's claims, so that a file cannot make the merger allocate more than the file's size.
 const (
 	maxHeader = 1 << 16
@@ -124,17 +127,17 @@ const (
 func (p *Part) Place() Place { return Place{p.Shard, p.Of, p.Assignment} }
 
 // Seal encrypts the exact sum over a shard's clients to the merger and writes it to path.
-func Seal(path string, to PublicKey, q Question, place Place, members Members, sum query.Partial) error {
+func Seal(path string, to sealing.PublicKey, q Question, place Place, members Members, sum query.Partial) error {
 	if err := place.Validate(); err != nil {
 		return err
 	}
-	encapsulated, sender, err := hpke.NewSender(to.key, kdf, aead, info)
+	encapsulated, sender, err := to.Sender(info)
 	if err != nil {
 		return fmt.Errorf("shard: encrypt a partial sum: %w", err)
 	}
 	line, err := header(Part{Format: partFormat, Question: q.ID, Round: q.Round, Query: q.Name, Key: q.Key, Encoder: q.Encoder,
 		Bound: q.Bound, Shard: place.Shard, Of: place.Of, Assignment: place.Assignment, Clients: members.Count, Shape: sum.Shape(),
-		Recipient: fingerprint(to.key), Encapsulated: encapsulated})
+		Recipient: to.Fingerprint(), Encapsulated: encapsulated})
 	if err != nil {
 		return fmt.Errorf("shard: the header of a partial sum: %w", err)
 	}
@@ -210,18 +213,14 @@ type opened struct {
 }
 
 // open decrypts the part.
-func (p *Part) open(key PrivateKey) (opened, error) {
+func (p *Part) open(key sealing.PrivateKey) (opened, error) {
 	var o opened
-	if own := fingerprint(key.key.PublicKey()); p.Recipient != own {
+	if own := key.Fingerprint(); p.Recipient != own {
 		return o, refused(p.path, "it is encrypted to the key %.12s…, this key is %.12s…", p.Recipient, own)
 	}
-	recipient, err := hpke.NewRecipient(p.Encapsulated, key.key, kdf, aead, info)
+	content, err := key.Open(info, p.Encapsulated, p.line, p.sealed)
 	if err != nil {
-		return o, refused(p.path, "it cannot be decrypted: its encapsulated key is damaged")
-	}
-	content, err := recipient.Open(p.line, p.sealed)
-	if err != nil {
-		return o, refused(p.path, "it cannot be decrypted: the file was changed")
+		return o, refused(p.path, "%w", err)
 	}
 	copy(o.fingerprint[:], content)
 	if o.sum, err = query.ParsePartial(p.Shape, content[sha256.Size:]); err != nil {

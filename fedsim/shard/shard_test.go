@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"popri/fedsim/sealing"
 	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/model/embedding"
@@ -67,17 +67,17 @@ func question(t testing.TB, change func(*Question)) (Question, query.Mergeable) 
 }
 
 // keys makes a key pair and reads it again.
-func keys(t testing.TB) (PrivateKey, PublicKey) {
+func keys(t testing.TB) (sealing.PrivateKey, sealing.PublicKey) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
-	if err := GenerateKey(path); err != nil {
+	if err := sealing.GenerateKey(path); err != nil {
 		t.Fatal(err)
 	}
-	private, err := ReadPrivateKey(path)
+	private, err := sealing.ReadPrivateKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := ReadPublicKey(path + PublicSuffix)
+	public, err := sealing.ReadPublicKey(path + sealing.PublicSuffix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func keys(t testing.TB) (PrivateKey, PublicKey) {
 }
 
 // shards divides all clients among n shards by ID and writes their partial sums.
-func shards(t testing.TB, q Question, m query.Mergeable, to PublicKey, all query.Clients, n int) []string {
+func shards(t testing.TB, q Question, m query.Mergeable, to sealing.PublicKey, all query.Clients, n int) []string {
 	t.Helper()
 	var parts []string
 	for i := range n {
@@ -335,42 +335,6 @@ func TestNonce(t *testing.T) {
 	other, _ := question(t, func(q *Question) { q.Nonce = "other" })
 	_, err := Merge(private, other, parts)
 	refusal(t, "another run's partial sum", err, parts[0], "another question")
-}
-
-func TestKeys(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "key")
-	if err := GenerateKey(path); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the private key's file: %v, %v", info.Mode(), err)
-	}
-	before, _ := os.ReadFile(path)
-	refusal(t, "a key that is there", GenerateKey(path), path, "there already")
-	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
-		t.Error("the key was replaced")
-	}
-	_, err := ReadPrivateKey(path + PublicSuffix)
-	refusal(t, "the public key for the private one", err, "public key", "want a popri merger private key")
-	_, err = ReadPublicKey(path)
-	refusal(t, "the private key for the public one", err, "private key")
-	if err := os.WriteFile(path, bytes.Replace(before, []byte("1\n"), []byte("1\n!"), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = ReadPrivateKey(path)
-	refusal(t, "a damaged key", err, path)
-	if strings.Contains(err.Error(), strings.Split(string(before), "\n")[1][:20]) {
-		t.Error("the error quotes the key")
-	}
-	_, err = ReadPublicKey(path + "x")
-	refusal(t, "no file", err, "no such file")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	refusal(t, "a public key that is there", GenerateKey(path), path+PublicSuffix, "there already")
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a private key was made for another public key (%v)", err)
-	}
 }
 
 func TestPlaces(t *testing.T) {

@@ -24,7 +24,7 @@ var (
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
 	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring", "scoring/query",
-		"fedsim/release", "fedsim/shard", "methods", "methods/method", "methods/rounds", "methods/sampling/vllm", "run/textgen", "show/eventlog",
+		"fedsim/aggregate", "fedsim/release", "fedsim/sealing", "fedsim/shard", "methods", "methods/method", "methods/rounds", "methods/sampling/vllm", "run/textgen", "show/eventlog",
 		"show/texts", "show/trackers", "show/watch", "study/grid", "study/plan", "study/jobs"}
 	// The ceiling carries private text to a method, for a key that says so by name (privacy.unsafe_ceiling).
 	ceiling  = module + "/datasets/ceiling"

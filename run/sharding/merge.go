@@ -11,6 +11,7 @@ import (
 	"popri/configs"
 	"popri/fedsim"
 	"popri/fedsim/release"
+	"popri/fedsim/sealing"
 	"popri/fedsim/shard"
 	"popri/internal/fault"
 	"popri/internal/rundir"
@@ -55,7 +56,7 @@ func Merge(o MergeOptions) (_ *release.Release, err error) {
 		return nil, fault.Userf("%s asks %d clients for %q with norm bound %g in round %d, the run asks %d for %q with %g in round %d", path,
 			q.Clients, q.Name, q.Bound, q.Round, c.Fed.Clients, name, bound, o.Round)
 	}
-	key, err := shard.ReadPrivateKey(o.Key)
+	key, err := sealing.ReadPrivateKey(o.Key)
 	if err != nil {
 		return nil, err
 	}

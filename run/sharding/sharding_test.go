@@ -16,6 +16,7 @@ import (
 	"popri/fedsim/audit"
 	"popri/fedsim/client"
 	"popri/fedsim/release"
+	"popri/fedsim/sealing"
 	"popri/fedsim/shard"
 	"popri/internal/fault"
 	"popri/internal/rundir"
@@ -50,7 +51,7 @@ func elsewhere(t *testing.T, c *configs.Config) (private string) {
 func merger(t *testing.T) string {
 	t.Helper()
 	key := filepath.Join(t.TempDir(), "merger.key")
-	if err := shard.GenerateKey(key); err != nil {
+	if err := sealing.GenerateKey(key); err != nil {
 		t.Fatal(err)
 	}
 	return key
@@ -63,7 +64,7 @@ func answer(t *testing.T, w *sharding.WaitingError, private, key string, shards 
 		part := filepath.Join(t.TempDir(), fmt.Sprintf("%d.part", i+1))
 		_, err := sharding.Score(t.Context(), sharding.ScoreOptions{DType: "float32", Private: private,
 			Options: client.Options{Question: w.Question, Path: w.Encoder, Place: shard.Place{Shard: i + 1, Of: shards, Assignment: shard.ByID},
-				To: key + shard.PublicSuffix, Out: part}})
+				To: key + sealing.PublicSuffix, Out: part}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +171,7 @@ func TestWholeFiles(t *testing.T) {
 	var parts []string
 	for i, some := range [][]clients.Client{all.Clients[:11], all.Clients[11:]} {
 		o := sharding.ScoreOptions{Private: filepath.Join(t.TempDir(), "some.parquet"), Options: client.Options{Question: w.Question,
-			Path: w.Encoder, Place: shard.Place{Shard: i + 1, Of: 2, Assignment: shard.ByFile}, To: key + shard.PublicSuffix,
+			Path: w.Encoder, Place: shard.Place{Shard: i + 1, Of: 2, Assignment: shard.ByFile}, To: key + sealing.PublicSuffix,
 			Out: filepath.Join(t.TempDir(), "part")}}
 		if err := clients.Write(o.Private, &clients.Population{Clients: some}); err != nil {
 			t.Fatal(err)
@@ -324,7 +325,7 @@ func TestShardMistakes(t *testing.T) {
 	}
 	score := func(change func(*sharding.ScoreOptions)) error {
 		o := sharding.ScoreOptions{Private: private, Options: client.Options{Question: w.Question, Path: w.Encoder,
-			To: key + shard.PublicSuffix, Place: shard.Place{Shard: 1, Of: 1, Assignment: shard.ByID},
+			To: key + sealing.PublicSuffix, Place: shard.Place{Shard: 1, Of: 1, Assignment: shard.ByID},
 			Out: filepath.Join(t.TempDir(), "part")}}
 		change(&o)
 		_, err := sharding.Score(t.Context(), o)

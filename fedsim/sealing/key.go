@@ -1,4 +1,4 @@
-package shard
+package sealing
 
 import (
 	"bytes"
@@ -16,26 +16,23 @@ import (
 	"popri/internal/fault"
 )
 
-// The first lines of the key files; the key follows in base64.
+// The first lines of the key files; the key follows in base64. Files of earlier versions say "popri merger …".
 const (
-	privateHead = "popri merger private key 1"
-	publicHead  = "popri merger public key 1"
+	privateHead = "popri private key 1"
+	publicHead  = "popri public key 1"
 )
 
 // PublicSuffix follows the name of a private key's file in that of its public key.
 const PublicSuffix = ".pub"
 
-// The cipher suite: partial sums stay secret even if X25519 or ML-KEM is broken later.
+// The cipher suite: what is sealed stays secret even if X25519 or ML-KEM is broken later.
 var (
 	kem  = hpke.MLKEM768X25519()
 	kdf  = hpke.HKDFSHA256()
 	aead = hpke.AES256GCM()
 )
 
-// info separates these ciphertexts from those of other uses of a key.
-var info = []byte("popri partial sum 1")
-
-// GenerateKey makes the merger's key pair: the private key in a new file of mode 0600 at path, the public key beside it with
+// GenerateKey makes a key pair: the private key in a new file of mode 0600 at path, the public key beside it with
 // [PublicSuffix]. An existing file is an error.
 func GenerateKey(path string) error {
 	for _, p := range []string{path, path + PublicSuffix} {
@@ -48,11 +45,11 @@ func GenerateKey(path string) error {
 	}
 	key, err := kem.GenerateKey()
 	if err != nil {
-		return fmt.Errorf("shard: make a key: %w", err)
+		return fmt.Errorf("sealing: make a key: %w", err)
 	}
 	secret, err := key.Bytes()
 	if err != nil {
-		return fmt.Errorf("shard: make a key: %w", err)
+		return fmt.Errorf("sealing: make a key: %w", err)
 	}
 	for _, file := range []struct {
 		path, head string
@@ -72,14 +69,14 @@ func GenerateKey(path string) error {
 }
 
 func keyExists(path string) error {
-	return fault.Userf("%s is there already: a new key would make partial sums that were encrypted to the old one "+
-		"unreadable; name another file", path)
+	return fault.Userf("%s is there already: a new key would make unreadable what was encrypted to the old one; "+
+		"name another file", path)
 }
 
-// PublicKey is the merger's key to which partial sums are encrypted.
+// PublicKey is the key of a recipient, to which others encrypt.
 type PublicKey struct{ key hpke.PublicKey }
 
-// PrivateKey is the merger's key that decrypts them.
+// PrivateKey is the recipient's key, which decrypts.
 type PrivateKey struct{ key hpke.PrivateKey }
 
 // ReadPublicKey reads the file of a public key.
@@ -88,11 +85,54 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	if err != nil {
 		return PublicKey{}, err
 	}
+	key, err := ParsePublicKey(b)
+	if err != nil {
+		return PublicKey{}, fault.Userf("%s: %w", path, err)
+	}
+	return key, nil
+}
+
+// ParsePublicKey is the inverse of [PublicKey.Bytes].
+func ParsePublicKey(b []byte) (PublicKey, error) {
 	key, err := kem.NewPublicKey(b)
 	if err != nil {
-		return PublicKey{}, fault.Userf("%s: the public key cannot be used: %w", path, err)
+		return PublicKey{}, fmt.Errorf("the public key cannot be used: %w", err)
 	}
 	return PublicKey{key}, nil
+}
+
+// Bytes is the key as RFC 9180 writes it.
+func (to PublicKey) Bytes() []byte { return to.key.Bytes() }
+
+// Fingerprint identifies the key.
+func (to PublicKey) Fingerprint() string { return fingerprint(to.key) }
+
+// Fingerprint identifies the public key of the pair.
+func (k PrivateKey) Fingerprint() string { return fingerprint(k.key.PublicKey()) }
+
+// Public is the public key of the pair.
+func (k PrivateKey) Public() PublicKey { return PublicKey{k.key.PublicKey()} }
+
+// Sender begins a ciphertext to the key: encapsulated goes with it, and sender.Seal encrypts one message. info says what the
+// message is for, so that no ciphertext passes for one of another use.
+func (to PublicKey) Sender(info string) (encapsulated []byte, sender *hpke.Sender, err error) {
+	return hpke.NewSender(to.key, kdf, aead, []byte(info))
+}
+
+// ErrChanged marks a ciphertext that cannot be decrypted: it, its associated data or its use is another one than was encrypted.
+var ErrChanged = errors.New("it cannot be decrypted: it was changed, or is for another key")
+
+// Open decrypts the message of a [PublicKey.Sender] with the same info. Any error is [ErrChanged].
+func (k PrivateKey) Open(info string, encapsulated, associated, sealed []byte) ([]byte, error) {
+	recipient, err := hpke.NewRecipient(encapsulated, k.key, kdf, aead, []byte(info))
+	if err != nil {
+		return nil, ErrChanged
+	}
+	content, err := recipient.Open(associated, sealed)
+	if err != nil {
+		return nil, ErrChanged
+	}
+	return content, nil
 }
 
 // ReadPrivateKey reads the file of a private key. A file that others may read is refused.
@@ -117,12 +157,13 @@ func readKey(path, head, other string) ([]byte, error) {
 	if err != nil {
 		return nil, fault.User(err)
 	}
-	first, rest, _ := bytes.Cut(content, []byte("\n"))
-	if string(first) == other {
+	line, rest, _ := bytes.Cut(content, []byte("\n"))
+	first := strings.Replace(string(line), "merger ", "", 1)
+	if first == other {
 		return nil, fault.Userf("%s is a %s, want a %s", path, strings.TrimSuffix(other, " 1"), strings.TrimSuffix(head, " 1"))
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(rest)))
-	if string(first) != head || err != nil {
+	if first != head || err != nil {
 		return nil, fault.Userf("%s is no %s", path, strings.TrimSuffix(head, " 1"))
 	}
 	return key, nil

@@ -1,0 +1,70 @@
+package sealing
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/internal/fault"
+)
+
+// refusal checks that err is the user's mistake and names all of want.
+func refusal(t *testing.T, what string, err error, want ...string) {
+	t.Helper()
+	if !fault.IsUser(err) {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%s: %v, want %q in it", what, err, w)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if err := GenerateKey(path); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the private key's file: %v, %v", info.Mode(), err)
+	}
+	before, _ := os.ReadFile(path)
+	refusal(t, "a key that is there", GenerateKey(path), path, "there already")
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+		t.Error("the key was replaced")
+	}
+	old := filepath.Join(t.TempDir(), "old")
+	if err := os.WriteFile(old, bytes.Replace(before, []byte("popri"), []byte("popri merger"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadPrivateKey(old); err != nil {
+		t.Errorf("a key of an earlier version: %v", err)
+	}
+	_, err := ReadPrivateKey(path + PublicSuffix)
+	refusal(t, "the public key for the private one", err, "public key", "want a popri private key")
+	_, err = ReadPublicKey(path)
+	refusal(t, "the private key for the public one", err, "private key")
+	if err := os.WriteFile(path, bytes.Replace(before, []byte("1\n"), []byte("1\n!"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = ReadPrivateKey(path)
+	refusal(t, "a damaged key", err, path)
+	if strings.Contains(err.Error(), strings.Split(string(before), "\n")[1][:20]) {
+		t.Error("the error quotes the key")
+	}
+	_, err = ReadPublicKey(path + "x")
+	refusal(t, "no file", err, "no such file")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	refusal(t, "a public key that is there", GenerateKey(path), path+PublicSuffix, "there already")
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a private key was made for another public key (%v)", err)
+	}
+}
