@@ -30,6 +30,12 @@ type Config struct {
 	// InsecureSeed takes the noise from this seed instead of the system's entropy: anybody who knows the seed
 	// can subtract the noise. For tests. The ledger's budget must say so too.
 	InsecureSeed *uint64
+	// Least, above 0, makes the sum as two aggregators do (package aggregate): each client rounds its own vector to the grid, and
+	// both aggregators add the full noise, of which one is charged. It is the number of reports below which nothing is summed.
+	Least int
+	// Reports, if not nil, are the clients whose reports arrive in a round, in ascending order; Least must be above 0. Whether a
+	// client's report arrives must not depend on its texts. The number of reports is public.
+	Reports func(round int) []int
 	// UnsafeDiagnostics, if not nil, writes figures without noise to disk. For experiments on public data.
 	UnsafeDiagnostics *UnsafeDiagnostics
 }
@@ -39,7 +45,8 @@ type Federation struct {
 	config  Config
 	train   int           // number of clients
 	clients query.Clients // empty if sums is set
-	sums    Sums          // not nil if the clients are elsewhere
+	sums    Sums          // not nil if the clients are elsewhere, in shards
+	noised  Noised        // not nil if the clients are elsewhere, behind two aggregators
 	// crash stands for a process that ends at the named stage of a release; tests set it.
 	crash func(stage string) error
 }
@@ -72,6 +79,14 @@ func (c Config) validate(train int) error {
 		}
 	default:
 		fault("fedsim: sampling is %q, want %q, %q or %q", c.Sampling, ledger.Full, ledger.Poisson, ledger.Fixed)
+	}
+	switch {
+	case c.Least < 0 || c.Least > train:
+		fault("fedsim: %d clients must report at least, of %d", c.Least, train)
+	case c.Least > 0 && c.Sampling == ledger.Fixed:
+		fault("fedsim: a cohort of fixed size behind two aggregators, where each client's own coin draws it")
+	case c.Least == 0 && c.Reports != nil:
+		fault("fedsim: some clients' reports do not arrive, and no least number is stated")
 	}
 	if train == 0 {
 		fault("fedsim: the population has no train clients")

@@ -16,6 +16,7 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/datasets/clients"
+	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
 	"popri/internal/rng"
@@ -341,55 +342,92 @@ func TestKeyIdentifiesSamples(t *testing.T) {
 	}
 }
 
-// Both ways to the sum are the true sum plus noise of the same spread, and with no noise the same vector.
+// All ways to a sum give the same: computed at once, in parts, client by client and by two aggregators. Vectors that are rounded
+// one by one lie up to half a step each off the rounded sum.
 func TestPathsConform(t *testing.T) {
-	for _, o := range []scoring.Options{{Normalize: scoring.Standardized, Clip: 1}, {Normalize: scoring.None, Clip: 0.5}} {
-		want := truth(t, o)
-		asked, all := question(t, samples(30), o, "k"), embedded(t, testClients)
-		for path, sum := range map[string]aggregator{"aggregate": aggregate, "per client": perClient} {
-			const sigma, draws = 2.5, 300
-			grid, err := noise.NewGrid(sigma, o.Clip, len(want), testClients)
-			if err != nil {
+	all := embedded(t, testClients)
+	for name, asked := range questions(t) {
+		grid, err := noise.NewGrid(2.5, asked.Bound(), asked.Len(), testClients)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fast, err := fastSum(asked, all, grid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		merged, err := asked.Finish(partials(t, asked, 3))
+		if err != nil || !slices.Equal(rounded(merged, grid), fast) {
+			t.Errorf("%s: the sum of three parts is another one (%v)", name, err)
+		}
+		slow, err := clientSum(asked, all, grid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := int64(testClients/2 + 1)
+		if name == "votes" { // whole numbers are on the grid
+			limit = 0
+		}
+		for i := range fast {
+			if d := fast[i] - slow[i]; d > limit || -d > limit {
+				t.Fatalf("%s: value %d is %d steps, client by client %d", name, i, fast[i], slow[i])
+			}
+		}
+		id, shares := twoAggregators(t, asked, all, everyone(testClients), nil)
+		steps, reports, err := aggregate.Merge(id, shares[0], shares[1])
+		if err != nil || reports != testClients {
+			t.Fatalf("%s: %d reports, %v", name, reports, err)
+		}
+		noised := slices.Clone(slow)
+		for _, role := range aggregate.Roles {
+			if err := aggregate.AddNoise(noised, grid, aggregate.NoiseSource(&aggregatorSeed, role, 1)); err != nil {
 				t.Fatal(err)
 			}
-			silent := grid
-			silent.Units = 0
-			exact, err := sum(asked, all, silent, noise.Secure())
-			if err != nil {
+		}
+		if !slices.Equal(steps, noised) {
+			t.Errorf("%s: with equal noise, two aggregators give another sum", name)
+		}
+	}
+}
+
+// The noise of one party is as planned, that of two aggregators has twice the variance, and both releases say so.
+func TestNoiseOfPaths(t *testing.T) {
+	const sigma, draws = 2.5, 300
+	for _, least := range []int{0, testClients} {
+		asked := question(t, samples(30), scoring.Options{Normalize: scoring.None, Clip: 0.5}, "k")
+		grid, err := noise.NewGrid(sigma, asked.Bound(), asked.Len(), testClients)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &Federation{config: Config{Least: least, Sigma: sigma, Sampling: ledger.Full}, train: testClients}
+		planned, _, err := f.planned(release.Request{Query: asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		std := planned.NoiseStd() / grid.Step
+		var total, squares, neighbours float64
+		for range draws {
+			steps := make([]int64, asked.Len())
+			if err := f.addNoise(steps, grid, 1); err != nil {
 				t.Fatal(err)
 			}
-			for i := range exact {
-				// The clients' rounded vectors each lie up to half a step off; the enlarged sensitivity counts a whole one.
-				if got := grid.Value(exact[i]); math.Abs(got-want[i]) > grid.Step*testClients/2+1e-12 {
-					t.Fatalf("%s without noise: value %d is %g, want %g", path, i, got, want[i])
-				}
+			previous := 0.0
+			for _, k := range steps {
+				d := float64(k)
+				total += d
+				squares += d * d
+				neighbours += d * previous
+				previous = d
 			}
-			std := float64(grid.Units) * grid.Step
-			var total, squares, neighbours float64
-			for range draws {
-				noised, err := sum(asked, all, grid, noise.Secure())
-				if err != nil {
-					t.Fatal(err)
-				}
-				previous := 0.0
-				for i := range noised {
-					d := grid.Value(noised[i]) - want[i]
-					total += d
-					squares += d * d
-					neighbours += d * previous
-					previous = d
-				}
-			}
-			n := float64(draws * len(want))
-			if mean := total / n; math.Abs(mean) > 5*std/math.Sqrt(n) {
-				t.Errorf("%s: noise has mean %g", path, mean)
-			}
-			if ratio := squares / n / (std * std); math.Abs(ratio-1) > 5*math.Sqrt(2/n) {
-				t.Errorf("%s: noise has %.4f of the variance it should have", path, ratio)
-			}
-			if c := neighbours / n / (std * std); math.Abs(c) > 5/math.Sqrt(n) {
-				t.Errorf("%s: neighbouring values' noise correlates by %g", path, c)
-			}
+		}
+		n := float64(draws * asked.Len())
+		if mean := total / n; math.Abs(mean) > 5*std/math.Sqrt(n) {
+			t.Errorf("least %d: noise has mean %g", least, mean)
+		}
+		if ratio := squares / n / (std * std); math.Abs(ratio-1) > 5*math.Sqrt(2/n) {
+			t.Errorf("least %d: noise has %.4f of the variance it should have", least, ratio)
+		}
+		if c := neighbours / n / (std * std); math.Abs(c) > 5/math.Sqrt(n) {
+			t.Errorf("least %d: neighbouring values' noise correlates by %g", least, c)
 		}
 	}
 }
@@ -686,26 +724,4 @@ func TestNothingIsReleasedWithoutTheLedgerOnDisk(t *testing.T) {
 	if files, err := os.ReadDir(request.Dir); err != nil || len(files) > 0 {
 		t.Errorf("left on disk: %v (%v)", files, err)
 	}
-}
-
-type aggregator func(q query.Query, clients query.Clients, grid noise.Grid, source noise.Source) ([]int64, error)
-
-// perClient lets every client round its own vector, add its share of the noise and send whole numbers, which add up
-// without error, as clients of a secure aggregation would.
-func perClient(q query.Query, clients query.Clients, grid noise.Grid, source noise.Source) ([]int64, error) {
-	sum := make([]int64, q.Len())
-	share := uint64(math.Ceil(float64(grid.Units) / math.Sqrt(float64(max(1, clients.Clients)))))
-	for i := range clients.Clients {
-		v, err := q.Vector(clients, i)
-		if err != nil {
-			return nil, err
-		}
-		for j := range v {
-			sum[j] += grid.Round(v[j])
-		}
-		if err := addNoise(sum, share, source); err != nil {
-			return nil, err
-		}
-	}
-	return sum, nil
 }

@@ -1,22 +1,59 @@
 package fedsim
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 
+	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
 	"popri/internal/rng"
 	"popri/scoring/query"
 )
 
-// aggregate is a noised sum, in steps of a grid. It is made at once, for simulation; clients of a secure aggregation would each
-// add a share of the noise. A test compares both.
-func aggregate(q query.Query, clients query.Clients, grid noise.Grid, source noise.Source) ([]int64, error) {
+// fastSum is the exact sum of the clients' vectors, computed at once, in steps of a grid.
+func fastSum(q query.Query, clients query.Clients, grid noise.Grid) ([]int64, error) {
 	sum, err := q.Sum(clients)
 	if err != nil {
 		return nil, err
 	}
-	out := rounded(sum, grid)
-	return out, addNoise(out, grid.Units, source)
+	return rounded(sum, grid), nil
+}
+
+// clientSum adds up the clients' vectors, each rounded to the grid by itself, as clients of two aggregators do. Whole numbers give
+// the same sum in any order.
+func clientSum(q query.Query, clients query.Clients, grid noise.Grid) ([]int64, error) {
+	workers := max(1, min(runtime.GOMAXPROCS(0), clients.Clients))
+	sums, errs := make([][]int64, workers), make([]error, workers)
+	var done sync.WaitGroup
+	for w := range workers {
+		done.Go(func() {
+			sums[w] = make([]int64, q.Len())
+			for i := w; i < clients.Clients && errs[w] == nil; i += workers {
+				v, err := q.Vector(clients, i)
+				if err == nil {
+					var steps []int64
+					if steps, err = aggregate.Round(v, q.Bound(), grid); err == nil {
+						add(sums[w], steps)
+						continue
+					}
+				}
+				errs[w] = fmt.Errorf("client %d: %w", i, err)
+			}
+		})
+	}
+	done.Wait()
+	for _, s := range sums[1:] {
+		add(sums[0], s)
+	}
+	return sums[0], errors.Join(errs...)
+}
+
+func add(sum, steps []int64) {
+	for i, k := range steps {
+		sum[i] += k
+	}
 }
 
 // rounded is a sum in steps of the grid.
@@ -28,16 +65,18 @@ func rounded(sum []float64, grid noise.Grid) []int64 {
 	return out
 }
 
-func addNoise(sum []int64, units uint64, source noise.Source) error {
-	if units == 0 {
+// addNoise adds the noise of a round: of one party or, with two aggregators, of both.
+func (f *Federation) addNoise(steps []int64, grid noise.Grid, round int) error {
+	switch {
+	case grid.Units == 0:
 		return nil
+	case f.config.Least == 0:
+		return aggregate.AddNoise(steps, grid, source(f.config.InsecureSeed, "noise", round))
 	}
-	g, err := noise.NewGaussian(source, units)
-	if err != nil {
-		return err
-	}
-	for i := range sum {
-		sum[i] += g.Next()
+	for _, role := range aggregate.Roles {
+		if err := aggregate.AddNoise(steps, grid, aggregate.NoiseSource(f.config.InsecureSeed, role, round)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -7,9 +7,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"popri/accountant/ledger"
+	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
@@ -48,7 +50,7 @@ func (f *Federation) validate(r release.Request) error {
 		return fmt.Errorf("fedsim: the query of round %d does not say what it is about", r.Round)
 	case !(r.Query.Bound() > 0) || math.IsInf(r.Query.Bound(), 1) || r.Query.Len() < 1:
 		return fmt.Errorf("fedsim: %s asks for %d values of norm %g at most", r.Query.Name(), r.Query.Len(), r.Query.Bound())
-	case f.sums == nil && r.Query.NeedsTexts() && !f.clients.HasTexts():
+	case f.sums == nil && f.noised == nil && r.Query.NeedsTexts() && !f.clients.HasTexts():
 		return fmt.Errorf("fedsim: %s needs each text's embedding, and only the clients' means were kept", r.Query.Name())
 	}
 	return nil
@@ -105,7 +107,7 @@ func (f *Federation) release(r release.Request) (*release.Release, error) {
 	}
 	fresh, err := f.draw(r)
 	if err != nil {
-		return nil, err
+		return nil, f.unusable(err, r, charged)
 	}
 	if err := f.at("drawn"); err != nil {
 		return nil, err
@@ -122,6 +124,34 @@ func (f *Federation) release(r release.Request) (*release.Release, error) {
 		return fresh, f.publish(pending, final)
 	}
 	return f.pay(fresh, pending, final)
+}
+
+// Unusable is the error of a noised sum that was seen and is no answer. It is charged under its hash, once, before the error is
+// returned.
+type Unusable struct {
+	Hash    string // hex SHA-256 of what was seen
+	Reports int
+	Err     error
+}
+
+// Error says why.
+func (u *Unusable) Error() string { return u.Err.Error() }
+
+// Unwrap returns why.
+func (u *Unusable) Unwrap() error { return u.Err }
+
+// unusable charges what an error says was seen.
+func (f *Federation) unusable(err error, r release.Request, charged map[string]bool) error {
+	var seen *Unusable
+	if !errors.As(err, &seen) || charged[seen.Hash] {
+		return err
+	}
+	planned, _, failed := f.planned(r)
+	if failed == nil {
+		planned.Hash, planned.Clients = seen.Hash, f.config.answering(seen.Reports, f.train)
+		failed = f.charge(planned)
+	}
+	return errors.Join(err, failed)
 }
 
 // affordable asks the ledger before anything is drawn. It only reports lost charges of this round.
@@ -152,10 +182,7 @@ func (f *Federation) affordable(lost int) error {
 
 // pay charges a pending release and publishes it. If the ledger refuses, the pending file is removed.
 func (f *Federation) pay(fresh *release.Release, pending, final string) (*release.Release, error) {
-	charge := f.config.charge(f.train)
-	charge.Round, charge.Sigma, charge.Sensitivity = fresh.Round, fresh.Sigma, fresh.Sensitivity
-	charge.Clients, charge.ReleaseHash, charge.Query = fresh.Clients, fresh.Hash, fresh.Query
-	err := f.config.Ledger.Charge(charge)
+	err := f.charge(fresh)
 	if errors.Is(err, ledger.ErrBudget) {
 		return nil, errors.Join(err, os.Remove(pending))
 	}
@@ -166,6 +193,14 @@ func (f *Federation) pay(fresh *release.Release, pending, final string) (*releas
 		return nil, err
 	}
 	return fresh, f.publish(pending, final)
+}
+
+// charge records a release in the ledger.
+func (f *Federation) charge(r *release.Release) error {
+	charge := f.config.charge(f.train)
+	charge.Round, charge.Sigma, charge.Sensitivity = r.Round, r.Sigma, r.Sensitivity
+	charge.Clients, charge.ReleaseHash, charge.Query = r.Clients, r.Hash, r.Query
+	return f.config.Ledger.Charge(charge)
 }
 
 func (f *Federation) publish(pending, final string) error {
@@ -192,13 +227,16 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	random := source(c.InsecureSeed, "noise", r.Round)
 	var steps []int64
-	if f.sums != nil {
-		steps, err = f.remote(r, grid, random)
+	if f.noised != nil {
+		var reports int
+		if steps, reports, err = f.noised(r); err == nil {
+			answer.Clients = c.answering(reports, f.train)
+		}
 	} else {
-		asked := c.cohort(source(c.InsecureSeed, "cohort", r.Round), f.train)
-		steps, err = aggregate(r.Query, f.clients.Select(asked), grid, random)
+		if steps, err = f.sum(r, grid, answer); err == nil {
+			err = f.addNoise(steps, grid, r.Round)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -210,6 +248,40 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 	return answer, nil
 }
 
+// sum is the round's exact sum in steps of the grid. It sets how many clients answered.
+func (f *Federation) sum(r release.Request, grid noise.Grid, answer *release.Release) ([]int64, error) {
+	c := f.config
+	if f.sums != nil {
+		return f.remote(r, grid)
+	}
+	asked := c.cohort(source(c.InsecureSeed, "cohort", r.Round), f.train)
+	if c.Least == 0 {
+		return fastSum(r.Query, f.clients.Select(asked), grid)
+	}
+	reports := f.train
+	if c.Reports != nil {
+		arrived := c.Reports(r.Round)
+		reports = len(arrived)
+		asked = slices.DeleteFunc(asked, func(i int) bool { _, ok := slices.BinarySearch(arrived, i); return !ok })
+	}
+	if reports < c.Least {
+		return nil, fmt.Errorf("%w: %d of %d clients, want at least %d", ErrFew, reports, f.train, c.Least)
+	}
+	answer.Clients = c.answering(reports, f.train)
+	return clientSum(r.Query, f.clients.Select(asked), grid)
+}
+
+// ErrFew marks a round in which fewer clients reported than were stated to be the least. Nothing was summed or charged.
+var ErrFew = errors.New("too few clients reported")
+
+// answering is the number of clients in a sum of so many reports, as far as it is public: of a Poisson sample, what is expected.
+func (c Config) answering(reports, train int) int {
+	if c.Sampling == ledger.Poisson {
+		return aggregate.Expected(c.charge(train).SamplingRate, reports)
+	}
+	return reports
+}
+
 // planned is the release if all clients answer, without the sum, and its grid.
 func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, error) {
 	c := f.config
@@ -219,7 +291,11 @@ func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, e
 	if err != nil {
 		return nil, grid, err
 	}
-	return &release.Release{Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort,
+	noises := 0
+	if c.Least > 0 {
+		noises = len(aggregate.Roles)
+	}
+	return &release.Release{Noises: noises, Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort,
 		Clients: charge.Clients, Planned: c.Sigma, Sigma: c.Sigma, Query: r.Query.Name(), Bound: r.Query.Bound(),
 		Sensitivity: grid.Sensitivity, Seeded: c.InsecureSeed != nil, Key: r.Query.Key()}, grid, nil
 }

@@ -29,17 +29,40 @@ func NewRemote(train int, sums Sums, config Config) (*Federation, error) {
 		err = errors.Join(err, fmt.Errorf("fedsim: sampling %q of clients that are elsewhere, want %q",
 			config.Sampling, ledger.Full))
 	}
-	if config.UnsafeDiagnostics != nil {
+	if config.Least > 0 {
+		err = errors.Join(err, errors.New("fedsim: shards do not go through two aggregators"))
+	}
+	return elsewhere(&Federation{config: config, train: train, sums: sums}, err)
+}
+
+// Noised returns the noised sum of a round from two aggregators, in steps of its grid, and the number of reports. An
+// [Unusable] error is charged; no other is.
+type Noised func(release.Request) (steps []int64, reports int, err error)
+
+// NewAggregated makes a federation of train clients who report to two aggregators. Config.Least is above 0.
+func NewAggregated(train int, noised Noised, config Config) (*Federation, error) {
+	if config.Sampling == "" {
+		config.Sampling = ledger.Full
+	}
+	err := config.validate(train)
+	if config.Least == 0 || config.Reports != nil {
+		err = errors.Join(err, errors.New("fedsim: two aggregators need a least number of reports, and take those that arrive"))
+	}
+	return elsewhere(&Federation{config: config, train: train, noised: noised}, err)
+}
+
+func elsewhere(f *Federation, err error) (*Federation, error) {
+	if f.config.UnsafeDiagnostics != nil {
 		err = errors.Join(err, errors.New("fedsim: there are no diagnostics of clients that are elsewhere"))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Federation{config: config, train: train, sums: sums}, nil
+	return f, nil
 }
 
-// remote is the noised sum of clients that are elsewhere, in steps of the grid.
-func (f *Federation) remote(r release.Request, grid noise.Grid, source noise.Source) ([]int64, error) {
+// remote is the sum of clients that are elsewhere, in steps of the grid.
+func (f *Federation) remote(r release.Request, grid noise.Grid) ([]int64, error) {
 	q, ok := r.Query.(query.Mergeable)
 	if !ok {
 		return nil, fmt.Errorf("%s cannot be summed up in parts", r.Query.Name())
@@ -52,8 +75,7 @@ func (f *Federation) remote(r release.Request, grid noise.Grid, source noise.Sou
 	if err != nil {
 		return nil, err
 	}
-	steps := rounded(sum, grid)
-	return steps, addNoise(steps, grid.Units, source)
+	return rounded(sum, grid), nil
 }
 
 // Partial adds clients to an exact sum of a query's vectors: the part of the sum that is theirs. The sum is private data.

@@ -33,7 +33,7 @@ type Entry struct {
 	// Cohort is how many clients were asked: all, or the number drawn; under Poisson sampling the number expected.
 	Cohort int `json:"cohort"`
 	// Clients is the number of clients that took part: Cohort, or fewer where some did not answer. Under Poisson
-	// sampling it is Cohort, because the true number depends on the data.
+	// sampling it is the number expected of those who could answer, because the true number depends on the data.
 	Clients     int    `json:"clients"`
 	ReleaseHash string `json:"release"` // hex SHA-256 of the released file
 	// Inherited tells that the charge is from the ledger that this one continues.
@@ -60,7 +60,7 @@ func (e Entry) validate(b Budget) error {
 			return fail("full participation of %d of %d clients at rate %g", e.Cohort, b.Clients, e.SamplingRate)
 		}
 	case Poisson:
-		if !(e.SamplingRate > 0 && e.SamplingRate < 1) || e.Clients != e.Cohort {
+		if !(e.SamplingRate > 0 && e.SamplingRate < 1) {
 			return fail("a Poisson sample at rate %g, with %d of %d clients", e.SamplingRate, e.Clients, e.Cohort)
 		}
 	case Fixed:

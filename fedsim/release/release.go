@@ -60,19 +60,22 @@ type Release struct {
 	Step        float64         `json:"step"`                  // of the grid; 0 without noise
 	Sampling    ledger.Sampling `json:"sampling"`              // of the clients
 	Cohort      int             `json:"cohort"`                // number of asked clients; expected number under Poisson sampling
-	Clients     int             `json:"clients"`               // that answered; Cohort under Poisson sampling, where the number is secret
+	Clients     int             `json:"clients"`               // that answered; under Poisson sampling, where it is secret, the number expected
 	Planned     float64         `json:"planned_sigma"`         // noise multiplier if all answer
 	Sigma       float64         `json:"sigma"`                 // noise multiplier of the noise that is in Sum
 	Query       string          `json:"query"`                 // its name
 	Bound       float64         `json:"norm_bound"`            // of a client's vector
 	Sensitivity float64         `json:"sensitivity"`           // by how much a client moves Sum at most: the norm bound, with rounding
+	Noises      int             `json:"noises,omitempty"`      // 2: each of two aggregators added the noise, and one is charged; else 0
 	Seeded      bool            `json:"insecure_seeded_noise"` // the noise is no secret: nothing is protected
 	Hash        string          `json:"-"`                     // hex SHA-256 of the release's file, as the ledger has it
 	Resumed     bool            `json:"-"`                     // taken from disk: charged by an earlier call
 }
 
 // NoiseStd is the standard deviation of the noise in each value of Sum.
-func (r *Release) NoiseStd() float64 { return r.Sigma * r.Sensitivity }
+func (r *Release) NoiseStd() float64 {
+	return r.Sigma * r.Sensitivity * math.Sqrt(float64(max(1, r.Noises)))
+}
 
 // Mean is the released sum over the clients who answered.
 func (r *Release) Mean() []float64 {
@@ -152,7 +155,8 @@ type made []struct {
 func (r *Release) asked() made {
 	return made{{"round", r.Round}, {"cohort", r.Cohort}, {"sampling", r.Sampling},
 		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
-		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"insecure seeded noise", r.Seeded}}
+		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"number of noises", r.Noises},
+		{"insecure seeded noise", r.Seeded}}
 }
 
 // Differs says in words how the settings of a request differ from those of an earlier release.

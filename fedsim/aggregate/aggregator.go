@@ -1,0 +1,464 @@
+package aggregate
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"popri/accountant/ledger"
+	"popri/fedsim/noise"
+	"popri/fedsim/sealing"
+	"popri/internal/atomicfile"
+	"popri/internal/rng"
+)
+
+// Config has what an aggregator is made of.
+type Config struct {
+	Role Role
+	Key  sealing.PrivateKey
+	// Enrolled are the public keys of all clients. Their number is that of the ledger's budget.
+	Enrolled []ed25519.PublicKey
+	// Ledger is this aggregator's own: it is charged for each noised share before that can be seen.
+	Ledger *ledger.Ledger
+	// Dir has one folder for each batch.
+	Dir string
+	// InsecureSeed takes the noise from this seed, for tests; the ledger's budget must say so, too.
+	InsecureSeed *uint64
+	Now          func() time.Time // nil: the machine's clock
+	// crash stands for a process that ends at the named stage of a share; tests set it.
+	crash func(stage string) error
+}
+
+// Aggregator is one of the two. Its methods are safe for concurrent use.
+type Aggregator struct {
+	Config
+	enrolled map[string]bool
+
+	mutex   sync.Mutex
+	batches map[ID]*batch
+	current *batch // the newest; nil if there is none
+}
+
+// Outcome says in a word what became of a message. Metrics count outcomes, and clients decide by them whether to try again.
+type Outcome string
+
+// The outcomes of a message.
+const (
+	Accepted    Outcome = "accepted"
+	Repeated    Outcome = "repeated"    // it is held already: the same bytes
+	Malformed   Outcome = "malformed"   // no message, a share of another length, or sealed to another key or announcement
+	Unannounced Outcome = "unannounced" // it answers what was not announced
+	NotEnrolled Outcome = "not_enrolled"
+	Forged      Outcome = "forged"   // the signature is not the client's
+	Replaced    Outcome = "replaced" // another report of the client is held
+	Late        Outcome = "late"     // after the deadline
+	Busy        Outcome = "busy"     // another batch is open
+	Few         Outcome = "few"      // fewer reports than the announced least number: there will be no share
+	Waiting     Outcome = "waiting"  // the deadline is ahead, or the other aggregator is not ready
+)
+
+// Refusal is the error of a message that is not taken.
+type Refusal struct {
+	Outcome Outcome
+	err     error
+}
+
+func (r *Refusal) Error() string { return fmt.Sprintf("%s: %v", r.Outcome, r.err) }
+
+// Unwrap returns the reason.
+func (r *Refusal) Unwrap() error { return r.err }
+
+func refuse(o Outcome, format string, args ...any) error {
+	return &Refusal{o, fmt.Errorf("aggregate: "+format, args...)}
+}
+
+// OutcomeOf is the outcome of an error; "" for a failure.
+func OutcomeOf(err error) Outcome {
+	var r *Refusal
+	switch {
+	case err == nil:
+		return Accepted
+	case errors.As(err, &r):
+		return r.Outcome
+	}
+	return ""
+}
+
+// Open opens an aggregator, with the batches that an earlier process left.
+func Open(c Config) (*Aggregator, error) {
+	if c.Role != Leader && c.Role != Helper {
+		return nil, fmt.Errorf("aggregate: the role %q, want %q or %q", c.Role, Leader, Helper)
+	}
+	budget := c.Ledger.Budget()
+	if budget.Clients != len(c.Enrolled) {
+		return nil, fmt.Errorf("aggregate: the ledger's budget is for %d clients, %d are enrolled", budget.Clients, len(c.Enrolled))
+	}
+	if budget.InsecureSeededNoise != (c.InsecureSeed != nil) {
+		return nil, fmt.Errorf("aggregate: insecure seeded noise is %v here and %v in the ledger", c.InsecureSeed != nil,
+			budget.InsecureSeededNoise)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	a := &Aggregator{Config: c, enrolled: map[string]bool{}, batches: map[ID]*batch{}}
+	for _, key := range c.Enrolled {
+		a.enrolled[string(key)] = true
+	}
+	if len(a.enrolled) != len(c.Enrolled) {
+		return nil, fmt.Errorf("aggregate: of %d enrolled keys, %d are different: a client with two keys counts twice",
+			len(c.Enrolled), len(a.enrolled))
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := atomicfile.RemoveTemporary(c.Dir); err != nil {
+		return nil, err
+	}
+	for number := 1; ; number++ {
+		b, err := openBatch(a.folder(number))
+		if errors.Is(err, fs.ErrNotExist) {
+			return a, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("aggregate: %w", err)
+		}
+		a.take(b)
+	}
+}
+
+// Close ends the use of the batches' files; the ledger is the caller's.
+func (a *Aggregator) Close() error {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.current != nil && a.current.log != nil {
+		return a.current.log.Close()
+	}
+	return nil
+}
+
+func (a *Aggregator) folder(number int) string {
+	return filepath.Join(a.Dir, fmt.Sprintf("%06d", number))
+}
+
+// take makes a batch the current one.
+func (a *Aggregator) take(b *batch) { a.batches[b.id], a.current = b, b }
+
+// Announce opens a batch, unless another is open or the ledger does not cover its share. The same announcement again changes
+// nothing.
+func (a *Aggregator) Announce(content []byte) error {
+	asked, err := ParseAnnouncement(content)
+	if err != nil {
+		return &Refusal{Malformed, err}
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	switch _, known := a.batches[asked.ID()]; {
+	case known:
+		return nil
+	case a.current != nil && !a.current.done:
+		return refuse(Busy, "the batch of round %d is open until %v", a.current.Round, a.current.Ends())
+	case asked.Clients != uint64(len(a.Enrolled)):
+		return refuse(Malformed, "an announcement for %d clients, %d are enrolled", asked.Clients, len(a.Enrolled))
+	case asked.InsecureSeed != (a.InsecureSeed != nil):
+		return refuse(Malformed, "an announcement with seeded noise: %v, here it is %v", asked.InsecureSeed, a.InsecureSeed != nil)
+	case !a.Now().Before(asked.Ends()):
+		return refuse(Late, "an announcement whose deadline is past: %v", asked.Ends())
+	}
+	if err := a.affordable(asked); err != nil {
+		return err
+	}
+	b := &batch{Announcement: asked, id: asked.ID(), dir: a.folder(len(a.batches) + 1), held: map[ReportID]place{}}
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		return err
+	}
+	if err := b.openLog(); err != nil {
+		return err
+	}
+	if err := atomicfile.WriteBytes(b.path(announcementFile), content); err != nil { // last: it makes the folder a batch
+		return err
+	}
+	a.take(b)
+	return nil
+}
+
+func (a *Aggregator) affordable(asked *Announcement) error {
+	charge, err := asked.Charge(int(asked.Clients))
+	if err != nil {
+		return err
+	}
+	budget := a.Ledger.Budget()
+	spent, err := a.Ledger.Spent()
+	if err != nil {
+		return err
+	}
+	after, err := a.Ledger.After(charge, 1)
+	if err == nil && !(after <= budget.Epsilon) {
+		err = &ledger.BudgetError{Path: "the " + string(a.Role) + "'s ledger", Spent: spent, After: after, Epsilon: budget.Epsilon,
+			Delta: budget.Delta}
+	}
+	return err
+}
+
+// Current is the announcement that reports are taken for; nil if there is none.
+func (a *Aggregator) Current() *Announcement {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if b := a.current; b != nil && !b.done && b.frozen == nil && a.Now().Before(b.Ends()) {
+		return b.Announcement
+	}
+	return nil
+}
+
+// Accept takes a report of a client. Errors that are a [Refusal] are the client's.
+func (a *Aggregator) Accept(content []byte) error {
+	r := &Report{}
+	if err := decode(content, r); err != nil || r.Version != Version || len(r.Announcement) != sha256.Size {
+		return refuse(Malformed, "%d bytes are no report of version %d", len(content), Version)
+	}
+	b, err := a.taking(ID(r.Announcement))
+	if err != nil {
+		return err
+	}
+	if !a.enrolled[string(r.Client)] {
+		return refuse(NotEnrolled, "the client is not enrolled")
+	}
+	if !ed25519.Verify(r.Client, r.signed(a.Role), r.Signature) {
+		return refuse(Forged, "the signature is not the client's")
+	}
+	if _, err := r.open(b.Announcement, a.Role, a.Key); err != nil {
+		return refuse(Malformed, "%w", err)
+	}
+	id, hash := reportID(b.id, r.Client), sha256.Sum256(content)
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if _, err := a.open(b.id); err != nil { // the deadline came meanwhile
+		return err
+	}
+	if held, ok := b.held[id]; ok {
+		if held.sum == hash {
+			return refuse(Repeated, "the report is held already")
+		}
+		return refuse(Replaced, "another report of this client is held")
+	}
+	return b.append(id, content)
+}
+
+// taking is the batch of an announcement that takes reports.
+func (a *Aggregator) taking(id ID) (*batch, error) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.open(id)
+}
+
+func (a *Aggregator) open(id ID) (*batch, error) {
+	b := a.batches[id]
+	switch {
+	case b == nil:
+		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
+	case b.done, b.frozen != nil, !a.Now().Before(b.Ends()):
+		return nil, refuse(Late, "the deadline was %v", b.Ends())
+	}
+	return b, nil
+}
+
+// IDs ends the taking of reports if the deadline has come or all clients have reported, and returns the identifiers of the
+// reports that are held. They never change afterwards.
+func (a *Aggregator) IDs(id ID) ([]ReportID, error) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.ids(id)
+}
+
+func (a *Aggregator) ids(id ID) ([]ReportID, error) {
+	b := a.batches[id]
+	switch {
+	case b == nil:
+		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
+	case b.frozen != nil:
+		return b.frozen, nil
+	case a.Now().Before(b.Ends()) && len(b.held) < int(b.Clients):
+		return nil, refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients, b.Ends())
+	}
+	if err := b.freeze(); err != nil {
+		return nil, err
+	}
+	return b.frozen, nil
+}
+
+// Aggregate makes the share of a batch, given the identifiers that the other aggregator holds. It is charged before it can be
+// seen, and a batch has one: called again, after a crash too, Aggregate makes no other.
+func (a *Aggregator) Aggregate(id ID, peer []ReportID) error {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	own, err := a.ids(id)
+	if err != nil {
+		return err
+	}
+	b := a.batches[id]
+	if b.done {
+		return nil
+	}
+	content, err := os.ReadFile(b.path(pendingFile))
+	switch {
+	case err == nil:
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	default:
+		both := intersect(own, peer)
+		if len(both) < int(b.Least) {
+			return a.abandon(b, refuse(Few, "%d reports are at both aggregators, want at least %d: nothing is summed", len(both), b.Least))
+		}
+		if content, err = a.draw(b, both); err != nil {
+			return fmt.Errorf("aggregate: round %d: %w", b.Round, err)
+		}
+		if err := atomicfile.WriteBytes(b.path(pendingFile), content); err != nil {
+			return err
+		}
+		if err := a.at("pending"); err != nil {
+			return err
+		}
+	}
+	if err := a.pay(b, content); err != nil {
+		return err
+	}
+	if err := os.Rename(b.path(pendingFile), b.path(shareFile)); err != nil {
+		return err
+	}
+	if err := atomicfile.SyncDir(b.dir); err != nil {
+		return err
+	}
+	b.done = true
+	return b.forget()
+}
+
+// draw is the noised share of the reports with these identifiers.
+func (a *Aggregator) draw(b *batch, ids []ReportID) ([]byte, error) {
+	grid, err := b.Grid()
+	if err != nil {
+		return nil, err
+	}
+	values, err := b.sum(ids, a.Role, func(r *Report) ([]byte, error) { return r.open(b.Announcement, a.Role, a.Key) })
+	if err != nil {
+		return nil, err
+	}
+	if err := AddNoise(values, grid, NoiseSource(a.InsecureSeed, a.Role, int(b.Round))); err != nil {
+		return nil, err
+	}
+	batch := sha256.Sum256(AppendIDs(nil, ids))
+	share := &Share{Version: Version, Role: string(a.Role), Announcement: b.id[:], Batch: batch[:], Reports: uint64(len(ids)), Values: values}
+	return share.Encode(), nil
+}
+
+// pay charges a share, unless it is charged already. One that the ledger refuses is removed.
+func (a *Aggregator) pay(b *batch, content []byte) error {
+	share, err := ParseShare(content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.path(pendingFile), err)
+	}
+	sum := sha256.Sum256(content)
+	hash := hex.EncodeToString(sum[:])
+	for _, e := range a.Ledger.Entries() {
+		if e.ReleaseHash == hash {
+			return nil
+		}
+	}
+	charge, err := b.Charge(int(share.Reports))
+	if err != nil {
+		return err
+	}
+	charge.ReleaseHash = hash
+	if err = a.Ledger.Charge(charge); errors.Is(err, ledger.ErrBudget) {
+		return errors.Join(a.abandon(b, err), os.Remove(b.path(pendingFile)))
+	}
+	if err != nil {
+		return err
+	}
+	return a.at("charged")
+}
+
+// abandon ends a batch without a share, and returns why.
+func (a *Aggregator) abandon(b *batch, why error) error {
+	if err := atomicfile.WriteBytes(b.path(abandonedFile), []byte(why.Error()+"\n")); err != nil {
+		return err
+	}
+	b.done = true
+	return errors.Join(why, b.forget())
+}
+
+func (a *Aggregator) at(stage string) error {
+	if a.crash == nil {
+		return nil
+	}
+	return a.crash(stage)
+}
+
+// Pending is the current batch, if it is not done; wait is the time until reports are taken no more, 0 if that is now or was before.
+func (a *Aggregator) Pending() (id ID, wait time.Duration, ok bool) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.current == nil || a.current.done {
+		return id, 0, false
+	}
+	if a.current.frozen == nil && len(a.current.held) < int(a.current.Clients) {
+		wait = max(0, a.current.Ends().Sub(a.Now()))
+	}
+	return a.current.id, wait, true
+}
+
+// Share is the message of a batch's noised share.
+func (a *Aggregator) Share(id ID) ([]byte, error) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	b := a.batches[id]
+	switch {
+	case b == nil:
+		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
+	case !b.done:
+		return nil, refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients, b.Ends())
+	}
+	content, err := os.ReadFile(b.path(shareFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		why, err := os.ReadFile(b.path(abandonedFile))
+		return nil, errors.Join(err, refuse(Few, "there is no share: %s", bytes.TrimSpace(why)))
+	}
+	return content, err
+}
+
+// Counts are the figures of the current batch, for metrics.
+func (a *Aggregator) Counts() (round uint64, held, batches int) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.current != nil {
+		round, held = a.current.Round, len(a.current.held)
+	}
+	return round, held, len(a.batches)
+}
+
+// NoiseSource is the source of an aggregator's noise: the system's entropy or, insecurely, a seed.
+func NoiseSource(seed *uint64, role Role, round int) noise.Source {
+	if seed != nil {
+		return rng.New(*seed, "noise", string(role), strconv.Itoa(round))
+	}
+	return noise.Secure()
+}
+
+// AddNoise adds discrete Gaussian noise of the grid's standard deviation to a sum in steps, modulo 2^64.
+func AddNoise[T int64 | uint64](sum []T, grid noise.Grid, source noise.Source) error {
+	g, err := noise.NewGaussian(source, grid.Units)
+	if err != nil {
+		return err
+	}
+	for i := range sum {
+		sum[i] += T(g.Next())
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package fedsim
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/release"
+	"popri/fedsim/sealing"
+	"popri/scoring"
+	"popri/scoring/query"
+)
+
+// aggregatorSeed is the seed of both aggregators' noise in tests.
+var aggregatorSeed = uint64(5)
+
+// questions are one of each kind.
+func questions(t *testing.T) map[string]query.Mergeable {
+	t.Helper()
+	out := map[string]query.Mergeable{}
+	for name, kind := range map[string]string{"cosine": "cosine/standardize", "compact": "compact/none", "mean": "mean/full+7",
+		"votes": "votes/cosine/1/total"} {
+		q, err := scoring.Ask(kind, 4, samples(30), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = q.(query.Mergeable)
+	}
+	return out
+}
+
+// twoAggregators has the reporting clients send their vectors to two aggregators, and returns both noised shares. take, if not
+// nil, says whether a report arrives.
+func twoAggregators(t *testing.T, q query.Query, all query.Clients, reporting []int, take func(client int, role aggregate.Role) bool) (
+	*aggregate.Announcement, [2]*aggregate.Share) {
+	t.Helper()
+	const sigma = 2.5
+	hash := sha256.Sum256([]byte(q.Key()))
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: q.Name(), Values: uint64(q.Len()),
+		Bound: q.Bound(), Sigma: sigma, Clients: uint64(all.Clients), Least: 5, Deadline: 1000, InsecureSeed: true}
+	grid, err := a.Grid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []ed25519.PrivateKey
+	var enrolled []ed25519.PublicKey
+	for i := range all.Clients {
+		seed := sha256.Sum256(fmt.Append(nil, i))
+		keys = append(keys, ed25519.NewKeyFromSeed(seed[:]))
+		enrolled = append(enrolled, keys[i].Public().(ed25519.PublicKey))
+	}
+	now := int64(1)
+	var sides []*aggregate.Aggregator
+	var publics []sealing.PublicKey
+	for _, role := range aggregate.Roles {
+		dir := t.TempDir()
+		if err := sealing.GenerateKey(filepath.Join(dir, "key")); err != nil {
+			t.Fatal(err)
+		}
+		key, err := sealing.ReadPrivateKey(filepath.Join(dir, "key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := ledger.Create(filepath.Join(dir, "ledger"), ledger.Budget{Epsilon: 100, Delta: 1e-3, Mechanism: "gaussian",
+			Unit: "a client", Relation: accountant.ZeroOut, Clients: all.Clients, InsecureSeededNoise: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		side, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(dir, "batches"),
+			InsecureSeed: &aggregatorSeed, Now: func() time.Time { return time.Unix(now, 0) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer side.Close()
+		if err := side.Announce(a.Encode()); err != nil {
+			t.Fatal(err)
+		}
+		sides, publics = append(sides, side), append(publics, key.Public())
+	}
+	for _, i := range reporting {
+		v, err := q.Vector(all, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, err := aggregate.Round(v, q.Bound(), grid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts [2][]byte
+		parts[0], parts[1] = aggregate.Split(steps)
+		for k, role := range aggregate.Roles {
+			if take != nil && !take(i, role) {
+				continue
+			}
+			content, err := aggregate.Seal(a, role, publics[k], keys[i], parts[k])
+			if err == nil {
+				err = sides[k].Accept(content)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	now = 1000
+	var lists [2][]aggregate.ReportID
+	for k, side := range sides {
+		if lists[k], err = side.IDs(a.ID()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var shares [2]*aggregate.Share
+	for k, side := range sides {
+		if err := side.Aggregate(a.ID(), lists[1-k]); err != nil {
+			t.Fatal(err)
+		}
+		content, err := side.Share(a.ID())
+		if err == nil {
+			shares[k], err = aggregate.ParseShare(content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a, shares
+}
+
+// behind collects a round of clients behind two aggregators, or of their simulation if noised is nil.
+func (r *run) behind(noised Noised, change func(*Config)) (*release.Release, error) {
+	r.t.Helper()
+	l, err := ledger.Open(r.ledgerPath())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer l.Close()
+	config := r.config
+	config.Ledger, config.Least = l, 5
+	if change != nil {
+		change(&config)
+	}
+	f, err := New(embedded(r.t, testClients), config)
+	if noised != nil {
+		f, err = NewAggregated(testClients, noised, config)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return f.Collect(r.request(1))
+}
+
+// TestAggregatedIsTheSimulation: with the same seed, clients behind two aggregators, some of whom are gone before or between
+// their two uploads, give the release of the simulation with those who are left.
+func TestAggregatedIsTheSimulation(t *testing.T) {
+	reporting := slices.DeleteFunc(everyone(testClients), func(i int) bool { return i%5 == 1 })
+	left := slices.DeleteFunc(slices.Clone(reporting), func(i int) bool { return i%7 == 2 })
+	there := newRun(t, 1, &aggregatorSeed)
+	there.config.Sigma = 2.5
+	got, err := there.behind(func(q release.Request) ([]int64, int, error) {
+		a, shares := twoAggregators(t, q.Query, embedded(t, testClients), reporting, func(i int, role aggregate.Role) bool {
+			return i%7 != 2 || role == aggregate.Helper == (i%2 == 0)
+		})
+		return aggregate.Merge(a, shares[0], shares[1])
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := newRun(t, 1, &aggregatorSeed)
+	here.config.Sigma = 2.5
+	want, err := here.behind(nil, func(c *Config) { c.Reports = func(int) []int { return left } })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Encode(), want.Encode()) || got.Clients != len(left) || got.Noises != 2 {
+		t.Errorf("the release of %d clients is not that of the simulation with %d", got.Clients, len(left))
+	}
+	if got, want := here.charges(), there.charges(); !slices.Equal(got, want) || got[0].Clients != len(left) || got[0].Sigma != 2.5 {
+		t.Errorf("charges %+v, want %+v", got, want)
+	}
+}
+
+// TestFewReports: below the least number nothing is summed, drawn or charged.
+func TestFewReports(t *testing.T) {
+	r := newRun(t, 1, nil)
+	if _, err := r.behind(nil, func(c *Config) { c.Reports = func(int) []int { return []int{1, 2, 3, 4} } }); !errors.Is(err, ErrFew) ||
+		len(r.charges()) != 0 {
+		t.Errorf("%v, charges %+v", err, r.charges())
+	}
+}
+
+// TestUnusableSumIsCharged: a noised sum that was seen costs, also if it is refused, and once.
+func TestUnusableSumIsCharged(t *testing.T) {
+	r := newRun(t, 2, nil)
+	seen := &Unusable{Hash: release.ContentHash([]byte("shares")), Reports: 30, Err: aggregate.ErrOutOfRange}
+	for range 2 {
+		_, err := r.behind(func(release.Request) ([]int64, int, error) { return nil, 0, seen }, nil)
+		if !errors.Is(err, aggregate.ErrOutOfRange) {
+			t.Fatal(err)
+		}
+	}
+	if c := r.charges(); len(c) != 1 || c[0].ReleaseHash != seen.Hash || c[0].Clients != 30 {
+		t.Errorf("charges %+v", c)
+	}
+}
+
+// TestOwnCoin: if each client's own coin decides, a Poisson sample is charged at its rate, and the published number of clients
+// follows from the number of reports alone.
+func TestOwnCoin(t *testing.T) {
+	r := newRun(t, 1, nil)
+	got, err := r.behind(nil, func(c *Config) {
+		c.Sampling, c.Cohort, c.Reports = ledger.Poisson, testClients/4, func(int) []int { return everyone(testClients - 8) }
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.charges(); got.Clients != 8 || c[0].Clients != 8 || c[0].SamplingRate != 0.25 || c[0].Cohort != 10 {
+		t.Errorf("%d clients, charges %+v", got.Clients, c)
+	}
+}
