@@ -25,6 +25,7 @@ type Config struct {
 	Generate   Generate   `yaml:"generate"`
 	Scoring    Scoring    `yaml:"scoring"`
 	Fed        Fed        `yaml:"fed"`
+	Aggregate  Aggregate  `yaml:"aggregate"`
 	Privacy    Privacy    `yaml:"privacy"`
 	LoRA       LoRA       `yaml:"lora"`
 	Optimizer  Optimizer  `yaml:"optimizer"`

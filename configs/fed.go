@@ -11,6 +11,7 @@ func (f Fed) Elsewhere() bool { return f.Clients > 0 }
 // fed checks the section fed.
 func (v *validator) fed(c Config) {
 	v.shards(c)
+	v.aggregate(c)
 	v.oneOf("fed.sampling", c.Fed.Sampling, samplings)
 	v.count("fed.clients_per_round", c.Fed.ClientsPerRound, 0, maxCount)
 	if c.Fed.Sampling == "full" && c.Fed.ClientsPerRound > 0 {
@@ -21,6 +22,35 @@ func (v *validator) fed(c Config) {
 		v.add("fed.clients_per_round", "is 0, must be the size of a cohort where fed.sampling is %q", c.Fed.Sampling)
 	}
 }
+
+// aggregate checks the section aggregate.
+func (v *validator) aggregate(c Config) {
+	v.count("aggregate.least", c.Aggregate.Least, 0, maxCount)
+	if m := c.Aggregate.Minutes; !(m > 0 && m <= maxMinutes) {
+		v.add("aggregate.minutes", "is %g, must be above 0 and at most %d", m, maxMinutes)
+	}
+	if p := c.Aggregate.Available; !(p > 0 && p <= 1) {
+		v.add("aggregate.available", "is %g, must be above 0 and at most 1", p)
+	} else if p < 1 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
+		v.add("aggregate.available", "is %g, must be 1 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0", p)
+	}
+	if c.Aggregate.Least == 0 {
+		return
+	}
+	const where = "where aggregate.least is above 0"
+	if n := c.Aggregate.Least; n < 2 || c.Fed.Elsewhere() && n > c.Fed.Clients {
+		v.add("aggregate.least", "is %d, must be 2 or more, and at most fed.clients", n)
+	}
+	if c.Fed.Sampling == "fixed" {
+		v.add("fed.sampling", "is \"fixed\", must be \"full\" or \"poisson\" %s: each client's own coin decides", where)
+	}
+	if c.Privacy.UnsafeDiagnostics {
+		v.add("privacy.unsafe_diagnostics", "is set, must not be %s", where)
+	}
+}
+
+// maxMinutes is a year.
+const maxMinutes = 366 * 24 * 60
 
 // shards checks fed.clients, and refuses what cannot be exact if the clients are elsewhere.
 func (v *validator) shards(c Config) {
@@ -35,7 +65,7 @@ func (v *validator) shards(c Config) {
 	if n := c.Data.TrainClients; n > 0 {
 		v.add("data.train_clients", "is %d, must be 0 %s: the clients are elsewhere", n, where)
 	}
-	if s := c.Fed.Sampling; s != "full" && slices.Contains(samplings, s) {
+	if s := c.Fed.Sampling; s != "full" && slices.Contains(samplings, s) && c.Aggregate.Least == 0 {
 		v.add("fed.sampling", "is %q, must be \"full\" %s: who was drawn must stay secret, so no shard may know it", s, where)
 	}
 	if c.Scoring.Form > 0 {

@@ -54,7 +54,8 @@ type Scoring struct {
 
 // Fed says where the clients are and which of them take part in a round.
 type Fed struct {
-	// Clients is the number of train clients that are elsewhere, of all shards together, which is public. 0, the default,
+	// Clients is the number of train clients that are elsewhere, which is public: those of all shards together or, with
+	// aggregate.least, all that are enrolled. 0, the default,
 	// means that the train clients are those of data.private, which the run reads, counts and asks itself. Above 0, it reads
 	// none: the run writes the question of a round and ends, "popri score" adds up the clients of each shard near their
 	// data, and "popri score --merge" adds noise to the sum of all, from which the run goes on. The sum is the same to the
@@ -67,6 +68,20 @@ type Fed struct {
 	// every round. "poisson" takes each client with the same probability, so that the same noise costs less. "fixed" draws a
 	// given number without replacement; it is accounted for the replacement of a client, at twice the distance.
 	Sampling string `yaml:"sampling"`
+}
+
+// Aggregate says how clients report to two aggregators, of which each alone sees nothing (docs/federation.md).
+type Aggregate struct {
+	// Least is the number of reports below which a round is not summed. 0, the default: there are no aggregators. Above 0, each
+	// client's vector is rounded by itself and both aggregators add the full noise, of which one is charged. With fed.clients,
+	// which is then the number of enrolled clients, "popri run --clients" asks the aggregators; without it the run simulates them.
+	Least int `yaml:"least"`
+	// Minutes is how long reports are taken for a round. Default 10. Clients that are off for longer miss the round.
+	Minutes float64 `yaml:"minutes"`
+	// Available is the probability with which a client's report arrives in a round, where the run simulates the clients. Default
+	// 1: all arrive. Clients have hours of their own: a client's chance rises and falls with a period of 24 rounds, from another
+	// round on for each, by as much as the chance allows.
+	Available float64 `yaml:"available"`
 }
 
 // Privacy states the guarantee: (ε, δ)-differential privacy over all rounds. In neighbouring data sets, all texts of one

@@ -132,6 +132,7 @@ type Unusable struct {
 	Hash    string // hex SHA-256 of what was seen
 	Reports int
 	Err     error
+	Charged func() error // called when the charge is on disk; may be nil
 }
 
 // Error says why.
@@ -143,13 +144,16 @@ func (u *Unusable) Unwrap() error { return u.Err }
 // unusable charges what an error says was seen.
 func (f *Federation) unusable(err error, r release.Request, charged map[string]bool) error {
 	var seen *Unusable
-	if !errors.As(err, &seen) || charged[seen.Hash] {
+	if !errors.As(err, &seen) {
 		return err
 	}
 	planned, _, failed := f.planned(r)
-	if failed == nil {
+	if failed == nil && !charged[seen.Hash] {
 		planned.Hash, planned.Clients = seen.Hash, f.config.answering(seen.Reports, f.train)
 		failed = f.charge(planned)
+	}
+	if failed == nil && seen.Charged != nil {
+		failed = seen.Charged()
 	}
 	return errors.Join(err, failed)
 }

@@ -46,6 +46,10 @@ type Options struct {
 	Warn func(text string)
 	// Trackers are the programs that show the run's figures (trackers.Names).
 	Trackers []string
+	// Aggregators are asked where the clients are behind them (fed.clients and aggregate.least above 0).
+	Aggregators *sharding.Aggregators
+	// Announced is told when a round is announced to them and until when it waits; it may be nil.
+	Announced func(text string)
 }
 
 // Session is an open run. Close releases its models and the lock on its folder.
@@ -145,7 +149,7 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			return err
 		},
 		opening("embed the clients' texts", func(stage rounds.Stage) (err error) {
-			federate, err = s.clients(ctx, stage.Progress)
+			federate, err = s.clients(ctx, o, stage.Progress)
 			return err
 		}),
 		func() error {
@@ -206,7 +210,18 @@ func (o *Options) configuration() error {
 }
 
 // clients embeds the texts of the train clients, where they are not elsewhere, and returns what makes them a federation.
-func (s *Session) clients(ctx context.Context, tell func(done, total int)) (func(fedsim.Config) (*fedsim.Federation, error), error) {
+func (s *Session) clients(ctx context.Context, o Options, tell func(done, total int)) (func(fedsim.Config) (*fedsim.Federation, error), error) {
+	behind := s.Config.Fed.Elsewhere() && s.Config.Aggregate.Least > 0
+	if behind != (o.Aggregators != nil) {
+		return nil, fault.Userf("two aggregators are given: %v; fed.clients is %d and aggregate.least %d, which needs them: %v",
+			o.Aggregators != nil, s.Config.Fed.Clients, s.Config.Aggregate.Least, behind)
+	}
+	if behind {
+		return func(f fedsim.Config) (*fedsim.Federation, error) {
+			noised := sharding.Gather(ctx, s.Dir, s.Config, f.Sigma, s.budget.Clients, s.encoder, o.Aggregators, o.Announced)
+			return fedsim.NewAggregated(s.budget.Clients, noised, f)
+		}, nil
+	}
 	if s.Config.Fed.Elsewhere() {
 		ask := sharding.Ask(s.Dir, s.Config, s.budget.Clients, s.encoder)
 		return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewRemote(s.budget.Clients, ask, o) }, nil

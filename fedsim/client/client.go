@@ -1,5 +1,6 @@
-// Package client is what a machine near the data does: it answers a run's question (fed.clients above 0) with the sum of its
-// clients' vectors, encrypted to the merger. It is pure Go. Begin with [Answer].
+// Package client is what a machine near the data does, in pure Go: it answers a run's question (fed.clients above 0) for many
+// clients, with their vectors' sum, encrypted to the merger ([Answer]), or for one client of two aggregators, with a share of
+// the vector to each ([Responder]).
 package client
 
 import (
@@ -40,6 +41,15 @@ type Answered struct {
 	Out     string `json:"out"`
 }
 
+// checkEncoder refuses an encoder that is not the question's.
+func checkEncoder(encoder embedding.Encoder, path string, q shard.Question, otherArithmetic bool) error {
+	key := embedding.Key(encoder)
+	if key != q.Encoder && !(otherArithmetic && embedding.SameWeights(key, q.Encoder)) {
+		return fault.Userf("the encoder %s has the key %s, the question is for %s", path, key, q.Encoder)
+	}
+	return nil
+}
+
 // Answer adds up the vectors of a shard's train clients and writes the sum, encrypted to the merger. It reads the clients in
 // batches, so that its memory does not grow with their number.
 func Answer(ctx context.Context, o Options) (*Answered, error) {
@@ -61,9 +71,8 @@ func Answer(ctx context.Context, o Options) (*Answered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the encoder: %w", err)
 	}
-	key := embedding.Key(encoder)
-	if key != q.Encoder && !(o.OtherArithmetic && embedding.SameWeights(key, q.Encoder)) {
-		return nil, fault.Userf("the encoder %s has the key %s, the question %s is for %s", o.Path, key, o.Question, q.Encoder)
+	if err := checkEncoder(encoder, o.Path, q, o.OtherArithmetic); err != nil {
+		return nil, err
 	}
 	var members shard.Members
 	// A shard without clients has a sum too, of zeros.

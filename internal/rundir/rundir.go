@@ -76,6 +76,8 @@ const (
 	Selection = "selection.parquet"
 	// Question is what clients that are elsewhere are asked.
 	Question = "question.safetensors"
+	// Announcement is what two aggregators were given of it.
+	Announcement = "announcement.bin"
 )
 
 // Exists reports whether dir holds a run.

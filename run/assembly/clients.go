@@ -14,7 +14,11 @@ import (
 
 // Federation says how the clients of a run in dir are asked: with noise of multiplier sigma, charged to l.
 func Federation(c configs.Config, dir string, l *ledger.Ledger, sigma float64) fedsim.Config {
-	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
+	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound,
+		Least: c.Aggregate.Least}
+	if c.Aggregate.Available < 1 {
+		f.Reports = fedsim.Arriving(l.Budget().Clients, c.Aggregate.Available, rng.Seed(c.Seed, "availability"))
+	}
 	if c.Privacy.InsecureSeededNoise {
 		seed := rng.Seed(c.Seed, "noise")
 		f.InsecureSeed = &seed

@@ -1,5 +1,6 @@
-// Package sharding does the rounds of a run whose clients are elsewhere (fed.clients above 0): the run asks a question and waits,
-// each shard scores its clients and encrypts their sum, and a merger makes the release of all sums.
+// Package sharding does the rounds of a run whose clients are elsewhere (fed.clients above 0). In shards, the run asks a question
+// and waits, each shard scores its clients and encrypts their sum, and a merger makes the release of all sums. Behind two
+// aggregators ([Gather]), the run announces the question, waits for both noised shares and adds them up.
 package sharding
 
 import (
@@ -35,14 +36,19 @@ func (e *WaitingError) Resumable() bool { return true }
 // machines that have the clients. It never returns a sum, but a [WaitingError].
 func Ask(dir string, c configs.Config, clients int, encoder embedding.Encoder) func(release.Request) (query.Partial, error) {
 	return func(r release.Request) (query.Partial, error) {
-		return query.Partial{}, ask(r, dir, c, clients, encoder)
+		waiting, err := ask(r, dir, c, clients, encoder)
+		if err != nil {
+			return query.Partial{}, err
+		}
+		return query.Partial{}, waiting
 	}
 }
 
-func ask(r release.Request, dir string, c configs.Config, clients int, encoder embedding.Encoder) error {
+// ask writes the question of a round and the encoder, and says where they are.
+func ask(r release.Request, dir string, c configs.Config, clients int, encoder embedding.Encoder) (*WaitingError, error) {
 	described, err := scoring.Describe(r.Query)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	waiting := &WaitingError{Round: r.Round, Clients: clients, Question: filepath.Join(r.Dir, rundir.Question),
 		Encoder: c.Scoring.Encoder}
@@ -60,11 +66,8 @@ func ask(r release.Request, dir string, c configs.Config, clients int, encoder e
 			break // of an earlier round
 		}
 		if err := embedding.Save(waiting.Encoder, encoder); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := q.Write(waiting.Question); err != nil {
-		return err
-	}
-	return waiting
+	return waiting, q.Write(waiting.Question)
 }

@@ -1,0 +1,14 @@
+// Package service carries the messages of package aggregate over HTTP/2 and TLS 1.3:
+//
+//	POST /v1/announcements            trainer     open a batch
+//	GET  /v1/announcements/current    anybody     the announcement that reports are taken for; 204 if there is none
+//	PUT  /v1/files/SHA256             trainer     a question or an encoder
+//	GET  /v1/files/SHA256             anybody
+//	POST /v1/reports                  clients     a report, which the client's key signs
+//	GET  /v1/batches/ID/reports       aggregator  identifiers of the reports, once nothing is taken any more
+//	GET  /v1/batches/ID/share         trainer     the noised share
+//	GET  /metrics, /healthz           anybody
+//
+// Trainer and aggregators show a certificate, clients do not, so that clients can come through a load balancer. The header
+// Popri-Outcome of an answer has the [aggregate.Outcome]. A [Server] answers, a [Remote] asks.
+package service

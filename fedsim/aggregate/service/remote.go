@@ -1,0 +1,165 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"popri/fedsim/aggregate"
+)
+
+// Remote is an aggregator that is asked over HTTP. Its methods are safe for concurrent use.
+type Remote struct {
+	url  string
+	http *http.Client
+}
+
+// NewRemote connects with secrets ([identity.Federation.ClientTLS]).
+func NewRemote(url string, secrets *tls.Config) *Remote {
+	return &Remote{strings.TrimRight(url, "/"), &http.Client{Timeout: 2 * time.Minute,
+		Transport:     &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 20 * time.Second, IdleConnTimeout: time.Minute},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// Close ends idle connections.
+func (r *Remote) Close() { r.http.CloseIdleConnections() }
+
+// Refused is the error of a request that was answered with a refusal.
+type Refused struct {
+	URL     string
+	Status  int
+	Outcome aggregate.Outcome
+	Text    string
+}
+
+func (r *Refused) Error() string {
+	return fmt.Sprintf("%s answers %d %s: %s", r.URL, r.Status, r.Outcome, r.Text)
+}
+
+// OutcomeOf is the outcome of a request; "" if it got no answer.
+func OutcomeOf(err error) aggregate.Outcome {
+	var r *Refused
+	switch {
+	case err == nil:
+		return aggregate.Accepted
+	case errors.As(err, &r):
+		return r.Outcome
+	}
+	return ""
+}
+
+// maxAnswer bounds what an aggregator can make its caller read.
+const maxAnswer = 1 << 30
+
+// once asks once.
+func (r *Remote) once(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, r.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	answer, err := r.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("service: %s%s: %w", r.url, path, err)
+	}
+	if answer.StatusCode/100 != 2 {
+		text := strings.TrimSpace(string(content[:min(len(content), 300)]))
+		return nil, &Refused{r.url + path, answer.StatusCode, aggregate.Outcome(answer.Header.Get(outcomeHeader)), text}
+	}
+	if answer.StatusCode == http.StatusNoContent {
+		return nil, nil
+	}
+	return content, nil
+}
+
+// again reports whether the same request can fare better later.
+func again(err error) bool {
+	var r *Refused
+	if !errors.As(err, &r) {
+		return true // no answer: the aggregator is down, or the network
+	}
+	return r.Outcome == overloaded || r.Outcome == aggregate.Waiting || r.Outcome == aggregate.Busy || r.Status/100 == 5
+}
+
+// do asks until there is an answer, with growing pauses, as long as ctx allows.
+func (r *Remote) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+		content, err := r.once(ctx, method, path, body)
+		if err == nil || !again(err) {
+			return content, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), err)
+		case <-time.After(delay/2 + rand.N(delay)):
+		}
+	}
+}
+
+// Announce opens a batch about files that the aggregator has.
+func (r *Remote) Announce(ctx context.Context, a *aggregate.Announcement) error {
+	_, err := r.do(ctx, http.MethodPost, "/v1/announcements", a.Encode())
+	return err
+}
+
+// Current is the announcement that reports are taken for; nil if there is none.
+func (r *Remote) Current(ctx context.Context) (*aggregate.Announcement, error) {
+	content, err := r.do(ctx, http.MethodGet, "/v1/announcements/current", nil)
+	if err != nil || content == nil {
+		return nil, err
+	}
+	return aggregate.ParseAnnouncement(content)
+}
+
+// PutFile gives the aggregator a question or an encoder.
+func (r *Remote) PutFile(ctx context.Context, content []byte) error {
+	hash := sha256.Sum256(content)
+	_, err := r.do(ctx, http.MethodPut, "/v1/files/"+hex.EncodeToString(hash[:]), content)
+	return err
+}
+
+// File fetches a question or an encoder by its SHA-256, which is compared.
+func (r *Remote) File(ctx context.Context, hash []byte) ([]byte, error) {
+	content, err := r.do(ctx, http.MethodGet, "/v1/files/"+hex.EncodeToString(hash), nil)
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(content); !bytes.Equal(sum[:], hash) {
+		return nil, fmt.Errorf("service: %s gives a file with the hash %.6x for %.6x", r.url, sum, hash)
+	}
+	return content, nil
+}
+
+// Report uploads a report. One that is held already is no error.
+func (r *Remote) Report(ctx context.Context, content []byte) error {
+	_, err := r.do(ctx, http.MethodPost, "/v1/reports", content)
+	return err
+}
+
+// ReportIDs are the identifiers of the reports that the aggregator holds, once it takes no more.
+func (r *Remote) ReportIDs(ctx context.Context, id aggregate.ID) ([]aggregate.ReportID, error) {
+	content, err := r.once(ctx, http.MethodGet, "/v1/batches/"+id.String()+"/reports", nil)
+	return aggregate.ParseIDs(content), err
+}
+
+// Share waits for the noised share of a batch.
+func (r *Remote) Share(ctx context.Context, id aggregate.ID) (*aggregate.Share, error) {
+	content, err := r.do(ctx, http.MethodGet, "/v1/batches/"+id.String()+"/share", nil)
+	if err != nil {
+		return nil, err
+	}
+	return aggregate.ParseShare(content)
+}

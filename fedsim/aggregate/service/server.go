@@ -1,0 +1,377 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"popri/internal/atomicfile"
+)
+
+// Options are what a server is made of.
+type Options struct {
+	Aggregator *aggregate.Aggregator
+	Peer       *Remote       // the other aggregator
+	Dir        string        // of questions and encoders
+	InFlight   int           // requests that are answered at once; more are told to come again
+	Rate       float64       // requests a second from one address, after a burst of ten seconds' worth; 0 for no limit
+	MaxFile    int64         // bytes of a question or an encoder
+	Patience   time.Duration // that a caller has to send its request
+	Log        *slog.Logger
+	// Tap, if not nil, is shown each answer before it leaves; tests look there for what must not leave.
+	Tap func(path string, body []byte)
+}
+
+// Server is an aggregator's service.
+type Server struct {
+	Options
+	role   aggregate.Role
+	slots  chan struct{}
+	limits *limits
+	counts *counts
+	wake   chan struct{} // a batch may be ready
+}
+
+// outcomeHeader has the outcome of an answer.
+const outcomeHeader = "Popri-Outcome"
+
+// The outcomes of requests that reach no aggregator.
+const (
+	overloaded = aggregate.Outcome("overloaded") // too many requests at once, or from one address
+	forbidden  = aggregate.Outcome("forbidden")  // the caller's certificate is not that of the one who may ask
+	tooLarge   = aggregate.Outcome("too_large")
+	Missing    = aggregate.Outcome("missing") // a file that the caller must send first
+	failed     = aggregate.Outcome("failed")
+)
+
+var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repeated: 200, aggregate.Malformed: 400, aggregate.Unannounced: 404,
+	aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409, aggregate.Late: 410, aggregate.Busy: 409,
+	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, Missing: 404, failed: 500}
+
+// New makes a server. Its batches go on when [Server.Serve] is called.
+func New(o Options) *Server {
+	return &Server{Options: o, role: o.Aggregator.Role, slots: make(chan struct{}, o.InFlight), limits: newLimits(o.Rate), counts: newCounts(),
+		wake: make(chan struct{}, 1)}
+}
+
+// Serve answers on a listener until ctx ends, and then lets requests under way come to their end.
+func (s *Server) Serve(ctx context.Context, l net.Listener, secrets *tls.Config) error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return err
+	}
+	server := &http.Server{Handler: s.Handler(), TLSConfig: secrets, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute,
+		WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
+	driving, stop := context.WithCancel(ctx)
+	driven := make(chan struct{})
+	go func() {
+		defer close(driven)
+		s.drive(driving)
+	}()
+	ended := make(chan struct{})
+	context.AfterFunc(driving, func() {
+		defer close(ended)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil { // somebody does not read
+			server.Close()
+		}
+	})
+	err := server.ServeTLS(l, "", "")
+	stop()
+	<-ended
+	<-driven
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("service: %w", err)
+}
+
+// Handler answers requests.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern, caller string, answer func(*http.Request) ([]byte, error)) {
+		route := pattern[strings.LastIndexByte(pattern, ' ')+1:]
+		mux.HandleFunc(pattern, func(out http.ResponseWriter, in *http.Request) { s.answer(out, in, route, caller, answer) })
+	}
+	handle("POST /v1/announcements", identity.Trainer, s.announce)
+	handle("GET /v1/announcements/current", "", s.current)
+	handle("PUT /v1/files/{hash}", identity.Trainer, s.takeFile)
+	handle("GET /v1/files/{hash}", "", s.file)
+	handle("POST /v1/reports", "", s.report)
+	handle("GET /v1/batches/{id}/reports", string(s.role.Peer()), s.reports)
+	handle("GET /v1/batches/{id}/share", identity.Trainer, s.share)
+	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) { fmt.Fprintln(out, "ok") })
+	mux.HandleFunc("GET /metrics", s.metrics)
+	return mux
+}
+
+// errOutcome is an error with an outcome of the server's own.
+type errOutcome struct {
+	outcome aggregate.Outcome
+	text    string
+}
+
+func (e *errOutcome) Error() string { return e.text }
+
+// answer bounds, answers, counts and logs a request. caller, if not "", is the name that the caller's certificate must have.
+func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer func(*http.Request) ([]byte, error)) {
+	began := time.Now()
+	body, err := s.bounded(out, in, caller, answer)
+	outcome := aggregate.OutcomeOf(err)
+	if own := (*errOutcome)(nil); errors.As(err, &own) {
+		outcome = own.outcome
+	}
+	level := slog.LevelDebug
+	if outcome == "" {
+		outcome, level = failed, slog.LevelError
+	}
+	status := statuses[outcome]
+	if err == nil && in.Method == http.MethodGet {
+		status = http.StatusOK
+		if body == nil {
+			status = http.StatusNoContent
+		}
+	}
+	out.Header().Set(outcomeHeader, string(outcome))
+	out.Header().Set("Content-Type", "application/octet-stream")
+	if outcome == overloaded || outcome == aggregate.Waiting {
+		out.Header().Set("Retry-After", "1")
+	}
+	if err != nil {
+		body = nil // an error of the machine may name a path
+		if outcome != failed {
+			body = []byte(err.Error() + "\n")
+		}
+	}
+	if s.Tap != nil {
+		s.Tap(in.URL.Path, body)
+	}
+	out.WriteHeader(status)
+	_, _ = out.Write(body)
+	s.counts.add(route, outcome, in.ContentLength, time.Since(began))
+	attributes := []any{"method", in.Method, "route", route, "outcome", string(outcome), "status", status, "bytes", len(body),
+		"seconds", time.Since(began).Seconds()}
+	if outcome == failed {
+		attributes = append(attributes, "error", err.Error())
+	}
+	s.Log.Log(in.Context(), level, "request", attributes...)
+}
+
+func (s *Server) bounded(out http.ResponseWriter, in *http.Request, caller string, answer func(*http.Request) ([]byte, error)) ([]byte, error) {
+	if caller != "" && identity.Caller(in.TLS) != caller {
+		return nil, &errOutcome{forbidden, "this is for the " + caller + " alone"}
+	}
+	if host, _, err := net.SplitHostPort(in.RemoteAddr); caller == "" && err == nil && !s.limits.allow(host, time.Now()) {
+		return nil, &errOutcome{overloaded, "too many requests from this address"}
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		return nil, &errOutcome{overloaded, "too many requests at once"}
+	}
+	_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(s.Patience)) // a recorder in a test has none
+	in.Body = http.MaxBytesReader(out, in.Body, max(s.MaxFile, 1<<16))
+	return answer(in)
+}
+
+// read reads a body of at most limit bytes.
+func read(in *http.Request, limit int64) ([]byte, error) {
+	if in.ContentLength > limit {
+		return nil, &errOutcome{tooLarge, fmt.Sprintf("%d bytes, want at most %d", in.ContentLength, limit)}
+	}
+	content, err := io.ReadAll(io.LimitReader(in.Body, limit+1))
+	if int64(len(content)) > limit {
+		return nil, &errOutcome{tooLarge, fmt.Sprintf("more than %d bytes", limit)}
+	}
+	if err != nil {
+		return nil, &errOutcome{aggregate.Malformed, "the request was cut short"}
+	}
+	return content, nil
+}
+
+func (s *Server) announce(in *http.Request) ([]byte, error) {
+	content, err := read(in, 1<<12)
+	if err != nil {
+		return nil, err
+	}
+	a, err := aggregate.ParseAnnouncement(content)
+	if err != nil {
+		return nil, &errOutcome{aggregate.Malformed, err.Error()}
+	}
+	for _, hash := range [][]byte{a.Question, a.Encoder} {
+		if _, err := os.Stat(s.path(hash)); len(hash) > 0 && err != nil {
+			return nil, &errOutcome{Missing, fmt.Sprintf("the file %.6x… of the announcement is not here", hash)}
+		}
+	}
+	if err := s.Aggregator.Announce(content); err != nil {
+		return nil, err
+	}
+	s.Log.Info("announced", "round", a.Round, "query", a.Query, "values", a.Values, "deadline", a.Ends())
+	s.nudge()
+	return nil, s.prune(a)
+}
+
+// prune removes the files of earlier announcements.
+func (s *Server) prune(a *aggregate.Announcement) error {
+	entries, err := os.ReadDir(s.Dir)
+	for _, e := range entries {
+		if name := e.Name(); err == nil && name != hex.EncodeToString(a.Question) && name != hex.EncodeToString(a.Encoder) {
+			err = os.Remove(filepath.Join(s.Dir, name))
+		}
+	}
+	return err
+}
+
+func (s *Server) current(*http.Request) ([]byte, error) {
+	if a := s.Aggregator.Current(); a != nil {
+		return a.Encode(), nil
+	}
+	return nil, nil
+}
+
+func (s *Server) path(hash []byte) string { return filepath.Join(s.Dir, hex.EncodeToString(hash)) }
+
+func hashOf(in *http.Request, name string) ([]byte, error) {
+	hash, err := hex.DecodeString(in.PathValue(name))
+	if err != nil || len(hash) != sha256.Size {
+		return nil, &errOutcome{aggregate.Malformed, fmt.Sprintf("%.80q is no SHA-256", in.PathValue(name))}
+	}
+	return hash, nil
+}
+
+func (s *Server) takeFile(in *http.Request) ([]byte, error) {
+	hash, err := hashOf(in, "hash")
+	if err != nil {
+		return nil, err
+	}
+	content, err := read(in, s.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(content); string(sum[:]) != string(hash) {
+		return nil, &errOutcome{aggregate.Malformed, "the content has another hash"}
+	}
+	return nil, atomicfile.WriteBytes(s.path(hash), content)
+}
+
+func (s *Server) file(in *http.Request) ([]byte, error) {
+	hash, err := hashOf(in, "hash")
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(s.path(hash))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &errOutcome{Missing, "there is no such file"}
+	}
+	return content, err
+}
+
+func (s *Server) report(in *http.Request) ([]byte, error) {
+	a := s.Aggregator.Current()
+	limit := int64(1 << 12) // without one, a report is read to say that it is late or was not asked for
+	if a != nil {
+		limit = aggregate.MaxReport(a, s.role)
+	}
+	content, err := read(in, limit)
+	if err != nil {
+		if a == nil {
+			return nil, &errOutcome{aggregate.Late, "no reports are taken now"}
+		}
+		return nil, err
+	}
+	err = s.Aggregator.Accept(content)
+	if err == nil {
+		s.nudge()
+	}
+	return nil, err
+}
+
+func batchOf(in *http.Request) (aggregate.ID, error) {
+	hash, err := hashOf(in, "id")
+	if err != nil {
+		return aggregate.ID{}, err
+	}
+	return aggregate.ID(hash), nil
+}
+
+func (s *Server) reports(in *http.Request) ([]byte, error) {
+	id, err := batchOf(in)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.Aggregator.IDs(id)
+	return aggregate.AppendIDs([]byte{}, ids), err
+}
+
+func (s *Server) share(in *http.Request) ([]byte, error) {
+	id, err := batchOf(in)
+	if err != nil {
+		return nil, err
+	}
+	return s.Aggregator.Share(id)
+}
+
+// nudge has drive look at the batch.
+func (s *Server) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// drive makes the share of each batch when its time has come and the other aggregator says what it holds. That one may be down
+// for any time.
+func (s *Server) drive(ctx context.Context) {
+	delay := time.Duration(0)
+	for ctx.Err() == nil {
+		id, wait, ok := s.Aggregator.Pending()
+		if !ok {
+			wait = time.Hour
+		} else if wait == 0 {
+			err := s.settle(ctx, id)
+			if outcome := aggregate.OutcomeOf(err); outcome == aggregate.Accepted || outcome == aggregate.Few {
+				s.Log.Info("settled", "batch", id.String()[:12], "outcome", string(outcome))
+				delay = 0
+				continue
+			}
+			delay = min(max(2*delay, 50*time.Millisecond), 5*time.Second)
+			s.Log.Debug("not settled", "batch", id.String()[:12], "error", err, "again", delay)
+			wait = delay
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (s *Server) settle(ctx context.Context, id aggregate.ID) error {
+	if _, err := s.Aggregator.IDs(id); err != nil {
+		return err
+	}
+	peer, err := s.Peer.ReportIDs(ctx, id)
+	if OutcomeOf(err) == aggregate.Unannounced { // the other one will never hold any
+		peer, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Aggregator.Aggregate(id, peer)
+}

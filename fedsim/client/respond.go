@@ -1,0 +1,367 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/datasets/clients"
+	"popri/fedsim"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/service"
+	"popri/fedsim/noise"
+	"popri/fedsim/shard"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/model/embedding"
+	"popri/scoring/query"
+)
+
+// ResponderOptions say who a client of two aggregators is and what it agrees to.
+type ResponderOptions struct {
+	Federation *identity.Federation
+	Key        ed25519.PrivateKey
+	// Dir keeps what the client has spent and sent. It belongs to the client's key.
+	Dir string
+	// Epsilon and Delta are the client's own budget, over all questions of all runs.
+	Epsilon, Delta float64
+	// Encoder is the folder of a sentence encoder, for questions that come without one.
+	Encoder string
+	Open    func(path string) (embedding.Encoder, error)
+	// Texts reads the client's texts, those from before since left out.
+	Texts func(since string) ([]string, error)
+	// Confirm is asked before the first answer; an error ends the work. It is not asked again.
+	Confirm func(Offer) error
+	// InsecureSeeds accepts announcements of tests, whose noise comes from a seed.
+	InsecureSeeds bool
+	Connect       func(url string) (*service.Remote, error) // nil: TLS with the federation's authority
+}
+
+// Offer is what a client is about to do, for its owner to judge.
+type Offer struct {
+	*aggregate.Announcement
+	Question       shard.Question
+	Leader, Helper string  // to whom
+	Texts          int     // from which the vector is computed
+	Bytes          int     // of both reports
+	Cost, Spent    float64 // ε of this answer alone, and of all answers with it
+	Epsilon, Delta float64 // the client's budget
+}
+
+// Responder answers announcements of two aggregators for one client.
+type Responder struct {
+	ResponderOptions
+	remotes   map[aggregate.Role]*service.Remote
+	ledger    *ledger.Ledger
+	confirmed bool
+}
+
+// ErrNotConfirmed marks the work that the client's owner did not agree to.
+var ErrNotConfirmed = errors.New("nothing was sent: the owner of the texts did not agree")
+
+// NewResponder opens the client's own record, or makes it.
+func NewResponder(o ResponderOptions) (*Responder, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fault.User(err)
+	}
+	if err := atomicfile.RemoveTemporary(o.Dir); err != nil {
+		return nil, err
+	}
+	r := &Responder{ResponderOptions: o, remotes: map[aggregate.Role]*service.Remote{}}
+	connect := o.Connect
+	if connect == nil {
+		secrets, err := o.Federation.ClientTLS("")
+		if err != nil {
+			return nil, err
+		}
+		connect = func(url string) (*service.Remote, error) { return service.NewRemote(url, secrets), nil }
+	}
+	for _, role := range aggregate.Roles {
+		var err error
+		if r.remotes[role], err = connect(o.Federation.Party(role).URL); err != nil {
+			return nil, err
+		}
+	}
+	budget := ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta, Mechanism: "gaussian", Unit: "this client", Relation: accountant.ZeroOut,
+		Clients: 1, InsecureSeededNoise: o.InsecureSeeds}
+	path := filepath.Join(o.Dir, "ledger.jsonl")
+	var err error
+	if r.ledger, err = ledger.Open(path); errors.Is(err, fs.ErrNotExist) {
+		r.ledger, err = ledger.Create(path, budget)
+	}
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	if got := r.ledger.Budget(); got != budget {
+		r.ledger.Close()
+		return nil, fault.Userf("%s is for another budget: ε = %g at δ = %g, not %g at %g", path, got.Epsilon, got.Delta, o.Epsilon, o.Delta)
+	}
+	return r, nil
+}
+
+// Close ends the use of the record and of connections.
+func (r *Responder) Close() error {
+	for _, remote := range r.remotes {
+		remote.Close()
+	}
+	return r.ledger.Close()
+}
+
+// Spent is the ε of all answers so far.
+func (r *Responder) Spent() (float64, error) { return r.ledger.Spent() }
+
+// Next waits for an announcement that this client has not answered. Both aggregators must announce it.
+func (r *Responder) Next(ctx context.Context, every time.Duration) (*aggregate.Announcement, error) {
+	for {
+		a, err := r.remotes[aggregate.Leader].Current(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil && !r.sent(a) {
+			other, err := r.remotes[aggregate.Helper].Current(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if other != nil && other.ID() == a.ID() {
+				return a, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(every):
+		}
+	}
+}
+
+func (r *Responder) path(a *aggregate.Announcement, name string) string {
+	return filepath.Join(r.Dir, a.ID().String()+"."+name)
+}
+
+// sent reports whether both reports were uploaded.
+func (r *Responder) sent(a *aggregate.Announcement) bool {
+	_, err := os.Stat(r.path(a, "sent"))
+	return err == nil
+}
+
+// Answer computes the client's vector, charges the client's own record and uploads a share to each aggregator. Answering again,
+// after a crash too, charges nothing more and sends the same bytes.
+func (r *Responder) Answer(ctx context.Context, a *aggregate.Announcement) error {
+	reports, err := r.reports(ctx, a)
+	if err != nil {
+		return err
+	}
+	if err := r.charge(a); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, a.Ends(), fmt.Errorf("the deadline of round %d is past", a.Round))
+	defer cancel()
+	for _, role := range aggregate.Roles {
+		if err := r.remotes[role].Report(ctx, reports[role]); err != nil {
+			return fmt.Errorf("client: upload to the %s: %w", role, errors.Join(context.Cause(ctx), err))
+		}
+	}
+	if err := atomicfile.WriteBytes(r.path(a, "sent"), nil); err != nil {
+		return err
+	}
+	for _, role := range aggregate.Roles {
+		if err := os.Remove(r.path(a, string(role))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reports are the reports of an announcement to both aggregators: those on disk, or new ones.
+func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement) (map[aggregate.Role][]byte, error) {
+	out := map[aggregate.Role][]byte{}
+	for _, role := range aggregate.Roles {
+		if content, err := os.ReadFile(r.path(a, string(role))); err == nil {
+			out[role] = content
+		}
+	}
+	if len(out) == len(aggregate.Roles) {
+		return out, nil
+	}
+	if err := r.affordable(a); err != nil {
+		return nil, err
+	}
+	vector, offer, err := r.vector(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if !r.confirmed && r.Confirm != nil {
+		if err := r.Confirm(*offer); err != nil {
+			return nil, err
+		}
+	}
+	r.confirmed = true
+	shares := map[aggregate.Role][]byte{}
+	shares[aggregate.Leader], shares[aggregate.Helper] = aggregate.Split(vector)
+	for _, role := range aggregate.Roles {
+		key, err := r.Federation.Party(role).SealingKey()
+		if err != nil {
+			return nil, err
+		}
+		if out[role], err = aggregate.Seal(a, role, key, r.Key, shares[role]); err != nil {
+			return nil, err
+		}
+	}
+	for _, role := range aggregate.Roles {
+		if err := atomicfile.WriteBytes(r.path(a, string(role)), out[role]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// own is what an answer costs this client, for its own record.
+func own(a *aggregate.Announcement) (ledger.Entry, error) {
+	e, err := a.Charge(int(a.Clients))
+	id := a.ID()
+	e.Cohort, e.Clients, e.ReleaseHash = 1, 1, hex.EncodeToString(id[:])
+	return e, err
+}
+
+// affordable refuses what the client's budget does not cover, and noise that protects nobody.
+func (r *Responder) affordable(a *aggregate.Announcement) error {
+	if a.InsecureSeed != r.InsecureSeeds {
+		return fault.Userf("client: the noise of round %d comes from a seed: %v; this client accepts: %v", a.Round, a.InsecureSeed, r.InsecureSeeds)
+	}
+	if limit := 1 / float64(a.Clients); r.Delta >= limit {
+		return fault.Userf("client: δ is %g, want less than 1/clients = %.3g", r.Delta, limit)
+	}
+	entry, err := own(a)
+	if err != nil {
+		return err
+	}
+	spent, err := r.ledger.Spent()
+	if err != nil {
+		return err
+	}
+	after, err := r.ledger.After(entry, 1)
+	if err == nil && !(after <= r.Epsilon) {
+		return &ledger.BudgetError{Path: "this client's record", Spent: spent, After: after, Epsilon: r.Epsilon, Delta: r.Delta}
+	}
+	return err
+}
+
+func (r *Responder) charge(a *aggregate.Announcement) error {
+	entry, err := own(a)
+	if err != nil {
+		return err
+	}
+	for _, e := range r.ledger.Entries() {
+		if e.ReleaseHash == entry.ReleaseHash {
+			return nil
+		}
+	}
+	return r.ledger.Charge(entry)
+}
+
+// vector is the client's vector in steps of the grid, and what is offered for it.
+func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]int64, *Offer, error) {
+	fail := func(err error) ([]int64, *Offer, error) { return nil, nil, fmt.Errorf("client: %w", err) }
+	path, err := r.fetch(ctx, a.Question)
+	if err != nil {
+		return fail(err)
+	}
+	q, asked, err := shard.ReadQuestion(path)
+	if err != nil {
+		return fail(err)
+	}
+	if q.Round != int(a.Round) || q.Name != a.Query || q.Bound != a.Bound || asked.Len() != int(a.Values) || q.Clients != int(a.Clients) {
+		return fail(fmt.Errorf("the question is %q of %d clients in round %d, %d values with norm bound %g; announced was %q of %d in %d, %d with %g",
+			q.Name, q.Clients, q.Round, asked.Len(), q.Bound, a.Query, a.Clients, a.Round, a.Values, a.Bound))
+	}
+	encoder, err := r.encoder(ctx, a, q)
+	if err != nil {
+		return fail(err)
+	}
+	texts, err := r.Texts(q.Since)
+	if err != nil {
+		return fail(err)
+	}
+	grid, err := a.Grid()
+	if err != nil {
+		return fail(err)
+	}
+	steps, err := Vector(ctx, asked, encoder, texts, grid)
+	if err != nil {
+		return fail(err)
+	}
+	if a.Rate > 0 && !noise.Chance(noise.Secure(), a.Rate) {
+		clear(steps) // its own coin: nobody sees who takes part
+	}
+	entry, err := own(a)
+	if err != nil {
+		return fail(err)
+	}
+	offer := &Offer{Announcement: a, Question: q, Leader: r.Federation.Leader.URL, Helper: r.Federation.Helper.URL, Texts: len(texts),
+		Epsilon: r.Epsilon, Delta: r.Delta,
+		Bytes: int(aggregate.MaxReport(a, aggregate.Leader) + aggregate.MaxReport(a, aggregate.Helper))}
+	if offer.Cost, err = ledger.Spent(r.ledger.Budget(), []ledger.Entry{entry}); err != nil {
+		return fail(err)
+	}
+	if offer.Spent, err = r.ledger.After(entry, 1); err != nil {
+		return fail(err)
+	}
+	return steps, offer, nil
+}
+
+// Vector is the bounded vector of a client with these texts, in steps of a grid. Without texts it is zero.
+func Vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string, grid noise.Grid) ([]int64, error) {
+	embedded, err := fedsim.Embed(ctx, []clients.Client{{ID: "this client", Split: clients.Train, Texts: texts}}, encoder, asked.NeedsTexts(), nil)
+	if err != nil {
+		return nil, err
+	}
+	v, err := asked.Vector(embedded, 0)
+	if err != nil {
+		return nil, err
+	}
+	return aggregate.Round(v, asked.Bound(), grid)
+}
+
+// fetch is the path of a file that was announced by its hash; it is fetched once.
+func (r *Responder) fetch(ctx context.Context, hash []byte) (string, error) {
+	path := filepath.Join(r.Dir, hex.EncodeToString(hash)+".file")
+	if content, err := os.ReadFile(path); err == nil {
+		if sum := sha256.Sum256(content); bytes.Equal(sum[:], hash) {
+			return path, nil
+		}
+	}
+	content, err := r.remotes[aggregate.Leader].File(ctx, hash)
+	if err != nil {
+		return "", err
+	}
+	return path, atomicfile.WriteBytes(path, content)
+}
+
+func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q shard.Question) (embedding.Encoder, error) {
+	path := r.Encoder
+	if len(a.Encoder) > 0 {
+		var err error
+		if path, err = r.fetch(ctx, a.Encoder); err != nil {
+			return nil, err
+		}
+	}
+	if path == "" {
+		return nil, fault.Userf("the question is for the encoder %s, of which no folder is given", q.Encoder)
+	}
+	encoder, err := r.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the encoder: %w", err)
+	}
+	return encoder, checkEncoder(encoder, path, q, true)
+}

@@ -1,0 +1,212 @@
+// Package testfederation runs two aggregators on loopback addresses for tests: they can be killed and started again, and all that
+// leaves them is recorded.
+package testfederation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/service"
+	"popri/fedsim/sealing"
+)
+
+// Federation is two aggregators and the keys of their clients.
+type Federation struct {
+	*identity.Federation
+	Dir  string
+	Seed *uint64 // of the aggregators' noise; nil is the system's entropy
+
+	t     testing.TB
+	mutex sync.Mutex
+	sides map[aggregate.Role]*side
+	left  map[string][]byte // what left the aggregators last, by role and path
+}
+
+// side is a running aggregator.
+type side struct {
+	*aggregate.Aggregator
+	listener *listener
+	stop     context.CancelFunc
+	ended    chan struct{}
+}
+
+// New makes a federation and starts both aggregators.
+func New(t testing.TB, clients int, seed *uint64) *Federation {
+	t.Helper()
+	f := &Federation{Dir: filepath.Join(t.TempDir(), "federation"), Seed: seed, t: t, sides: map[aggregate.Role]*side{}, left: map[string][]byte{}}
+	urls := map[aggregate.Role]string{}
+	for _, role := range aggregate.Roles {
+		l, err := net.Listen("tcp", "127.0.0.1:0") // a free port, kept by the address
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls[role] = "https://" + l.Addr().String()
+		l.Close()
+	}
+	if err := identity.Create(f.Dir, identity.Options{Clients: clients, Leader: urls[aggregate.Leader], Helper: urls[aggregate.Helper], Valid: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if f.Federation, err = identity.ReadFederation(filepath.Join(f.Dir, identity.FederationFile)); err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range aggregate.Roles {
+		f.Start(role)
+	}
+	t.Cleanup(func() {
+		for _, role := range aggregate.Roles {
+			f.Kill(role)
+		}
+	})
+	return f
+}
+
+// Start starts an aggregator on what an earlier one left.
+func (f *Federation) Start(role aggregate.Role) {
+	f.t.Helper()
+	if err := f.start(role); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *Federation) start(role aggregate.Role) error {
+	folder := filepath.Join(f.Dir, string(role))
+	enrolled, err := identity.ReadEnrolled(filepath.Join(f.Dir, identity.EnrolledFile))
+	if err != nil {
+		return err
+	}
+	path := f.LedgerPath(role)
+	l, err := ledger.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		l, err = ledger.Create(path, ledger.Budget{Epsilon: 1e6, Delta: 1e-5, Mechanism: "gaussian", Unit: "a client",
+			Relation: accountant.ZeroOut, Clients: len(enrolled), InsecureSeededNoise: f.Seed != nil})
+	}
+	if err != nil {
+		return err
+	}
+	key, err := sealing.ReadPrivateKey(filepath.Join(folder, identity.SealFile))
+	if err != nil {
+		return err
+	}
+	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(folder, "batches"), InsecureSeed: f.Seed})
+	if err != nil {
+		return err
+	}
+	secrets, err := f.ServerTLS(folder)
+	if err != nil {
+		return err
+	}
+	server := service.New(service.Options{Aggregator: a, Peer: f.Remote(role.Peer(), string(role)), Dir: filepath.Join(folder, "files"), InFlight: 64,
+		MaxFile: 1 << 28, Patience: 2 * time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Tap: func(path string, body []byte) {
+			f.mutex.Lock()
+			defer f.mutex.Unlock()
+			f.left[string(role)+" "+path] = body
+		}})
+	tcp, err := net.Listen("tcp", f.Party(role).URL[len("https://"):])
+	if err != nil {
+		return err
+	}
+	s := &side{Aggregator: a, listener: &listener{Listener: tcp}, ended: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go func() {
+		defer close(s.ended)
+		_ = server.Serve(ctx, s.listener, secrets) // a kill closes its listener
+	}()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.sides[role] = s
+	return nil
+}
+
+// Kill ends an aggregator without a farewell: its connections break, and what it has not written is lost.
+func (f *Federation) Kill(role aggregate.Role) {
+	f.mutex.Lock()
+	s := f.sides[role]
+	delete(f.sides, role)
+	f.mutex.Unlock()
+	if s == nil {
+		return
+	}
+	s.listener.kill()
+	s.stop()
+	<-s.ended
+	s.Aggregator.Close()
+	s.Aggregator.Ledger.Close()
+}
+
+// Aggregator is a running aggregator; nil if it was killed.
+func (f *Federation) Aggregator(role aggregate.Role) *aggregate.Aggregator {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if s := f.sides[role]; s != nil {
+		return s.Aggregator
+	}
+	return nil
+}
+
+// Left is the last body that an aggregator answered under a path; nil for none.
+func (f *Federation) Left(role aggregate.Role, path string) []byte {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.left[string(role)+" "+path]
+}
+
+// Remote is an aggregator as others reach it: the trainer or the other aggregator by name, or a client for "".
+func (f *Federation) Remote(role aggregate.Role, as string) *service.Remote {
+	folder := ""
+	if as != "" {
+		folder = filepath.Join(f.Dir, as)
+	}
+	secrets, err := f.ClientTLS(folder)
+	if err != nil {
+		panic(fmt.Sprint("testfederation: ", err)) // it was read before
+	}
+	return service.NewRemote(f.Party(role).URL, secrets)
+}
+
+// LedgerPath is the file of an aggregator's ledger.
+func (f *Federation) LedgerPath(role aggregate.Role) string {
+	return filepath.Join(f.Dir, string(role), "ledger.jsonl")
+}
+
+// listener remembers its connections.
+type listener struct {
+	net.Listener
+	mutex sync.Mutex
+	open  []net.Conn
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.mutex.Lock()
+		l.open = append(l.open, c)
+		l.mutex.Unlock()
+	}
+	return c, err
+}
+
+func (l *listener) kill() {
+	l.Close()
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, c := range l.open {
+		c.Close()
+	}
+}

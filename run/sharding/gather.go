@@ -1,0 +1,191 @@
+package sharding
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"popri/configs"
+	"popri/fedsim"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/service"
+	"popri/fedsim/release"
+	"popri/internal/atomicfile"
+	"popri/internal/rundir"
+	"popri/model/embedding"
+)
+
+// Aggregators are the two that a run asks.
+type Aggregators struct{ Leader, Helper *service.Remote }
+
+// of returns both, by their roles.
+func (a *Aggregators) of() map[aggregate.Role]*service.Remote {
+	return map[aggregate.Role]*service.Remote{aggregate.Leader: a.Leader, aggregate.Helper: a.Helper}
+}
+
+// both does the same with both at once.
+func (a *Aggregators) both(do func(aggregate.Role, *service.Remote) error) error {
+	var done sync.WaitGroup
+	errs := make([]error, len(aggregate.Roles))
+	for i, role := range aggregate.Roles {
+		done.Go(func() {
+			if err := do(role, a.of()[role]); err != nil {
+				errs[i] = fmt.Errorf("the %s: %w", role, err)
+			}
+		})
+	}
+	done.Wait()
+	return errors.Join(errs...)
+}
+
+// FewError ends a run whose round got fewer reports than aggregate.least. Nothing was summed or charged; the run announces the
+// question again when it is resumed.
+type FewError struct {
+	Round int
+	Err   error
+}
+
+func (e *FewError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what the aggregators say.
+func (e *FewError) Unwrap() error { return e.Err }
+
+// Resumable returns true.
+func (e *FewError) Resumable() bool { return true }
+
+// Gather returns a function for [fedsim.NewAggregated] that announces the question of a round of the run in dir to both aggregators
+// and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement. tell, if not nil, gets a
+// line when the waiting begins.
+func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder, to *Aggregators,
+	tell func(string)) fedsim.Noised {
+	return func(r release.Request) (steps []int64, reports int, err error) {
+		g := gathering{r, c, sigma, clients, filepath.Join(r.Dir, rundir.Announcement)}
+		waiting, err := ask(r, dir, c, clients, encoder)
+		if err != nil {
+			return nil, 0, err
+		}
+		a, err := g.announcement(waiting, embedding.Key(encoder))
+		if err != nil {
+			return nil, 0, err
+		}
+		if err := to.both(func(_ aggregate.Role, remote *service.Remote) error { return announce(ctx, remote, a, waiting) }); err != nil {
+			return nil, 0, g.over(err)
+		}
+		if tell != nil {
+			tell(fmt.Sprintf("round %d is announced to %d clients; reports are taken until %s", r.Round, clients, a.Ends().Format(time.DateTime)))
+		}
+		shares := map[aggregate.Role]*aggregate.Share{}
+		var lock sync.Mutex
+		err = to.both(func(role aggregate.Role, remote *service.Remote) error {
+			share, err := remote.Share(ctx, a.ID())
+			lock.Lock()
+			defer lock.Unlock()
+			shares[role] = share
+			return err
+		})
+		if err != nil {
+			return nil, 0, g.over(err)
+		}
+		steps, reports, err = aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
+		if err != nil {
+			seen := sha256.Sum256(append(shares[aggregate.Leader].Encode(), shares[aggregate.Helper].Encode()...))
+			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]), Reports: int(max(shares[aggregate.Leader].Reports, a.Least)), Err: err,
+				Charged: g.forget}
+		}
+		return steps, reports, err
+	}
+}
+
+// gathering is a round that is asked.
+type gathering struct {
+	release.Request
+	c       configs.Config
+	sigma   float64
+	clients int
+	path    string // of the announcement
+}
+
+// announcement is the round's announcement: the one on disk, or a new one.
+func (g *gathering) announcement(waiting *WaitingError, encoder string) (*aggregate.Announcement, error) {
+	question, err := os.ReadFile(waiting.Question)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256(question)
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: rand.Text(), Round: uint64(g.Round), Question: hash[:], Query: g.Query.Name(),
+		Values: uint64(g.Query.Len()), Bound: g.Query.Bound(), Sigma: g.sigma, Clients: uint64(g.clients), Least: uint64(g.c.Aggregate.Least),
+		Deadline:     uint64(time.Now().Add(time.Duration(g.c.Aggregate.Minutes*float64(time.Minute))).Unix()) + 1,
+		InsecureSeed: g.c.Privacy.InsecureSeededNoise}
+	if g.c.Fed.ClientsPerRound > 0 {
+		a.Rate = float64(g.c.Fed.ClientsPerRound) / float64(g.clients)
+	}
+	if filepath.Base(waiting.Encoder) == rundir.Encoder {
+		content, err := os.ReadFile(waiting.Encoder)
+		if err != nil {
+			return nil, err
+		}
+		hash := sha256.Sum256(content)
+		a.Encoder = hash[:]
+	}
+	content, err := os.ReadFile(g.path)
+	if err == nil {
+		earlier, err := aggregate.ParseAnnouncement(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", g.path, err)
+		}
+		a.Nonce, a.Deadline = earlier.Nonce, earlier.Deadline
+		if !bytes.Equal(a.Encode(), content) {
+			return nil, fmt.Errorf("%s announces another question than the round's", g.path)
+		}
+		return a, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	return a, atomicfile.WriteBytes(g.path, a.Encode())
+}
+
+// over makes an error of an announcement that will have no shares, and removes it, so that the question can be asked again.
+func (g *gathering) over(err error) error {
+	var refused *service.Refused
+	if !errors.As(err, &refused) || refused.Outcome != aggregate.Few && refused.Outcome != aggregate.Late {
+		return err
+	}
+	return errors.Join(&FewError{g.Round, err}, g.forget())
+}
+
+func (g *gathering) forget() error { return os.Remove(g.path) }
+
+// announce gives an aggregator the announcement, and the files that it does not have.
+func announce(ctx context.Context, remote *service.Remote, a *aggregate.Announcement, waiting *WaitingError) error {
+	err := remote.Announce(ctx, a)
+	if service.OutcomeOf(err) != service.Missing {
+		return err
+	}
+	paths := []string{waiting.Question}
+	if len(a.Encoder) > 0 {
+		paths = append(paths, waiting.Encoder)
+	}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := remote.PutFile(ctx, content); err != nil {
+			return err
+		}
+	}
+	return remote.Announce(ctx, a)
+}

@@ -1,0 +1,159 @@
+package sharding_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"popri/configs"
+	"popri/datasets/clients"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/audit"
+	"popri/fedsim/client"
+	"popri/fedsim/release"
+	"popri/internal/rng"
+	"popri/internal/rundir"
+	"popri/internal/testfederation"
+	"popri/internal/testworld"
+	"popri/model/embedding"
+	"popri/run"
+	"popri/run/auditing"
+	"popri/run/reporting"
+	"popri/run/sharding"
+)
+
+// respond has clients answer all announcements until ctx ends.
+func respond(ctx context.Context, t *testing.T, f *testfederation.Federation, list []clients.Client) *sync.WaitGroup {
+	t.Helper()
+	var done sync.WaitGroup
+	for i, c := range list {
+		key, err := identity.ReadClientKey(identity.ClientKeyPath(f.Dir, i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := client.NewResponder(client.ResponderOptions{Federation: f.Federation, Key: key, Dir: filepath.Join(t.TempDir(), "client"),
+			Epsilon: 1000, Delta: 1e-3, Open: embedding.LoadSaved, InsecureSeeds: true,
+			Texts: func(string) ([]string, error) { return c.Texts, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done.Go(func() {
+			defer r.Close()
+			for {
+				a, err := r.Next(ctx, 20*time.Millisecond)
+				if err == nil {
+					err = r.Answer(ctx, a)
+				}
+				if ctx.Err() != nil {
+					return
+				}
+				if err != nil && (a == nil || time.Now().Before(a.Ends())) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return &done
+}
+
+// TestAggregated: a run whose clients report to two aggregators has the bytes of its simulation with the same seed, for questions
+// of each round and for the one release; its audit is sound.
+func TestAggregated(t *testing.T) {
+	for name, change := range map[string]func(*configs.Config){
+		"rounds": func(*configs.Config) {},
+		"once":   testworld.AskOnce,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := testworld.Shared(t).Config
+			change(&c)
+			c.Aggregate.Least = 10
+			want := t.TempDir()
+			if err := train(t.Context(), run.Options{Config: c, Dir: want}); err != nil {
+				t.Fatal(err)
+			}
+			all, err := clients.Read(elsewhere(t, &c))
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := all.Split(clients.Train)
+			seed := rng.Seed(c.Seed, "noise")
+			f := testfederation.New(t, len(list), &seed)
+			ctx, stop := context.WithCancel(t.Context())
+			done := respond(ctx, t, f, list)
+			dir := filepath.Join(t.TempDir(), "run")
+			to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper, identity.Trainer)}
+			err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
+			stop()
+			done.Wait()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, wanted := testworld.Charges(t, want)
+			_, got := testworld.Charges(t, dir)
+			files := []string{rundir.Synthetic}
+			for i := range wanted {
+				if i >= len(got) || got[i] != wanted[i] {
+					t.Fatalf("charges %+v, want %+v", got, wanted)
+				}
+				files = append(files, fmt.Sprintf("rounds/%04d/%s", i+1, release.File))
+			}
+			for _, file := range files {
+				x, err := os.ReadFile(filepath.Join(dir, file))
+				y, errWant := os.ReadFile(filepath.Join(want, file))
+				if err != nil || errWant != nil || !bytes.Equal(x, y) {
+					t.Errorf("%s is not what the simulation makes (%v, %v)", file, err, errWant)
+				}
+			}
+			r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+			if err != nil || !r.Sound() || r.Releases != len(wanted) {
+				t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
+			}
+			if _, err := reporting.Write(dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTooFewReports: a run whose clients do not report ends without a charge, and goes on when it is resumed and they do.
+func TestTooFewReports(t *testing.T) {
+	c := testworld.Shared(t).Config
+	c.Aggregate.Least, c.Aggregate.Minutes, c.Trainer.Rounds = 10, 0.05, 1
+	all, err := clients.Read(elsewhere(t, &c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := all.Split(clients.Train)
+	seed := rng.Seed(c.Seed, "noise")
+	f := testfederation.New(t, len(list), &seed)
+	dir := filepath.Join(t.TempDir(), "run")
+	to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper, identity.Trainer)}
+	err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
+	var few *sharding.FewError
+	if !errors.As(err, &few) || few.Round != 1 {
+		t.Fatal(err)
+	}
+	if _, charges := testworld.Charges(t, dir); len(charges) != 0 {
+		t.Errorf("charges %+v", charges)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := respond(ctx, t, f, list)
+	defer done.Wait()
+	defer stop()
+	for range 20 { // on a busy machine, clients need longer than the seconds of an announcement
+		if err = train(t.Context(), run.Options{Dir: dir, Resume: true, Aggregators: to}); !errors.As(err, &few) {
+			break
+		}
+	}
+	if _, charges := testworld.Charges(t, dir); err != nil || len(charges) != 1 || charges[0].Clients < 10 {
+		t.Errorf("%v, charges %+v", err, charges)
+	}
+}
