@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"popri/internal/atomicfile"
+	"popri/internal/fault"
 	"popri/internal/filelock"
 )
 
@@ -36,6 +38,25 @@ type Ledger struct {
 	size    int64 // of all complete lines
 	broken  error // set when the content of the file is not known any more
 	content content
+}
+
+// Obtain opens the ledger at path, which must have the wanted budget, or starts it. A lock of another process, a bad budget and
+// another one than wanted are the user's mistakes.
+func Obtain(path string, want Budget) (*Ledger, error) {
+	l, err := Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		l, err = Create(path, want)
+	}
+	switch {
+	case errors.Is(err, filelock.ErrLocked), errors.Is(err, ErrBadBudget):
+		return nil, fault.User(err)
+	case err != nil:
+		return nil, err
+	}
+	if got := l.Budget(); got != want {
+		return nil, errors.Join(fault.Userf("ledger: %s is for another budget: %s", path, strings.Join(want.Differs(got), "; ")), l.Close())
+	}
+	return l, nil
 }
 
 // LockName is the suffix that makes the lock file's name from the ledger's.

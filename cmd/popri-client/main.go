@@ -1,5 +1,5 @@
-// Command popri-client answers a run's question near the clients' data: what "popri score --shard" does, in pure Go, for
-// machines without libtorch. It builds for every platform with CGO_ENABLED=0.
+// Command popri-client answers a run's question near the clients' data: what "popri score --shard", "popri client" and "popri
+// aggregate" do, in pure Go, for machines without libtorch. It builds for every platform with CGO_ENABLED=0.
 package main
 
 import (
@@ -12,18 +12,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/accountant/ledger"
+	"popri/cmd/internal/federated"
 	"popri/datasets/clients"
 	"popri/fedsim/client"
 	"popri/fedsim/shard"
 	"popri/internal/fault"
-	"popri/model/embedding"
-	"popri/model/embedding/spago"
 )
 
 // Exit codes, as those of popri.
 const (
 	exitFailed      = 1
 	exitUsage       = 2
+	exitRefused     = 3
 	exitInterrupted = 130
 )
 
@@ -37,6 +38,9 @@ func main() {
 		return
 	case errors.Is(err, context.Canceled):
 		os.Exit(exitInterrupted)
+	case errors.Is(err, ledger.ErrBudget):
+		fmt.Fprintln(os.Stderr, "popri-client:", err)
+		os.Exit(exitRefused)
 	}
 	fmt.Fprintln(os.Stderr, "popri-client:", err)
 	if fault.IsUser(err) || !began {
@@ -56,18 +60,20 @@ func command(began *bool) *cobra.Command {
 		Long: `A run whose clients are elsewhere writes question.safetensors and, for a fitted encoder, encoder.safetensors. This program
 adds up the vectors of shard i's train clients in a file and writes the sum, encrypted to the merger's public key. "popri score
 --merge" adds the sums of all shards up. --encoder is the run's encoder file or the folder of its sentence encoder, which is
-computed in pure Go here: its vectors differ from libtorch's in the last digits.`,
+computed in pure Go here: its vectors differ from libtorch's in the last digits.
+
+"popri-client answer" answers for one client of a federation with two aggregators, and "popri-client aggregate" runs one of
+these: the same as "popri client" and "popri aggregate".`,
 		Example: "  popri-client --question question.safetensors --encoder encoder.safetensors --shard 2/3 \\\n" +
 			"      --private clients.parquet --to merger.key.pub --out 2.part",
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			*began = true
 			if o.Place, err = shard.ParsePlace(place, wholeFile); err != nil {
 				return fault.Userf("--shard: %w", err)
 			}
-			o.Open, o.OtherArithmetic = open, true
+			o.Open, o.OtherArithmetic = federated.Open, true
 			o.Clients = func(since string, use func([]clients.Client) error) error {
 				if _, err := os.Stat(private); err != nil {
 					return fault.User(err)
@@ -94,22 +100,7 @@ computed in pure Go here: its vectors differ from libtorch's in the last digits.
 			panic(err) // the flag is defined above
 		}
 	}
+	c.AddCommand(federated.Client("answer"), federated.Aggregate())
+	c.PersistentPreRun = func(*cobra.Command, []string) { *began = true }
 	return c
-}
-
-// open opens an encoder by its file or its folder.
-func open(path string) (embedding.Encoder, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fault.User(err)
-	}
-	if info.IsDir() {
-		e, err := spago.Open(path)
-		if err != nil {
-			return nil, fault.User(err)
-		}
-		return e, nil
-	}
-	e, err := embedding.LoadSaved(path)
-	return e, fault.User(err)
 }

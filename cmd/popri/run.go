@@ -15,12 +15,15 @@ import (
 	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/eval/domain"
+	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/service"
 	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/run"
 	"popri/run/evaluation"
 	"popri/run/reporting"
+	"popri/run/sharding"
 	"popri/show/report"
 	"popri/show/series"
 	"popri/study"
@@ -54,6 +57,7 @@ func (a *app) run() *cobra.Command {
 	var own ownFlag
 	var live watchFlags
 	var track trackFlag
+	var behind clientsFlag
 	cmd := &cobra.Command{
 		Use:   "run --config FILE | --preset NAME [--set a.b=c]… --out DIR",
 		Short: "Run the rounds and write the synthetic set",
@@ -75,7 +79,9 @@ estimate from the number of floating-point operations.
 stays after the run's end, until Ctrl-C; elsewhere it ends with the run, and "popri watch" shows it again.
 
 With fed.clients above 0 the run reads no train client. It writes the question of a round and ends with exit code 4;
-"popri score" answers the question near the data and merges the answers, and --resume goes on.
+"popri score" answers the question near the data and merges the answers, and --resume goes on. With aggregate.least above 0, too,
+--clients names the two aggregators to which the clients report, and --identity the trainer's folder of "popri aggregate ca": the
+run announces each question to both, waits for aggregate.minutes and goes on with their sums.
 
 ` + trackersHelp,
 		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out runs/eps1\n" +
@@ -134,7 +140,11 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 				return err
 			}
 			defer func() { stop(err) }()
-			s, err := run.Open(cmd.Context(), run.Options{Config: c, Dir: out, Resume: resume, AcceptChanges: accept,
+			to, err := behind.connect()
+			if err != nil {
+				return fmt.Errorf("run: %w", err)
+			}
+			s, err := run.Open(cmd.Context(), run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) }, Dir: out, Resume: resume, AcceptChanges: accept,
 				Device: a.device, Warn: a.warn, Listen: a.events, Trackers: track.names})
 			if err != nil {
 				return a.stopped(err, out)
@@ -159,7 +169,44 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 	own.add(cmd)
 	addDryRun(cmd, &dry)
 	track.add(cmd)
+	behind.add(cmd)
 	return cmd
+}
+
+// clientsFlag names the two aggregators of clients that are elsewhere.
+type clientsFlag struct {
+	urls     []string
+	identity string
+}
+
+func (f *clientsFlag) add(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.urls, "clients", nil, "the leader's and the helper's address: --clients https://leader,https://helper")
+	cmd.Flags().StringVar(&f.identity, "identity", "", "with --clients: the trainer's folder of popri aggregate ca")
+}
+
+// connect returns the aggregators; nil where none are named.
+func (f *clientsFlag) connect() (*sharding.Aggregators, error) {
+	if len(f.urls) == 0 && f.identity == "" {
+		return nil, nil
+	}
+	if len(f.urls) != 2 || f.identity == "" {
+		return nil, usage(fmt.Errorf("--clients names %d addresses and --identity is %q, want two, the leader's first, and the trainer's folder",
+			len(f.urls), f.identity))
+	}
+	federation, err := identity.ReadFederation(filepath.Join(f.identity, identity.FederationFile))
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := federation.ClientTLS(f.identity)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range f.urls {
+		if err := identity.CheckURL(u); err != nil {
+			return nil, usage(fmt.Errorf("--clients: %w", err))
+		}
+	}
+	return &sharding.Aggregators{Leader: service.NewRemote(f.urls[0], secrets), Helper: service.NewRemote(f.urls[1], secrets)}, nil
 }
 
 // events prints the progress of a run: on a terminal, a moving line with rate and time left; in a log, a line a stage.

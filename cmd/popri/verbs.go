@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant/ledger"
+	"popri/cmd/internal/federated"
 )
 
 // heading is a heading in the list of verbs.
@@ -17,6 +18,7 @@ type heading struct {
 func (a *app) groups() []heading {
 	return []heading{
 		{"Runs", []*cobra.Command{a.demo(), a.run(), a.eval(), a.watch(), a.score()}},
+		{"Clients elsewhere", []*cobra.Command{federated.Client("client"), federated.Aggregate()}},
 		{"Results", []*cobra.Command{a.report(), a.compare(), a.ablate(), a.reproduce()}},
 		{"Privacy", []*cobra.Command{a.account()}},
 		{"Data and models", []*cobra.Command{a.data(), a.model(), a.pretrain()}},

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -93,19 +92,11 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 			return nil, err
 		}
 	}
-	budget := ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta, Mechanism: "gaussian", Unit: "this client", Relation: accountant.ZeroOut,
-		Clients: 1, InsecureSeededNoise: o.InsecureSeeds}
-	path := filepath.Join(o.Dir, "ledger.jsonl")
 	var err error
-	if r.ledger, err = ledger.Open(path); errors.Is(err, fs.ErrNotExist) {
-		r.ledger, err = ledger.Create(path, budget)
-	}
+	r.ledger, err = ledger.Obtain(filepath.Join(o.Dir, "ledger.jsonl"), ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta, Mechanism: "gaussian",
+		Unit: "this client", Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: o.InsecureSeeds})
 	if err != nil {
-		return nil, fault.User(err)
-	}
-	if got := r.ledger.Budget(); got != budget {
-		r.ledger.Close()
-		return nil, fault.Userf("%s is for another budget: ε = %g at δ = %g, not %g at %g", path, got.Epsilon, got.Delta, o.Epsilon, o.Delta)
+		return nil, fmt.Errorf("client: the record of what was answered: %w", err)
 	}
 	return r, nil
 }

@@ -4,10 +4,8 @@ package testfederation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -88,12 +86,8 @@ func (f *Federation) start(role aggregate.Role) error {
 	if err != nil {
 		return err
 	}
-	path := f.LedgerPath(role)
-	l, err := ledger.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		l, err = ledger.Create(path, ledger.Budget{Epsilon: 1e6, Delta: 1e-5, Mechanism: "gaussian", Unit: "a client",
-			Relation: accountant.ZeroOut, Clients: len(enrolled), InsecureSeededNoise: f.Seed != nil})
-	}
+	l, err := ledger.Obtain(f.LedgerPath(role), ledger.Budget{Epsilon: 1e6, Delta: 1e-5, Mechanism: "gaussian", Unit: "a client",
+		Relation: accountant.ZeroOut, Clients: len(enrolled), InsecureSeededNoise: f.Seed != nil})
 	if err != nil {
 		return err
 	}

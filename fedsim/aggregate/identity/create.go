@@ -85,7 +85,12 @@ func Create(dir string, o Options) error {
 	if err := atomicfile.WriteBytes(filepath.Join(dir, EnrolledFile), []byte(enrolled.String())); err != nil {
 		return err
 	}
-	return atomicfile.WriteJSON(filepath.Join(dir, FederationFile), f) // last: it makes the folder a federation
+	for _, folder := range []string{string(aggregate.Leader), string(aggregate.Helper), Trainer, ""} { // last: it makes the folder a federation
+		if err := atomicfile.WriteJSON(filepath.Join(dir, folder, FederationFile), f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ClientKeyPath is the file of the key of client i, from 1, that [Create] makes.

@@ -1,0 +1,208 @@
+// Package federated has the commands of clients and aggregators, for popri and for popri-client, which is pure Go.
+package federated
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/service"
+	"popri/fedsim/sealing"
+	"popri/internal/fault"
+)
+
+// Aggregate is the command "aggregate" with its parts.
+func Aggregate() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "aggregate",
+		Short: "Sum clients' vectors at two aggregators that each see nothing",
+		Long: `Clients split their vectors into two shares and send one to each of two aggregators. A share alone is uniform noise. Each
+aggregator sums its shares, adds the full privacy noise and charges its own ledger; "popri run --clients" adds both sums up.
+docs/federation.md says who runs what and who is trusted with what.`,
+		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper https://127.0.0.1:7402\n" +
+			"  popri aggregate leader --identity fed/leader --enrolled fed/enrolled.txt --state leader --epsilon 7 --delta 1e-5",
+	}
+	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), authority())
+	return c
+}
+
+func authority() *cobra.Command {
+	var o identity.Options
+	var out string
+	days := 90
+	c := &cobra.Command{
+		Use:   "ca --out DIR --leader URL --helper URL",
+		Short: "Make the certificates and keys of a federation, and enrol clients",
+		Long: `Makes a folder with all that a federation for tests or a pilot needs. federation.json is public and goes to every client.
+leader/, helper/ and trainer/ each hold the certificate and the keys of one of them and go to its machine alone; the files of
+clients/ go to one client each. enrolled.txt, which both aggregators need, lists the clients' public keys, one a line: a client
+that makes its own key (popri client --keygen) sends the line that this prints. Whoever has authority.key can make further
+certificates.`,
+		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper https://127.0.0.1:7402",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if days < 1 {
+				return fault.Userf("--days is %d, want 1 or more", days)
+			}
+			o.Valid = time.Duration(days) * 24 * time.Hour
+			if err := identity.Create(out, o); err != nil {
+				return err
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"federation": filepath.Join(out, identity.FederationFile),
+				"enrolled": filepath.Join(out, identity.EnrolledFile), "clients": o.Clients})
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "new folder of the federation")
+	c.Flags().StringVar(&o.Leader, "leader", "", "the leader's address: https://host:port")
+	c.Flags().StringVar(&o.Helper, "helper", "", "the helper's address")
+	c.Flags().IntVar(&o.Clients, "clients", 0, "number of clients to make keys for and to enrol")
+	c.Flags().IntVar(&days, "days", days, "how long the certificates are valid")
+	required(c, "out", "leader", "helper")
+	return c
+}
+
+// required marks flags that must be given.
+func required(c *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err) // the flag is defined
+		}
+	}
+}
+
+// aggregatorFlags are the flags of a leader or helper.
+type aggregatorFlags struct {
+	identity, enrolled, state, listen string
+	epsilon, delta, rate              float64
+	inFlight, group                   int
+	maxFile                           int64
+	seed                              uint64
+	verbose                           bool
+}
+
+func aggregator(role aggregate.Role) *cobra.Command {
+	f := aggregatorFlags{epsilon: 7, rate: 50, inFlight: 64, maxFile: 256, group: 1}
+	gets := "masked vectors"
+	if role == aggregate.Helper {
+		gets = "the seeds of the masks"
+	}
+	c := &cobra.Command{
+		Use:   string(role) + " --identity DIR --enrolled FILE --state DIR",
+		Short: "Run the aggregator that gets " + gets,
+		Long: fmt.Sprintf(`Serves until it is interrupted: takes the trainer's announcements and the clients' reports, and gives its noised sum to the
+trainer. All that it holds is in --state, from which it goes on after a kill. --epsilon and --delta are what its own ledger
+allows, whatever the trainer asks; the ledger and the list of enrolled clients cannot change afterwards.
+
+It listens at the port of its address in federation.json, with TLS 1.3; /metrics has its figures for Prometheus, and the log on
+standard error has no payloads. The other aggregator must be run by somebody else: both together can read every vector.`),
+		Example: fmt.Sprintf("  popri aggregate %s --identity fed/%[1]s --enrolled fed/enrolled.txt --state %[1]s --epsilon 7 --delta 1e-5", role),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var seed *uint64
+			if cmd.Flags().Changed("insecure-seed") {
+				seed = &f.seed
+			}
+			return f.serve(cmd, role, seed)
+		},
+	}
+	c.Flags().StringVar(&f.identity, "identity", "", "folder of the certificate, the keys and "+identity.FederationFile)
+	c.Flags().StringVar(&f.enrolled, "enrolled", "", "file of the clients' public keys, one a line")
+	c.Flags().StringVar(&f.state, "state", "", "folder of the ledger and the batches")
+	c.Flags().StringVar(&f.listen, "listen", "", "address to listen at (default: the port of its address in "+identity.FederationFile+")")
+	c.Flags().Float64Var(&f.epsilon, "epsilon", f.epsilon, "what its ledger allows, for a new --state")
+	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
+	c.Flags().IntVar(&f.group, "group", f.group, "clients that one person may have")
+	c.Flags().IntVar(&f.inFlight, "in-flight", f.inFlight, "requests that are answered at once; more are told to come again")
+	c.Flags().Float64Var(&f.rate, "rate", f.rate, "requests a second from one address; 0 for no limit")
+	c.Flags().Int64Var(&f.maxFile, "max-file", f.maxFile, "MiB of a question or an encoder at most")
+	c.Flags().BoolVar(&f.verbose, "verbose", false, "log every request")
+	c.Flags().Uint64Var(&f.seed, "insecure-seed", 0, "take the noise from this seed: for tests, protects nobody")
+	required(c, "identity", "enrolled", "state", "delta")
+	return c
+}
+
+func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *uint64) (err error) {
+	federation, err := identity.ReadFederation(filepath.Join(f.identity, identity.FederationFile))
+	if err != nil {
+		return err
+	}
+	key, err := sealing.ReadPrivateKey(filepath.Join(f.identity, identity.SealFile))
+	if err != nil {
+		return err
+	}
+	if own := federation.Party(role).Key; string(own) != string(key.Public().Bytes()) {
+		return fault.Userf("%s holds another key than that of the %s in %s", f.identity, role, identity.FederationFile)
+	}
+	enrolled, err := identity.ReadEnrolled(f.enrolled)
+	if err != nil {
+		return err
+	}
+	server, err := federation.ServerTLS(f.identity)
+	if err != nil {
+		return err
+	}
+	client, err := federation.ClientTLS(f.identity)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.state, 0o700); err != nil {
+		return fault.User(err)
+	}
+	l, err := ledger.Obtain(filepath.Join(f.state, "ledger.jsonl"), ledger.Budget{Epsilon: f.epsilon, Delta: f.delta, Mechanism: "gaussian",
+		Unit: "a client is an enrolled key", Relation: accountant.ZeroOut, Group: f.group, Clients: len(enrolled), InsecureSeededNoise: seed != nil})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(f.state, "batches"), InsecureSeed: seed})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	u, err := url.Parse(federation.Party(role).URL)
+	if err != nil {
+		return fault.User(err)
+	}
+	if f.listen == "" {
+		f.listen = ":" + portOf(u)
+		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
+			f.listen = u.Host
+		}
+	}
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fault.Userf("--listen: %w", err)
+	}
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})).With("role", string(role))
+	if seed != nil {
+		log.Warn("the noise comes from a seed: this protects nobody")
+	}
+	log.Info("listening", "address", listener.Addr().String(), "clients", len(enrolled))
+	peer := service.NewRemote(federation.Party(role.Peer()).URL, client)
+	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"), InFlight: max(1, f.inFlight), Rate: f.rate,
+		MaxFile: f.maxFile << 20, Patience: 30 * time.Second, Log: log}).Serve(cmd.Context(), listener, server)
+}
+
+// portOf is the port of an address.
+func portOf(u *url.URL) string {
+	if port := u.Port(); port != "" {
+		return port
+	}
+	return "443"
+}

@@ -1,0 +1,203 @@
+package federated
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/client"
+	"popri/internal/fault"
+	"popri/model/embedding"
+	"popri/model/embedding/spago"
+)
+
+// clientFlags are the flags of a client.
+type clientFlags struct {
+	federation, key, keygen, encoder, record string
+	texts                                    client.Source
+	epsilon, delta                           float64
+	yes, once, insecure                      bool
+	every                                    time.Duration
+}
+
+// answered is a line of output: an announcement that was answered.
+type answered struct {
+	Round        uint64  `json:"round"`
+	Query        string  `json:"query"`
+	Announcement string  `json:"announcement"`
+	Spent        float64 `json:"epsilon_spent"` // by all answers of this client
+}
+
+// Client is the command of one client. name is "client", or another where that is taken.
+func Client(name string) *cobra.Command {
+	f := clientFlags{every: 10 * time.Second, texts: client.Source{Most: 10000}}
+	c := &cobra.Command{
+		Use:   name + " --federation FILE --key FILE --texts PATH --epsilon E --delta D | --keygen FILE",
+		Short: "Answer the questions of a federation with one's own texts",
+		Long: `Waits for questions that both aggregators of a federation announce, and answers each: computes one vector of bounded length
+from the texts, splits it into two shares of which each alone is uniform noise, and sends one to each aggregator. Texts never
+leave this machine.
+
+Before the first answer it says what it will send, to whom and what that costs, and asks; --yes agrees beforehand. --record keeps
+the ε that all answers have spent, of whatever run, and no question is answered beyond --epsilon at --delta.
+
+--texts is a file of client texts (Parquet, JSON lines, CSV), a folder of text files, a mailbox (.mbox), or - for paragraphs on
+standard input. The newest 10 000 texts count, or as many as --most says. Each text weighs less if there are more; the vector's
+length is bounded all the same.
+
+--keygen makes the client's key and prints the line that whoever runs the federation adds to enrolled.txt.`,
+		Example: "  popri client --keygen me.key\n" +
+			"  popri client --federation federation.json --key me.key --texts notes/ --epsilon 2 --delta 1e-6",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.keygen != "" {
+				line, err := identity.CreateClientKey(f.keygen)
+				if err == nil {
+					_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
+				}
+				return err
+			}
+			return f.run(cmd)
+		},
+	}
+	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from whoever runs the federation")
+	c.Flags().StringVar(&f.key, "key", "", "file of this client's key")
+	c.Flags().StringVar(&f.keygen, "keygen", "", "make this client's key in this file and print the line that enrols it")
+	c.Flags().StringVar(&f.texts.Path, "texts", "", "this client's texts: a file, a folder, a mailbox, or - for standard input")
+	c.Flags().StringVar(&f.texts.Client, "client", "", "whose texts count in a file of several clients (default: all)")
+	c.Flags().IntVar(&f.texts.Most, "most", f.texts.Most, "texts that count, from the end; 0 for all")
+	c.Flags().StringVar(&f.encoder, "encoder", "", "folder of the sentence encoder, for questions that come without an encoder")
+	c.Flags().StringVar(&f.record, "record", "", "folder of what this client has spent (default: popri/clients/ in the user's configuration folder, by key)")
+	c.Flags().Float64Var(&f.epsilon, "epsilon", 0, "ε of all answers together at most")
+	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
+	c.Flags().BoolVar(&f.yes, "yes", false, "agree to what would be asked")
+	c.Flags().BoolVar(&f.once, "once", false, "answer one question and end")
+	c.Flags().DurationVar(&f.every, "every", f.every, "how often to look for a question")
+	c.Flags().BoolVar(&f.insecure, "insecure-seeds", false, "accept questions whose noise comes from a seed: for tests, protects nobody")
+	return c
+}
+
+func (f *clientFlags) run(cmd *cobra.Command) error {
+	for _, flag := range [][2]string{{"federation", f.federation}, {"key", f.key}, {"texts", f.texts.Path}} {
+		if flag[1] == "" {
+			return fault.Userf("client: --%s is not given", flag[0])
+		}
+	}
+	if !(f.epsilon > 0) || !(f.delta > 0 && f.delta < 1) || f.every <= 0 {
+		return fault.Userf("client: --epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between 0 and 1", f.epsilon, f.delta, f.every)
+	}
+	federation, err := identity.ReadFederation(f.federation)
+	if err != nil {
+		return err
+	}
+	key, err := identity.ReadClientKey(f.key)
+	if err != nil {
+		return err
+	}
+	if f.record == "" {
+		config, err := os.UserConfigDir()
+		if err != nil {
+			return fault.Userf("client: --record is not given, and there is no folder for settings: %w", err)
+		}
+		f.record = filepath.Join(config, "popri", "clients", fmt.Sprintf("%x", key.Public())[:16])
+	}
+	in := bufio.NewReader(cmd.InOrStdin())
+	if f.texts.In = in; f.texts.Path == "-" {
+		if !f.yes {
+			return fault.Userf("client: --texts - takes standard input, so nobody can be asked: give --yes, or a file")
+		}
+		if !f.once {
+			return fault.Userf("client: --texts - can be read once: give --once, or a file")
+		}
+	} else if _, err := os.Stat(f.texts.Path); err != nil {
+		return fault.Userf("client: --texts: %w", err)
+	}
+	o := client.ResponderOptions{Federation: federation, Key: key, Dir: f.record, Epsilon: f.epsilon, Delta: f.delta, Encoder: f.encoder,
+		Open: Open, Texts: f.texts.Read, InsecureSeeds: f.insecure}
+	if !f.yes {
+		o.Confirm = func(offer client.Offer) error { return ask(offer, in, cmd.ErrOrStderr()) }
+	}
+	r, err := client.NewResponder(o)
+	if err != nil {
+		return err
+	}
+	err = f.answer(cmd.Context(), r, cmd.OutOrStdout())
+	return errors.Join(err, r.Close())
+}
+
+// answer answers one question, or all until ctx ends.
+func (f *clientFlags) answer(ctx context.Context, r *client.Responder, out io.Writer) error {
+	for {
+		a, err := r.Next(ctx, f.every)
+		if err != nil {
+			return err
+		}
+		if err := r.Answer(ctx, a); err != nil {
+			if f.once || time.Now().Before(a.Ends()) {
+				return err
+			}
+			continue // too late for this one
+		}
+		spent, err := r.Spent()
+		if err == nil {
+			err = json.NewEncoder(out).Encode(answered{a.Round, a.Query, a.ID().String(), spent})
+		}
+		if err != nil || f.once {
+			return err
+		}
+	}
+}
+
+// ask shows the owner of the texts what is offered.
+func ask(o client.Offer, in *bufio.Reader, out io.Writer) error {
+	coin := ""
+	if o.Rate > 0 {
+		coin = fmt.Sprintf("With probability %.4g that vector is yours, otherwise zeros; nobody sees which.\n", o.Rate)
+	}
+	fmt.Fprintf(out, `Round %d asks %q.
+From %d texts a vector of %d numbers is computed, of length %g at most. It is split into two shares; each alone is random.
+%sOne share goes to %s,
+the other to %s: %s in all. Texts are not sent.
+If at least one of the two is honest, this answer costs ε = %.4g at δ = %.3g, and all your answers together %.4g of %g.
+Each aggregator adds noise of %.4g times that length to the sum of at least %d of %d clients.
+Agree to this and to further questions until your ε is spent? [y/N] `,
+		o.Round, o.Query, o.Texts, o.Values, o.Bound, coin, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta, o.Spent, o.Epsilon, o.Sigma,
+		o.Least, o.Clients)
+	line, err := in.ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return fault.User(client.ErrNotConfirmed)
+	}
+	return nil
+}
+
+func size(bytes int) string { return fmt.Sprintf("%d KB", (bytes+999)/1000) }
+
+// Open opens an encoder by its file or its folder, in pure Go.
+func Open(path string) (embedding.Encoder, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	if info.IsDir() {
+		e, err := spago.Open(path)
+		if err != nil {
+			return nil, fault.User(err)
+		}
+		return e, nil
+	}
+	e, err := embedding.LoadSaved(path)
+	return e, fault.User(err)
+}
