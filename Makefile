@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup module build client demo test portable cuda pure lint docs golden bench fuzz attack faults race leak engines engines-models engines-jobs \
+.PHONY: help setup module build client demo test portable cuda pure lint docs golden bench fuzz attack faults federation race leak engines engines-models engines-jobs \
 	trackers clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
@@ -17,9 +17,11 @@ FUZZTIME  ?=
 INPUTS    ?=
 TESTFLAGS ?=
 TRIALS    ?= 2
+CLIENTS   ?= 1000
+ROUNDS    ?= 50
 
 # What must build without cgo, on any platform.
-PURE := ./cmd/popri-client ./accountant/... ./configs/... ./datasets/... ./fedsim/... ./scoring/... ./show/... ./eval/domain ./eval/metrics \
+PURE := ./cmd/popri-client ./cmd/internal/... ./accountant/... ./configs/... ./datasets/... ./fedsim/... ./scoring/... ./show/... ./eval/domain ./eval/metrics \
 	./model/chat ./model/convert ./model/embedding ./model/embedding/sentence ./model/embedding/spago ./model/gguf ./model/safetensors \
 	./model/shipped ./model/tokenizer ./internal/rundir ./study/grid ./study/jobs ./study/plan
 
@@ -109,6 +111,10 @@ faults: setup ## kills and failing system calls, TRIALS (2) times as many as in 
 			kind = substr($$0, 9, RLENGTH - 8); sub(/^[0-9]+ /, "", kind); counts[kind] += $$2 } \
 		{ print; fflush() } \
 		END { for (kind in counts) printf "faults: %d %s in all\n", counts[kind], kind }'
+
+federation: ## CLIENTS (1000) over loopback TLS and two aggregators for ROUNDS (50): deaths, lies and kills; ten minutes
+	POPRI_FEDERATION_CLIENTS=$(CLIENTS) POPRI_FEDERATION_ROUNDS=$(ROUNDS) CGO_ENABLED=0 go test -count=1 -v -timeout 60m \
+		-run '^(TestFederation|TestAbortedRoundIsCharged)$$' ./fedsim/aggregate/service
 
 race: setup ## every test under the race detector
 	go test -race $(TESTFLAGS) $(PACKAGES)

@@ -5,11 +5,12 @@ package testfederation
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type Federation struct {
 	Seed *uint64 // of the aggregators' noise; nil is the system's entropy
 
 	t     testing.TB
+	ahead atomic.Int64 // seconds by which the aggregators' clocks run ahead
 	mutex sync.Mutex
 	sides map[aggregate.Role]*side
 	left  map[string][]byte // what left the aggregators last, by role and path
@@ -95,7 +97,7 @@ func (f *Federation) start(role aggregate.Role) error {
 	if err != nil {
 		return err
 	}
-	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(folder, "batches"), InsecureSeed: f.Seed})
+	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(folder, "batches"), InsecureSeed: f.Seed, Now: f.Now})
 	if err != nil {
 		return err
 	}
@@ -103,8 +105,8 @@ func (f *Federation) start(role aggregate.Role) error {
 	if err != nil {
 		return err
 	}
-	server := service.New(service.Options{Aggregator: a, Peer: f.Remote(role.Peer(), string(role)), Dir: filepath.Join(folder, "files"), InFlight: 64,
-		MaxFile: 1 << 28, Patience: 2 * time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	server := service.New(service.Options{Aggregator: a, Peer: f.Remote(role.Peer(), string(role)), Dir: filepath.Join(folder, "files"), InFlight: 256,
+		MaxFile: 1 << 28, Patience: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Tap: func(path string, body []byte) {
 			f.mutex.Lock()
 			defer f.mutex.Unlock()
@@ -126,6 +128,14 @@ func (f *Federation) start(role aggregate.Role) error {
 	f.sides[role] = s
 	return nil
 }
+
+// Now is the time of the aggregators' clocks.
+func (f *Federation) Now() time.Time {
+	return time.Now().Add(time.Duration(f.ahead.Load()) * time.Second)
+}
+
+// Advance lets an hour pass.
+func (f *Federation) Advance() { f.ahead.Add(3600) }
 
 // Kill ends an aggregator without a farewell: its connections break, and what it has not written is lost.
 func (f *Federation) Kill(role aggregate.Role) {
@@ -158,6 +168,19 @@ func (f *Federation) Left(role aggregate.Role, path string) []byte {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return f.left[string(role)+" "+path]
+}
+
+// AllLeft are the last bodies of an aggregator's answers, by path.
+func (f *Federation) AllLeft(role aggregate.Role) map[string][]byte {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	out := map[string][]byte{}
+	for key, body := range f.left {
+		if path, ok := strings.CutPrefix(key, string(role)+" "); ok {
+			out[path] = body
+		}
+	}
+	return out
 }
 
 // Remote is an aggregator as others reach it: the trainer or the other aggregator by name, or a client for "".

@@ -335,6 +335,9 @@ func (s *Server) nudge() {
 	}
 }
 
+// glance is how often an open batch is looked at.
+const glance = 500 * time.Millisecond
+
 // drive makes the share of each batch when its time has come and the other aggregator says what it holds. That one may be down
 // for any time.
 func (s *Server) drive(ctx context.Context) {
@@ -342,7 +345,7 @@ func (s *Server) drive(ctx context.Context) {
 	for ctx.Err() == nil {
 		id, wait, ok := s.Aggregator.Pending()
 		if !ok {
-			wait = time.Hour
+			wait = glance
 		} else if wait == 0 {
 			err := s.settle(ctx, id)
 			if outcome := aggregate.OutcomeOf(err); outcome == aggregate.Accepted || outcome == aggregate.Few {
@@ -357,7 +360,7 @@ func (s *Server) drive(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
-		case <-time.After(wait):
+		case <-time.After(min(wait, glance)): // the clock may be set
 		}
 	}
 }
