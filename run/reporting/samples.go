@@ -47,7 +47,7 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		share = fmt.Sprintf("; %d of the product's %d rows", len(written), len(product))
 	}
 	add("After", methods.Of(*c).Product+share, written)
-	add("Chosen", fmt.Sprintf("public texts, word for word, that the clients' noised answer chose; %d of the product's %d rows",
+	add("Chosen", fmt.Sprintf("public texts, word for word, capitals aside, that the clients' noised answer chose; %d of the product's %d rows",
 		len(public), len(product)), public)
 	if c.Data.Private == "godoc" && len(r.Samples.Columns) > 0 {
 		g, err := assembly.Embedded()

@@ -160,7 +160,7 @@ func (r Result) origins() string {
 		parts = append(parts, fmt.Sprintf("%s that a language model wrote", counted(r.Written, "text", "texts")))
 	}
 	if r.Public > 0 {
-		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, which the clients' noised answers chose",
+		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' noised answers chose",
 			counted(r.Public, "copy", "copies")))
 	}
 	return strings.Join(parts, " and ")

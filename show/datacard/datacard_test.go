@@ -147,7 +147,7 @@ func TestOrigins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 texts that a language model wrote and 3 copies of public texts, word for word", "3 of the texts are different",
+	for _, want := range []string{"2 texts that a language model wrote and 3 copies of public texts, word for word, capitals aside", "3 of the texts are different",
 		"the most frequent one has 3 rows", "keep their own licence", "license: cc-by-4.0", "language:\n    - en"} {
 		if !strings.Contains(string(card), want) {
 			t.Errorf("the card lacks %q:\n%s", want, card)
