@@ -3,6 +3,8 @@ package accountant
 import (
 	"fmt"
 	"math"
+
+	"popri/internal/bisect"
 )
 
 // Exact is the accountant of Gaussian releases on all clients, of one Laplace release and of one release of integers
@@ -122,17 +124,8 @@ func invert(f func(epsilon float64) float64, delta float64) float64 {
 			return high
 		}
 	}
-	for {
-		middle := low + (high-low)/2
-		if middle <= low || middle >= high {
-			return high
-		}
-		if f(middle) <= delta {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
+	_, high = bisect.Between(low, high, func(epsilon float64) bool { return !(f(epsilon) <= delta) })
+	return high
 }
 
 // gaussianEpsilon inverts gaussianLogDelta by bisection and returns the end of the interval that keeps δ.
@@ -149,17 +142,8 @@ func gaussianEpsilon(mu, delta float64) float64 {
 	for gaussianLogDelta(mu, high) > target { // rounding of the bound itself
 		high *= 1 + 1e-12
 	}
-	for {
-		middle := low + (high-low)/2
-		if middle <= low || middle >= high {
-			return high
-		}
-		if gaussianLogDelta(mu, middle) <= target {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
+	_, high = bisect.Between(low, high, func(epsilon float64) bool { return !(gaussianLogDelta(mu, epsilon) <= target) })
+	return high
 }
 
 // gaussianLogDelta returns ln δ(ε). With a = ε/μ − μ/2, b = a + μ and the normal density φ, e^ε φ(b) = φ(a), so

@@ -2,7 +2,8 @@ package dpo
 
 import (
 	"cmp"
-	"slices"
+
+	"popri/internal/places"
 )
 
 // aot aligns distributions instead of pairs (Melnyk et al. 2024, arXiv 2406.05882, algorithm 1): it is the [conservative] loss
@@ -39,10 +40,5 @@ func (e Example) reference() float64 { return e.RefChosen - e.RefRejected }
 
 // sorted returns the places of examples in the order of a value. Equal ones keep their order.
 func sorted(list []Example, of func(Example) float64) []int {
-	places := make([]int, len(list))
-	for i := range places {
-		places[i] = i
-	}
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(of(list[a]), of(list[b])) })
-	return places
+	return places.Sorted(len(list), func(a, b int) int { return cmp.Compare(of(list[a]), of(list[b])) })
 }

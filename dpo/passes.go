@@ -1,16 +1,17 @@
 package dpo
 
-import "slices"
+import (
+	"slices"
+
+	"popri/internal/places"
+)
 
 // passes divides pairs into forward passes, each a list of places in pairs, of at most MicroPairs, times a factor. With a
 // budget of tokens, pairs are first ordered by length, so that the rows of a pass need little padding, and a pass also ends
 // before its rows, padded to the longest, would exceed the budget. The division does not change the weight of a pair in the
 // update, so it changes the update only by rounding.
 func (t *Tuner) passes(pairs []Pair, factor int) (list [][]int) {
-	order := make([]int, len(pairs))
-	for i := range order {
-		order[i] = i
-	}
+	order := places.All(len(pairs))
 	if t.MicroTokens > 0 {
 		slices.SortStableFunc(order, func(a, b int) int { return pairs[b].length() - pairs[a].length() })
 	}

@@ -16,6 +16,7 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/release"
 	"popri/fedsim/sealing"
+	"popri/internal/places"
 	"popri/scoring"
 	"popri/scoring/query"
 )
@@ -160,7 +161,7 @@ func (r *run) behind(noised Noised, change func(*Config)) (*release.Release, err
 // TestAggregatedIsTheSimulation: with the same seed, clients behind two aggregators, some of whom are gone before or between
 // their two uploads, give the release of the simulation with those who are left.
 func TestAggregatedIsTheSimulation(t *testing.T) {
-	reporting := slices.DeleteFunc(everyone(testClients), func(i int) bool { return i%5 == 1 })
+	reporting := slices.DeleteFunc(places.All(testClients), func(i int) bool { return i%5 == 1 })
 	left := slices.DeleteFunc(slices.Clone(reporting), func(i int) bool { return i%7 == 2 })
 	there := newRun(t, 1, &aggregatorSeed)
 	there.config.Sigma = 2.5
@@ -216,7 +217,7 @@ func TestUnusableSumIsCharged(t *testing.T) {
 func TestOwnCoin(t *testing.T) {
 	r := newRun(t, 1, nil)
 	got, err := r.behind(nil, func(c *Config) {
-		c.Sampling, c.Cohort, c.Reports = ledger.Poisson, testClients/4, func(int) []int { return everyone(testClients - 8) }
+		c.Sampling, c.Cohort, c.Reports = ledger.Poisson, testClients/4, func(int) []int { return places.All(testClients - 8) }
 	})
 	if err != nil {
 		t.Fatal(err)

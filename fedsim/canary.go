@@ -12,6 +12,8 @@ import (
 	"popri/accountant"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
+	"popri/internal/bisect"
+	"popri/internal/places"
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/scoring/query"
@@ -98,7 +100,7 @@ func (g Game) Play() (Outcome, error) {
 		}
 	}
 	with := world()
-	without := with.Select(everyone(gameClients)) // the canary is the last client
+	without := with.Select(places.All(gameClients)) // the canary is the last client
 	canary, err := asked.Vector(with, gameClients)
 	if err != nil {
 		return Outcome{}, err
@@ -233,26 +235,8 @@ func atMost(k, n int, miss float64) float64 {
 // betaQuantile inverts the regularised incomplete beta function by bisection. (The library's inverse gives up at tiny
 // probabilities.)
 func betaQuantile(a, b, p float64) float64 {
-	low, high := 0.0, 1.0
-	for {
-		middle := low + (high-low)/2
-		if middle <= low || middle >= high {
-			return low
-		}
-		if mathext.RegIncBeta(a, b, middle) < p {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-}
-
-func everyone(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
+	low, _ := bisect.Between(0, 1, func(x float64) bool { return mathext.RegIncBeta(a, b, x) < p })
+	return low
 }
 
 // unitRows are fixed random directions. They come from no data.
@@ -276,7 +260,7 @@ func unitRows(name string, n int) embedding.Matrix {
 func world() query.Clients {
 	texts := unitRows("clients", gameClients+1)
 	c := query.Clients{Means: query.Means{Clients: texts.Rows, Dim: texts.Dim}, Texts: texts,
-		Offsets: everyone(texts.Rows + 1)}
+		Offsets: places.All(texts.Rows + 1)}
 	for _, v := range texts.Data {
 		c.Data = append(c.Data, float64(v))
 	}

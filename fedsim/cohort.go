@@ -3,6 +3,7 @@ package fedsim
 import (
 	"popri/accountant/ledger"
 	"popri/fedsim/noise"
+	"popri/internal/places"
 )
 
 // cohort draws the clients of a round, in ascending order.
@@ -26,9 +27,7 @@ func (c Config) cohort(source noise.Source, train int) []int {
 			}
 		}
 	default:
-		for i := range train {
-			drawn = append(drawn, i)
-		}
+		return places.All(train)
 	}
 	return drawn
 }

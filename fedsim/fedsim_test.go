@@ -19,6 +19,7 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
+	"popri/internal/places"
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/scoring"
@@ -372,7 +373,7 @@ func TestPathsConform(t *testing.T) {
 				t.Fatalf("%s: value %d is %d steps, client by client %d", name, i, fast[i], slow[i])
 			}
 		}
-		id, shares := twoAggregators(t, asked, all, everyone(testClients), nil)
+		id, shares := twoAggregators(t, asked, all, places.All(testClients), nil)
 		steps, reports, err := aggregate.Merge(id, shares[0], shares[1])
 		if err != nil || reports != testClients {
 			t.Fatalf("%s: %d reports, %v", name, reports, err)

@@ -2,6 +2,7 @@ package lora
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -92,14 +93,7 @@ func (c Config) pair(name string, l *lm.Linear) *Pair {
 }
 
 // Names returns the adapted modules, sorted.
-func (a *Adapter) Names() []string {
-	names := make([]string, 0, len(a.Modules))
-	for name := range a.Modules {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (a *Adapter) Names() []string { return slices.Sorted(maps.Keys(a.Modules)) }
 
 // Apply adds s·B·(A·x) to y, or what DoRA changes. The product runs in x's type.
 func (a *Adapter) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor {

@@ -8,8 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"popri/accountant/ledger"
 	"popri/internal/fault"
+	"popri/internal/places"
 	"popri/methods"
 	"popri/run"
 	"popri/run/reporting"
@@ -117,12 +120,7 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 }
 
 // roundsOf counts rounds in words.
-func roundsOf(n int) string {
-	if n == 1 {
-		return "1 round"
-	}
-	return fmt.Sprintf("%d rounds", n)
-}
+func roundsOf(n int) string { return english.Plural(n, "round", "") }
 
 // same reports whether two settings cannot be told apart.
 func same(x, y JudgedSetting) bool {
@@ -131,14 +129,9 @@ func same(x, y JudgedSetting) bool {
 
 // ranked orders settings by accuracy, equal ones by loss, and these by their place in the grid.
 func ranked(list []JudgedSetting) []int {
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(x, y int) int {
+	return places.Sorted(len(list), func(x, y int) int {
 		return cmp.Or(cmp.Compare(list[y].Accuracy.Mean, list[x].Accuracy.Mean), cmp.Compare(list[x].Loss.Mean, list[y].Loss.Mean))
 	})
-	return order
 }
 
 func (a *Ablation) drop(cells []grid.Cell, rounds int, why string) {

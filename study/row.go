@@ -56,7 +56,12 @@ type Row struct {
 
 func newRow(cells []grid.Cell, results []*evaluation.Outcome, dir string) (Row, error) {
 	row := Row{Values: cells[0].Values, Base: cells[0].Base}
-	var accuracy, perplexity, f1, public, private, gap, fid, epsilon []float64
+	values := map[string][]float64{}
+	add := func(key string, v *float64) {
+		if v != nil {
+			values[key] = append(values[key], *v)
+		}
+	}
 	for i, e := range results {
 		path := filepath.Join(dir, cells[i].Name)
 		popri, zero, infinite := e.Result(methods.Of(cells[i].Config).Name), e.Result(downstream.Public),
@@ -68,42 +73,33 @@ func newRow(cells []grid.Cell, results []*evaluation.Outcome, dir string) (Row, 
 		if err != nil {
 			return row, err
 		}
-		if accuracy = append(accuracy, popri.Accuracy); popri.MacroF1 != nil {
-			f1 = append(f1, *popri.MacroF1)
-		} else {
-			perplexity = append(perplexity, popri.Perplexity)
-		}
-		public, epsilon = append(public, zero.Accuracy), append(epsilon, spent)
-		if infinite != nil {
-			private = append(private, infinite.Accuracy)
-		}
-		if popri.GapClosed != nil {
-			gap = append(gap, *popri.GapClosed)
-		}
 		distance, err := distanceOf(path)
 		if err != nil {
 			return row, err
 		}
-		if distance != nil {
-			fid = append(fid, *distance)
+		add("accuracy", &popri.Accuracy)
+		add("macro_f1", popri.MacroF1)
+		if popri.MacroF1 == nil {
+			add("perplexity", &popri.Perplexity)
 		}
+		add("public", &zero.Accuracy)
+		if infinite != nil {
+			add("private", &infinite.Accuracy)
+		}
+		add("gap_closed", popri.GapClosed)
+		add("fid", distance)
+		add("epsilon", &spent)
 		row.Runs, row.Seeds = append(row.Runs, path), append(row.Seeds, cells[i].Seed)
 	}
-	row.Accuracy, row.Public, row.Epsilon = summarize(accuracy), summarize(public), summarize(epsilon)
-	if len(f1) == len(results) {
-		row.MacroF1 = new(summarize(f1))
-	} else if len(perplexity) == len(results) {
-		row.Perplexity = new(summarize(perplexity))
+	all := func(key string) *Summary { // nil where a seed lacks the figure
+		if len(values[key]) < len(results) {
+			return nil
+		}
+		return new(summarize(values[key]))
 	}
-	if len(private) > 0 {
-		row.Private = new(summarize(private))
-	}
-	if len(gap) == len(results) {
-		row.GapClosed = new(summarize(gap))
-	}
-	if len(fid) == len(results) {
-		row.FID = new(summarize(fid))
-	}
+	row.Accuracy, row.Public, row.Epsilon = *all("accuracy"), *all("public"), *all("epsilon")
+	row.Perplexity, row.MacroF1, row.Private = all("perplexity"), all("macro_f1"), all("private")
+	row.GapClosed, row.FID = all("gap_closed"), all("fid")
 	return row, nil
 }
 

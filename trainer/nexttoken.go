@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"popri/internal/places"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -138,14 +139,9 @@ func (o *NextToken) dropout(pass int) lm.Dropout {
 }
 
 // sortByLength puts the longest rows first, and their places with them.
-func sortByLength(rows []lm.Row, places []int) {
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return len(rows[b].Tokens) - len(rows[a].Tokens) })
-	sorted, at := slices.Clone(rows), slices.Clone(places)
-	for i, from := range order {
-		rows[i], places[i] = sorted[from], at[from]
+func sortByLength(rows []lm.Row, at []int) {
+	sorted, from := slices.Clone(rows), slices.Clone(at)
+	for i, k := range places.Sorted(len(rows), func(a, b int) int { return len(sorted[b].Tokens) - len(sorted[a].Tokens) }) {
+		rows[i], at[i] = sorted[k], from[k]
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"popri/accountant"
 	"popri/accountant/ledger"
 )
@@ -83,9 +85,10 @@ func (f Facts) Statement() []string {
 		}
 	}
 	out = append(out, f.validation())
-	say("%s of %s %s released%s.", count(own, "sum"), f.whose(), were(own), f.noise())
+	say("%s of %s %s released%s.", english.Plural(own, "sum", ""), f.whose(), english.PluralWord(own, "was", "were"), f.noise())
 	if inherited > 0 {
-		say("%s of earlier runs on the same clients %s counted in ε.", count(inherited, "release"), were(inherited))
+		say("%s of earlier runs on the same clients %s counted in ε.", english.Plural(inherited, "release", ""),
+			english.PluralWord(inherited, "was", "were"))
 	}
 	return append(out, f.sampling()...)
 }
@@ -154,7 +157,7 @@ func (f Facts) sampling() []string {
 	}
 	var out []string
 	for _, s := range order {
-		out = append(out, fmt.Sprintf("%s %s.", count(kinds[s], "round"), s))
+		out = append(out, fmt.Sprintf("%s %s.", english.Plural(kinds[s], "round", ""), s))
 	}
 	return out
 }
@@ -216,7 +219,7 @@ func (f Facts) Headline() string {
 	b := f.Record.Budget
 	own, _ := f.Releases()
 	figures := fmt.Sprintf("ε = %s at δ = %g after %s of %s", accountant.RoundUp(f.Spent, 4),
-		b.Delta, count(own, "sum"), f.whose())
+		b.Delta, english.Plural(own, "sum", ""), f.whose())
 	switch {
 	case f.UnsafeCeiling:
 		return "nobody is protected: the generator was trained on the clients' texts"
@@ -232,7 +235,7 @@ func (f Facts) Headline() string {
 func (f Facts) Spending() string {
 	b := f.Record.Budget
 	own, inherited := f.Releases()
-	releases := fmt.Sprintf("by %s", count(own+inherited, "release"))
+	releases := fmt.Sprintf("by %s", english.Plural(own+inherited, "release", ""))
 	switch {
 	case own == 1 && inherited == 0:
 		releases = "by the one release"
@@ -269,18 +272,4 @@ func (f Facts) Share() string {
 // Protected says who is protected.
 func (f Facts) Protected() string {
 	return fmt.Sprintf("The guarantee protects %s. Here, %s.", f.who(), f.Record.Budget.Unit)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func were(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
 }

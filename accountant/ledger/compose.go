@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"popri/accountant"
 	"popri/internal/jsonfloat"
 )
@@ -132,20 +134,14 @@ func union(records []Record) []budgeted {
 
 // Words states the result in a sentence. what names the ledgers, such as "runs".
 func (c Composed) Words(what string) string {
-	who := fmt.Sprintf("%d %s", len(c.Ledgers), what)
-	if len(c.Ledgers) == 1 {
-		who = "1 " + strings.TrimSuffix(what, "s")
-	}
+	who := english.Plural(len(c.Ledgers), strings.TrimSuffix(what, "s"), what)
 	if c.IfShared {
 		who = "If a client is in all of these data sets, which nobody can see from the ledgers: " + who
 	}
 	if c.Unknown != "" {
 		return fmt.Sprintf("%s cannot be composed: %s", who, c.Unknown)
 	}
-	releases := fmt.Sprintf("%d releases, each counted once", c.Charges)
-	if c.Charges == 1 {
-		releases = "1 release"
-	}
+	releases := english.Plural(c.Charges, "release", "releases, each counted once")
 	data := " on the same private data"
 	if c.IfShared {
 		data = ""

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"popri/datasets/clients"
@@ -88,10 +89,8 @@ func (a *app) checkData(file string, most int) error {
 	case err != nil:
 		err = fmt.Errorf("data check: %w", err)
 		result.Error = err.Error()
-	case len(problems) == 1:
-		err = fmt.Errorf("data check: %s: 1 problem", file)
-	case len(problems) > 1:
-		err = fmt.Errorf("data check: %s: %d problems", file, len(problems))
+	case len(problems) > 0:
+		err = fmt.Errorf("data check: %s: %s", file, english.Plural(len(problems), "problem", ""))
 	default:
 		result.OK = true
 	}

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"popri/datasets/clients"
@@ -129,14 +130,8 @@ func MacroF1(scores []Score) float64 {
 			}
 		}
 	}
-	// Labels are added in their order: the sum of floats depends on it.
-	labels := make([]int32, 0, len(of))
-	for l := range of {
-		labels = append(labels, l)
-	}
-	slices.Sort(labels)
 	sum := 0.0
-	for _, l := range labels {
+	for _, l := range slices.Sorted(maps.Keys(of)) { // in their order, because the sum of floats depends on it
 		c := of[l]
 		sum += 2 * float64(c.right) / float64(c.given+c.have)
 	}

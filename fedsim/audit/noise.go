@@ -6,10 +6,12 @@ import (
 	"math"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"gonum.org/v1/gonum/mathext"
 
 	"popri/accountant"
 	"popri/fedsim/release"
+	"popri/internal/bisect"
 	"popri/model/embedding"
 	"popri/scoring"
 )
@@ -66,18 +68,9 @@ func (n *NoiseTest) judge(tests int) {
 
 // chiQuantile inverts the χ² distribution function by bisection. (The library's inverse gives up at tiny probabilities.)
 func chiQuantile(freedom, p float64) float64 {
-	low, high := 0.0, freedom+20*math.Sqrt(2*freedom)+100
-	for {
-		middle := low + (high-low)/2
-		if middle <= low || middle >= high {
-			return low
-		}
-		if mathext.GammaIncReg(freedom/2, middle/2) < p {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
+	low, _ := bisect.Between(0, freedom+20*math.Sqrt(2*freedom)+100,
+		func(x float64) bool { return mathext.GammaIncReg(freedom/2, x/2) < p })
+	return low
 }
 
 // testNoise tests the releases, each and all together.
@@ -210,7 +203,7 @@ func (r *Report) NoiseWords() []string {
 		out = append(out, fmt.Sprintf("The noise was measured where it can be told from the clients' vectors, "+
 			"in the part of a release that no true sum reaches: over %s, "+
 			"with %d degrees of freedom, its standard deviation is %.4g of the charged one (p = %.3g).",
-			count(len(r.Noise), "release"), p.Freedom, p.Ratio, min(1, 2*min(p.Less, p.More))),
+			english.Plural(len(r.Noise), "release", ""), p.Freedom, p.Ratio, min(1, 2*min(p.Less, p.More))),
 			fmt.Sprintf("Noise of %s of the charged one, or less, would have been found with a chance of 99 %% "+
 				"(%s in a single release); "+
 				"a run with the noise that it charges fails with a chance of %g.",
@@ -256,11 +249,8 @@ func (l *reasons) add(why string, round int) {
 func (l reasons) words() []string {
 	var out []string
 	for _, reason := range l {
-		word := "round "
-		if len(reason.rounds) > 1 {
-			word = "rounds "
-		}
-		out = append(out, word+strings.Join(reason.rounds, ", ")+": "+reason.why)
+		word := english.PluralWord(len(reason.rounds), "round", "")
+		out = append(out, word+" "+strings.Join(reason.rounds, ", ")+": "+reason.why)
 	}
 	return out
 }
@@ -269,11 +259,4 @@ func (l reasons) words() []string {
 type foundRelease struct {
 	name    string
 	release *release.Release
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -2,7 +2,9 @@ package atomicfile
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -25,4 +27,12 @@ func ReadJSON(path string, into any) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// ReadJSONIfAny is [ReadJSON] of a file that may be missing; there says whether it is there.
+func ReadJSONIfAny(path string, into any) (there bool, err error) {
+	if err = ReadJSON(path, into); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }

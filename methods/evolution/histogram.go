@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sort"
+
+	"popri/internal/places"
 )
 
 // Threshold returns max(0, v − h) for each released count v, where h is in votes and at least 0 (Lin et al. 2024,
@@ -96,12 +97,7 @@ func Rank(counts []float64, n int) (Selection, error) {
 	if err != nil || empty {
 		return s, err
 	}
-	order := make([]int, len(counts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
-	for _, i := range order[:n] {
+	for _, i := range places.Sorted(len(counts), func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })[:n] {
 		s.Copies[i] = 1
 	}
 	return s, nil

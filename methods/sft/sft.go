@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"popri/internal/places"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/method"
@@ -118,11 +119,7 @@ const Share = 0.1
 
 // best returns the indices of a share of the samples, at least one, by descending score.
 func best(c policy.Candidates, scores []float64, share float64) []int {
-	order := make([]int, len(scores))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	order := places.Sorted(len(scores), func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	most := max(1, int(share*float64(len(scores))+0.5))
 	seen := map[string]bool{}
 	var out []int

@@ -1,16 +1,17 @@
 package target
 
 import (
+	"cmp"
 	"math"
 	"path"
 	"path/filepath"
-	"sort"
 
 	"gonum.org/v1/gonum/floats"
 
 	"popri/configs"
 	"popri/datasets"
 	"popri/internal/fault"
+	"popri/internal/places"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -57,11 +58,7 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 	if err != nil {
 		return Selection{}, err
 	}
-	order := make([]int, len(t.Texts))
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(a, b int) bool { return relevance[order[a]] > relevance[order[b]] })
+	order := places.Sorted(len(t.Texts), func(a, b int) int { return cmp.Compare(relevance[b], relevance[a]) })
 	order = order[:min(c.Texts, len(order))]
 	w, err := t.weigh(order, c)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"sync/atomic"
 
+	"popri/internal/places"
 	"popri/internal/rng"
 	"popri/model/tensor"
 )
@@ -90,11 +90,7 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	}
 	// Prompts of similar length go together, so that prefill pads little. The division into tasks depends on the work
 	// alone.
-	order := make([]int, len(prompts))
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(a, b int) bool { return len(prompts[order[a]]) > len(prompts[order[b]]) })
+	order := places.Sorted(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
 	// An even number of equal tasks keeps two threads busy until the end.
 	tasks := min(len(order), 2*((len(order)*samples+2*taskSequences-1)/(2*taskSequences)))
 	var done atomic.Int64
@@ -211,11 +207,7 @@ func (g *generation) admit(s *tensor.Scope, perBatch int) error {
 				return nil
 			}
 			n := min(perBatch, len(g.free), len(g.order)-g.next)
-			var err error
-			s.Do(func() { err = g.prefill(s, g.order[g.next:g.next+n]) })
-			if err != nil {
-				return err
-			}
+			s.Do(func() { g.prefill(s, g.order[g.next:g.next+n]) })
 			g.next += n
 		}
 		p := g.ready[0]
@@ -246,7 +238,7 @@ func (g *generation) admit(s *tensor.Scope, perBatch int) error {
 	return nil
 }
 
-func (g *generation) prefill(s *tensor.Scope, which []int) error {
+func (g *generation) prefill(s *tensor.Scope, which []int) {
 	rows := make([][]int32, len(which))
 	places := make([]int32, len(which))
 	last := make([]int64, len(which))
@@ -266,7 +258,6 @@ func (g *generation) prefill(s *tensor.Scope, which []int) error {
 		g.ready = append(g.ready, &prefix{prompt: p, place: places[i], logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
 	}
 	g.free = g.free[:len(g.free)-len(which)]
-	return nil
 }
 
 // step feeds the last token of every unfinished sequence and draws the next.

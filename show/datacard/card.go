@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"gopkg.in/yaml.v3"
 
 	"popri/accountant/guarantee"
@@ -107,7 +108,7 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
 	fmt.Fprintf(&b, "%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n",
-		r.Texts, o.Program, r.origins(), r.Distinct, counted(r.Repeated, "row", "rows"))
+		r.Texts, o.Program, r.origins(), r.Distinct, english.Plural(r.Repeated, "row", "rows"))
 	fmt.Fprint(&b, "```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n")
 	if r.Weighted > 0 {
 		fmt.Fprintf(&b, "\n`load_dataset(…, \"weighted\")` has each of the %d different rows once, with the number of its rows as "+
@@ -157,19 +158,11 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 func (r Result) origins() string {
 	var parts []string
 	if r.Written > 0 {
-		parts = append(parts, fmt.Sprintf("%s that a language model wrote", counted(r.Written, "text", "texts")))
+		parts = append(parts, fmt.Sprintf("%s that a language model wrote", english.Plural(r.Written, "text", "texts")))
 	}
 	if r.Public > 0 {
 		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' noised answers chose",
-			counted(r.Public, "copy", "copies")))
+			english.Plural(r.Public, "copy", "copies")))
 	}
 	return strings.Join(parts, " and ")
-}
-
-// counted is a number with its noun.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

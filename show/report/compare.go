@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"popri/show/series"
 )
 
@@ -58,10 +60,7 @@ type cell struct {
 
 func newComparison(runs []Report) (*comparison, error) {
 	runs = slices.Clone(runs)
-	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: fmt.Sprintf("%d runs", len(runs))}
-	if len(runs) == 1 {
-		p.Title = "1 run"
-	}
+	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: english.Plural(len(runs), "run", "")}
 	for i := range runs {
 		runs[i].readable()
 	}

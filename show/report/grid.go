@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"popri/show/texts"
@@ -294,7 +295,7 @@ func (p *gridPage) table() {
 		row := gridRow{Values: g.valuesOf(c), Default: c.Default, Runs: c.Runs, Against: missing, Best: i == best}
 		for _, f := range known {
 			values := c.values(f.Key)
-			mean, sd, _, _ := spread(values)
+			mean, sd := spread(values)
 			cell := gridCell{Text: f.show(mean)}
 			if len(values) > 1 {
 				cell.Small = "± " + fixed(sd*f.Scale, f.Decimals)
@@ -326,7 +327,7 @@ func against(c, base GridCell, f GridFigure) string {
 		}
 		list = append(list, f.Scale*(v-was))
 	}
-	mean, sd, _, _ := spread(list)
+	mean, sd := spread(list)
 	if !finite(mean) {
 		return ""
 	}
@@ -344,7 +345,7 @@ func (g Grid) best() int {
 		return -1
 	}
 	for i, c := range g.Cells {
-		mean, _, _, _ := spread(c.values(g.Figures[0].Key))
+		mean, _ := spread(c.values(g.Figures[0].Key))
 		if !finite(mean) {
 			continue
 		}
@@ -369,7 +370,7 @@ func (p *gridPage) headline() string {
 	f := g.Figures[0]
 	show := func(c GridCell) string {
 		values := c.values(f.Key)
-		mean, sd, _, _ := spread(values)
+		mean, sd := spread(values)
 		text := f.show(mean)
 		if len(values) > 1 {
 			text += " ± " + fixed(sd*f.Scale, f.Decimals)
@@ -396,11 +397,7 @@ func (p *gridPage) tiles(runs int) {
 		add("All runs together", g.Together, "the price of choosing among them")
 	}
 	add("Settings", count(len(g.Cells)), "combinations of values")
-	note := "seed each"
-	if len(g.Seeds) != 1 {
-		note = "seeds each"
-	}
-	add("Runs", count(runs), fmt.Sprintf("%d %s", len(g.Seeds), note))
+	add("Runs", count(runs), english.Plural(len(g.Seeds), "seed", "")+" each")
 }
 
 // valuesOf are the values of a combination, one of each axis.

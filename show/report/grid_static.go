@@ -25,7 +25,7 @@ func (p *gridPage) draw() (err error) {
 	opt := plotOptions{width: 460, height: 240, xLabel: strings.Join(keys, ", ")}
 	for i, c := range g.Cells {
 		values := c.values(f.Key)
-		mean, sd, _, _ := spread(values)
+		mean, sd := spread(values)
 		text := strings.Join(g.valuesOf(c), ", ")
 		opt.ticks = append(opt.ticks, plot.Tick{Value: float64(i), Label: clean(shorten(text, 16))})
 		means.x, means.y = append(means.x, float64(i)), append(means.y, f.Scale*mean)
@@ -56,15 +56,13 @@ func signed(v float64, decimals int) string {
 	return fixed(v, decimals)
 }
 
-// spread returns mean, standard deviation (n−1), lowest and highest of the finite figures; NaN of none.
-func spread(figures []float64) (mean, sd, low, high float64) {
-	low, high = math.Inf(1), math.Inf(-1)
+// spread returns mean and standard deviation (n−1) of the finite figures; NaN of none.
+func spread(figures []float64) (mean, sd float64) {
 	n := 0.0
 	for _, v := range figures {
 		if finite(v) {
 			mean += v
 			n++
-			low, high = min(low, v), max(high, v)
 		}
 	}
 	mean /= n // NaN of none
@@ -76,7 +74,7 @@ func spread(figures []float64) (mean, sd, low, high float64) {
 	if n > 1 {
 		sd = math.Sqrt(sd / (n - 1))
 	}
-	return mean, sd, low, high
+	return mean, sd
 }
 
 func shorten(text string, limit int) string {

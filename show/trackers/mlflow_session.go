@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -68,7 +67,7 @@ func newMLflowSession(run Run, timeout time.Duration) (*mlflowSession, error) {
 		return nil, err
 	}
 	s := &mlflowSession{run: run, path: filepath.Join(run.Dir, rundir.MLflow), server: newMLflowServer(u, run.Getenv, timeout)}
-	if err := atomicfile.ReadJSON(s.path, &s.state); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := atomicfile.ReadJSONIfAny(s.path, &s.state); err != nil {
 		return nil, err
 	}
 	if name := s.server.name(); s.state.Server != name { // runs of another server are unknown here

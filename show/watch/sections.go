@@ -224,18 +224,17 @@ func (w *Watcher) times() table {
 	return t
 }
 
-// set keeps a section if it has changed, and reports whether it has.
-func (w *Watcher) set(name string, v any) (changed bool, err error) {
+// set keeps a section if it has changed.
+func (w *Watcher) set(name string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return false, fmt.Errorf("watch: %s: %w", name, err)
+		return fmt.Errorf("watch: %s: %w", name, err)
 	}
-	if old, ok := w.sections[name]; ok && string(old.data) == string(b) {
-		return false, nil
+	if old, ok := w.sections[name]; !ok || string(old.data) != string(b) {
+		w.version++
+		w.sections[name] = section{b, w.version}
 	}
-	w.version++
-	w.sections[name] = section{b, w.version}
-	return true, nil
+	return nil
 }
 
 // known is a number as JSON can hold it.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"popri/internal/places"
 	"popri/internal/rundir"
 	"popri/show/texts"
 )
@@ -75,11 +76,8 @@ func pickTexts(run string, round int) roundTexts {
 		return out
 	}
 	out.Samples = len(r.Samples)
-	order := make([]int, len(r.Samples))
-	for i := range order {
-		order[i] = i
-		out.Scored = out.Scored || !math.IsNaN(r.Samples[i].Score)
-	}
+	order := places.All(len(r.Samples))
+	out.Scored = slices.ContainsFunc(r.Samples, func(s texts.Sample) bool { return !math.IsNaN(s.Score) })
 	if out.Scored {
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.Samples[b].Score, r.Samples[a].Score) })
 		for len(order) > 0 && math.IsNaN(r.Samples[order[len(order)-1]].Score) {

@@ -96,7 +96,7 @@ func (w *Watcher) look(now time.Time) {
 	}
 	if problem != w.problem {
 		w.problem = problem
-		_, _ = w.set("problem", problem)
+		_ = w.set("problem", problem)
 	}
 	if w.version != before {
 		close(w.changed)
@@ -141,7 +141,7 @@ func (w *Watcher) read(now time.Time) error {
 		}
 		v, err := s.make()
 		if err == nil {
-			_, err = w.set(s.name, v)
+			err = w.set(s.name, v)
 		}
 		if err != nil {
 			return err

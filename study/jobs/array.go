@@ -46,7 +46,7 @@ const submissionsFile = "submissions.json"
 
 func (a Array) submissions() ([]Submission, error) {
 	var list []Submission
-	_, err := readJSON(filepath.Join(a.State, submissionsFile), &list)
+	_, err := atomicfile.ReadJSONIfAny(filepath.Join(a.State, submissionsFile), &list)
 	return list, err
 }
 
@@ -66,7 +66,7 @@ func (a Array) Save(engine string) error {
 // Saved reads what [Array.Save] kept; the engine is "" if it kept nothing.
 func Saved(state string) (a Array, engine string, err error) {
 	var s settings
-	_, err = readJSON(filepath.Join(state, settingsFile), &s)
+	_, err = atomicfile.ReadJSONIfAny(filepath.Join(state, settingsFile), &s)
 	return s.Array, s.Engine, err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"popri/internal/atomicfile"
 	"popri/internal/fault"
 )
 
@@ -67,7 +68,7 @@ func TestScriptsSurviveAShell(t *testing.T) {
 			Vars map[string]string `json:"env_vars"`
 		} `json:"runtime_env"`
 	}
-	if _, err := readJSON(filepath.Join(s.File, "0003.json"), &request); err != nil || request.ID != "popri-test-1-3" {
+	if err := atomicfile.ReadJSON(filepath.Join(s.File, "0003.json"), &request); err != nil || request.ID != "popri-test-1-3" {
 		t.Fatalf("%v: %+v", err, request)
 	}
 	cmd = exec.Command("sh", "-c", request.Entrypoint)

@@ -44,7 +44,7 @@ func Fail(state string, task int, err error, final bool) error {
 // ReadFailure returns how a task failed, or nil.
 func ReadFailure(state string, task int) (*Failure, error) {
 	var f Failure
-	there, err := readJSON(failurePath(state, task), &f)
+	there, err := atomicfile.ReadJSONIfAny(failurePath(state, task), &f)
 	if !there {
 		return nil, err
 	}

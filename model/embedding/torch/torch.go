@@ -5,9 +5,9 @@ package torch
 
 import (
 	"math"
-	"slices"
 	"sync"
 
+	"popri/internal/places"
 	"popri/model/embedding"
 	"popri/model/embedding/sentence"
 	"popri/model/tensor"
@@ -165,11 +165,7 @@ func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	close(tasks)
 	group.Wait()
 
-	order := make([]int, len(texts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return len(ids[b]) - len(ids[a]) })
+	order := places.Sorted(len(texts), func(a, b int) int { return len(ids[b]) - len(ids[a]) })
 	var batches [][]int
 	for len(order) > 0 {
 		n := min(len(order), max(1, batchTokens/max(1, len(ids[order[0]]))))

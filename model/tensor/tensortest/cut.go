@@ -2,17 +2,15 @@
 package tensortest
 
 import (
+	"cmp"
 	"math"
-	"sort"
+
+	"popri/internal/places"
 )
 
 // SortedCut returns the ids that top-k k and then top-p p keep of a row of logits, by sorting all of them.
 func SortedCut(row []float32, k int, p, temperature float64) map[int]bool {
-	ids := make([]int, len(row))
-	for i := range ids {
-		ids[i] = i
-	}
-	sort.SliceStable(ids, func(a, b int) bool { return row[ids[a]] > row[ids[b]] })
+	ids := places.Sorted(len(row), func(a, b int) int { return cmp.Compare(row[b], row[a]) })
 	if k > 0 && k < len(ids) {
 		ids = ids[:k]
 	}
