@@ -9,10 +9,10 @@ import (
 	"popri/trainer"
 )
 
-// rows makes rows for scoring: the prompt once, then the chosen and the rejected completion, which do not see each other.
+// scoredRows makes rows for scoring: the prompt once, then the chosen and the rejected completion, which do not see each other.
 // The prompt's tokens are not scored. Sequence 2i is pair i with its chosen completion, 2i+1 with its rejected one. A pair
 // that is too long for one row of context tokens takes two rows.
-func rows(pairs []Pair, context int) []lm.Row {
+func scoredRows(pairs []Pair, context int) []lm.Row {
 	out := make([]lm.Row, 0, len(pairs))
 	for _, p := range pairs {
 		if p.length() <= context {
@@ -37,7 +37,7 @@ func rowPlaces(pairs []Pair, places []int, context int) (numbers []int) {
 }
 
 // tokenWeights returns how much each scored token counts in its completion's log-probability. row is the sequence of each
-// token, numbered as by [rows], whose tokens follow each other. All count 1, or, beyond the length of the shorter completion of
+// token, numbered as by [scoredRows], whose tokens follow each other. All count 1, or, beyond the length of the shorter completion of
 // the pair, alpha (LD-DPO, Liu et al. 2024, arXiv 2409.06411: the longer completion's excess is mostly verbosity).
 func tokenWeights(row []int, pairs []Pair, alpha float64) []float64 {
 	weights := make([]float64, len(row))
@@ -110,7 +110,7 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs [
 			return err
 		}
 		batch := trainer.At(pairs, passes[i])
-		sc := t.Model.Score(s, rows(batch, t.Model.Config.Context), adapter(batch, passes[i]), false)
+		sc := t.Model.Score(s, scoredRows(batch, t.Model.Config.Context), adapter(batch, passes[i]), false)
 		lp := sums(sc, batch, tokenWeights(sc.Row, batch, 1-t.LengthDiscount))
 		weights := t.weights(s, sc, batch)
 		for k := range batch {

@@ -43,7 +43,7 @@ func (t *Tuner) pass(all []Pair, values []Value, places []int, m *Metrics) train
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
 			pairs := trainer.At(all, places)
-			sc := t.Model.Score(s, rows(pairs, t.Model.Config.Context), t.training(pairs, places), false)
+			sc := t.Model.Score(s, scoredRows(pairs, t.Model.Config.Context), t.training(pairs, places), false)
 			counted := tokenWeights(sc.Row, pairs, 1-t.LengthDiscount)
 			lp := sums(sc, pairs, counted)
 			shares := t.weights(s, sc, pairs)

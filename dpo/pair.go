@@ -2,12 +2,8 @@ package dpo
 
 import (
 	"fmt"
-	"io"
-	"os"
 
-	"github.com/parquet-go/parquet-go"
-
-	"popri/internal/atomicfile"
+	"popri/internal/rows"
 )
 
 // Pair is one preference: two completions of a prompt, with their origin.
@@ -45,36 +41,22 @@ type pairRow struct {
 
 // WritePairs writes pairs as Parquet: TRL's columns prompt, chosen and rejected, the token ids and the provenance.
 func WritePairs(path string, pairs []Pair) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
-		pw := parquet.NewGenericWriter[pairRow](w)
-		rows := make([]pairRow, len(pairs))
-		for i, p := range pairs {
-			rows[i] = pairRow{p.PromptText, p.ChosenText, p.RejectedText, p.Prompt, p.Chosen, p.Rejected,
-				int64(p.PromptIndex), int64(p.ChosenIndex), int64(p.RejectedIndex), p.ChosenScore,
-				p.RejectedScore, int64(p.RejectedRank), int64(p.Round)}
-		}
-		if _, err := pw.Write(rows); err != nil {
-			return err
-		}
-		return pw.Close()
-	})
+	list := make([]pairRow, len(pairs))
+	for i, p := range pairs {
+		list[i] = pairRow{p.PromptText, p.ChosenText, p.RejectedText, p.Prompt, p.Chosen, p.Rejected,
+			int64(p.PromptIndex), int64(p.ChosenIndex), int64(p.RejectedIndex), p.ChosenScore,
+			p.RejectedScore, int64(p.RejectedRank), int64(p.Round)}
+	}
+	return rows.Write(path, list)
 }
 
 // ReadPairs reads what [WritePairs] wrote.
 func ReadPairs(path string) (pairs []Pair, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("dpo: %s: damaged Parquet: %v", path, r)
-		}
-	}()
-	if _, err := os.Stat(path); err != nil {
+	list, err := rows.Read[pairRow](path)
+	if err != nil {
 		return nil, fmt.Errorf("dpo: %w", err)
 	}
-	rows, err := parquet.ReadFile[pairRow](path)
-	if err != nil {
-		return nil, fmt.Errorf("dpo: %s: %w", path, err)
-	}
-	for i, r := range rows {
+	for i, r := range list {
 		if len(r.ChosenIDs) == 0 || len(r.RejectedIDs) == 0 || len(r.PromptIDs) == 0 {
 			return nil, fmt.Errorf("dpo: %s: row %d has no token ids", path, i)
 		}

@@ -2,10 +2,8 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +11,7 @@ import (
 	"popri/datasets/godoc"
 	"popri/datasets/records"
 	"popri/internal/atomicfile"
+	"popri/internal/rows"
 	"popri/internal/version"
 )
 
@@ -101,16 +100,11 @@ func (a *app) buildEmbedded(out, public string, o clients.ImportOptions) error {
 		return usage(err)
 	}
 	if public != "" {
-		err := atomicfile.Write(public, func(w io.Writer) error {
-			encoder := json.NewEncoder(w)
-			for _, t := range corpus.Public.Prompts {
-				if err := encoder.Encode(map[string]string{"text": t.Text}); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		var lines []map[string]string
+		for _, t := range corpus.Public.Prompts {
+			lines = append(lines, map[string]string{"text": t.Text})
+		}
+		if err := rows.WriteLines(public, lines); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -181,12 +180,8 @@ func (j *Job) write(s settings) error {
 func (j *Job) result(key string) (stored, error) {
 	path := filepath.Join(j.Dir, resultFile)
 	var r stored
-	b, err := os.ReadFile(path)
-	if err != nil {
+	if err := atomicfile.ReadJSON(path, &r); err != nil {
 		return r, fmt.Errorf("trl: the training left no result: %w", err)
-	}
-	if err := json.Unmarshal(b, &r); err != nil {
-		return r, fmt.Errorf("trl: %s: %w", path, err)
 	}
 	if r.Key != key {
 		return r, fmt.Errorf("trl: %s is of another job: its key is %.16q, want %.16q", path, r.Key, key)
