@@ -2,10 +2,8 @@ package fedsim
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -43,9 +41,7 @@ func diagnosisPath(dir string, round int) string {
 
 // ReadDiagnosis reads the figures without noise of a round of the run in dir; none if the run did not write any.
 func ReadDiagnosis(dir string, round int) (d Diagnosis, err error) {
-	if err = atomicfile.ReadJSON(diagnosisPath(dir, round), &d); errors.Is(err, fs.ErrNotExist) {
-		return d, nil
-	}
+	_, err = atomicfile.ReadJSONIfAny(diagnosisPath(dir, round), &d)
 	return d, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -111,8 +110,6 @@ func (s *Session) clearRung() error {
 
 // Rungs reads what was measured of the run in dir, nothing of one that is new.
 func Rungs(dir string) (list []Rung, err error) {
-	if err := atomicfile.ReadJSON(filepath.Join(dir, rundir.Rungs), &list); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return list, nil
+	_, err = atomicfile.ReadJSONIfAny(filepath.Join(dir, rundir.Rungs), &list)
+	return list, err
 }

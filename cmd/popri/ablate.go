@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -227,32 +226,22 @@ func quoted(word string) string {
 }
 
 func (a *app) showAblation(result *study.Ablation, costs []reporting.Cost, curves []study.Curve, page string) error {
-	if a.json {
-		return a.emit(struct {
-			*study.Ablation
-			Costs  []reporting.Cost `json:"costs,omitempty"`
-			Curves []study.Curve    `json:"curves,omitempty"`
-			Report string           `json:"report"`
-		}{result, costs, curves, page}, nil)
-	}
-	if err := ablationTable(a.out, result); err != nil {
-		return err
-	}
-	if h := result.Adaptive; h != nil {
-		printRungs(a.out, h)
-	}
-	if costs != nil {
-		if err := printCosts(a.out, costs); err != nil {
-			return err
+	return a.emit(struct {
+		*study.Ablation
+		Costs  []reporting.Cost `json:"costs,omitempty"`
+		Curves []study.Curve    `json:"curves,omitempty"`
+		Report string           `json:"report"`
+	}{result, costs, curves, page}, func(w io.Writer) {
+		ablationTable(w, result)
+		if h := result.Adaptive; h != nil {
+			printRungs(w, h)
 		}
-	}
-	if err := printCurves(a.out, curves); err != nil {
-		return err
-	}
-	fmt.Fprintln(a.out)
-	printComposed(a.out, result.Composed)
-	fmt.Fprintf(a.out, "\nreport:  %s\n", page)
-	return nil
+		printCosts(w, costs)
+		printCurves(w, curves)
+		fmt.Fprintln(w)
+		printComposed(w, result.Composed)
+		fmt.Fprintf(w, "\nreport:  %s\n", page)
+	})
 }
 
 // printRungs says which settings an adaptive order dropped.
@@ -333,8 +322,7 @@ func (a *app) ablateOptions(dir string, track trackFlag) study.Options {
 }
 
 // ablationTable prints a row for each combination of values; the base configuration's is marked.
-func ablationTable(w io.Writer, r *study.Ablation) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+func ablationTable(w io.Writer, r *study.Ablation) {
 	var keys []string
 	for _, x := range r.Axes {
 		keys = append(keys, x.Key)
@@ -343,7 +331,7 @@ func ablationTable(w io.Writer, r *study.Ablation) error {
 	if len(r.Rows) > 0 && r.Rows[0].MacroF1 != nil {
 		second = "macro F1 %"
 	}
-	fmt.Fprintln(t, strings.Join(keys, "\t")+"\taccuracy %\t"+second+"\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
+	fmt.Fprintln(w, strings.Join(keys, "\t")+"\taccuracy %\t"+second+"\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
 	for _, row := range r.Rows {
 		gap, private, mark, figure := "–", "–", "", "–"
 		if row.MacroF1 != nil {
@@ -360,11 +348,10 @@ func ablationTable(w io.Writer, r *study.Ablation) error {
 		if row.Base {
 			mark = "configured"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", strings.Join(row.Values, "\t"),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", strings.Join(row.Values, "\t"),
 			spread(row.Accuracy, 100, 2), figure, gap,
 			spread(row.Public, 100, 2), private, accountant.RoundUp(row.Epsilon.Mean, 4), len(row.Accuracy.Values), mark)
 	}
-	return t.Flush()
 }
 
 func spread(s study.Summary, scale float64, decimals int) string {

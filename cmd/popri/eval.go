@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,6 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/rundir"
 	"popri/run"
-	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
 )
@@ -90,7 +90,7 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 			if err != nil {
 				return fmt.Errorf("eval: %w", err)
 			}
-			return a.showEvaluation(e)
+			return a.emit(e, func(w io.Writer) { evaluationTable(w, e) })
 		},
 	}
 	flags.add(cmd)
@@ -133,12 +133,5 @@ func (a *app) evalRun(cmd *cobra.Command, dir string, reference bool, track trac
 		return err
 	}
 	a.say("report: %s", path)
-	return a.showEvaluation(e)
-}
-
-func (a *app) showEvaluation(e *evaluation.Outcome) error {
-	if a.json {
-		return a.emit(e, nil)
-	}
-	return evaluationTable(a.out, e)
+	return a.emit(e, func(w io.Writer) { evaluationTable(w, e) })
 }

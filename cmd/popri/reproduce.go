@@ -6,7 +6,6 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -134,9 +133,11 @@ func (a *app) reproduceElsewhere(cmd *cobra.Command, e reproduction.Experiment, 
 }
 
 // printCosts prints what the training of each run cost a client and the server.
-func printCosts(w io.Writer, costs []reporting.Cost) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "\nin all rounds\trounds\ta client receives\tsends\tcomputes\tthe server computes")
+func printCosts(w io.Writer, costs []reporting.Cost) {
+	if len(costs) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nin all rounds\trounds\ta client receives\tsends\tcomputes\tthe server computes")
 	for _, c := range costs {
 		client, server := "–", "–"
 		if c.Client > 0 {
@@ -145,27 +146,24 @@ func printCosts(w io.Writer, costs []reporting.Cost) error {
 		if c.Server > 0 {
 			server = roughly(c.Server)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, c.Rounds, humanize.IBytes(uint64(c.Received)),
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, c.Rounds, humanize.IBytes(uint64(c.Received)),
 			humanize.IBytes(uint64(c.Sent)), client, server)
 	}
-	return t.Flush()
 }
 
 // printCurves prints figures by round, the means over the seeds.
-func printCurves(w io.Writer, curves []study.Curve) error {
+func printCurves(w io.Writer, curves []study.Curve) {
 	if len(curves) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprintln(w, "\nby round:")
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, c := range curves {
-		fmt.Fprintf(t, "%s\t%s", strings.Join(c.Values, " "), c.Key)
+		fmt.Fprintf(w, "%s\t%s", strings.Join(c.Values, " "), c.Key)
 		for _, v := range c.Rounds {
-			fmt.Fprintf(t, "\t%.3f", v)
+			fmt.Fprintf(w, "\t%.3f", v)
 		}
-		fmt.Fprintln(t)
+		fmt.Fprintln(w)
 	}
-	return t.Flush()
 }
 
 // planAblation prints what an ablation would do.

@@ -3,9 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -306,34 +306,30 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Com
 			}
 		}
 	}
-	if a.json {
-		return json.NewEncoder(a.out).Encode(out)
-	}
-	for _, s := range r.Stages {
-		fmt.Fprintf(a.out, "%-32s %8s\n", s.Name, time.Duration(s.Seconds*float64(time.Second)).Round(100*time.Millisecond))
-	}
-	if e != nil {
-		fmt.Fprintln(a.out)
-		if err := evaluationTable(a.out, e); err != nil {
-			return err
+	return a.emit(out, func(w io.Writer) {
+		for _, s := range r.Stages {
+			fmt.Fprintf(w, "%-32s %8s\n", s.Name, time.Duration(s.Seconds*float64(time.Second)).Round(100*time.Millisecond))
 		}
-	}
-	fmt.Fprintf(a.out, "\nguarantee: %s\n", out.Guarantee)
-	for _, w := range out.Warnings {
-		fmt.Fprintf(a.out, "note:      %s\n", w)
-	}
-	if r.Convergence != "" {
-		fmt.Fprintf(a.out, "rounds:    %s\n", r.Convergence)
-	}
-	fmt.Fprintf(a.out, "report:    %s\n", abs)
-	if beside != nil {
-		fmt.Fprintln(a.out)
-		for _, o := range beside.Others {
-			fmt.Fprintf(a.out, "%s spent ε = %s: %s\n", o.Method, roundedUp(o.Epsilon), o.Run)
+		if e != nil {
+			fmt.Fprintln(w)
+			evaluationTable(w, e)
 		}
-		printComposed(a.out, beside.Composed)
-	}
-	return nil
+		fmt.Fprintf(w, "\nguarantee: %s\n", out.Guarantee)
+		for _, text := range out.Warnings {
+			fmt.Fprintf(w, "note:      %s\n", text)
+		}
+		if r.Convergence != "" {
+			fmt.Fprintf(w, "rounds:    %s\n", r.Convergence)
+		}
+		fmt.Fprintf(w, "report:    %s\n", abs)
+		if beside != nil {
+			fmt.Fprintln(w)
+			for _, o := range beside.Others {
+				fmt.Fprintf(w, "%s spent ε = %s: %s\n", o.Method, roundedUp(o.Epsilon), o.Run)
+			}
+			printComposed(w, beside.Composed)
+		}
+	})
 }
 
 // warn prints a warning before the run begins.

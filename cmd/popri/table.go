@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"popri/eval/downstream"
 	"popri/run/evaluation"
@@ -16,29 +15,21 @@ import (
 func joined(list []string) string { return strings.Join(list, ", ") }
 
 // evaluationTable prints accuracies, perplexities or macro F1, and the gap closed with their intervals.
-func evaluationTable(w io.Writer, e *evaluation.Outcome) error {
+func evaluationTable(w io.Writer, e *evaluation.Outcome) {
 	if verdict := e.Verdict(); verdict != "" {
-		if _, err := fmt.Fprintf(w, "%s\n\n", verdict); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "%s\n\n", verdict)
 	}
-	if err := writeColumns(w, e.Results, evaluationColumns(e)); err != nil {
-		return err
-	}
+	writeColumns(w, e.Results, evaluationColumns(e))
 	notes := e.Notes
 	if why := e.NoGap(); why != "" {
 		notes = append([]string{why}, notes...)
 	}
 	for _, note := range notes {
-		if _, err := fmt.Fprintf(w, "\n%s\n", note); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "\n%s\n", note)
 	}
-	if e.PublicDistance == nil {
-		return nil
+	if e.PublicDistance != nil {
+		fmt.Fprintf(w, "\n%s\n", e.PublicDistance)
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", e.PublicDistance)
-	return err
 }
 
 // column is a column of a table of results.
@@ -74,23 +65,21 @@ func evaluationColumns(e *evaluation.Outcome) []column {
 }
 
 // writeColumns prints a table without the columns in which no row has anything; an empty cell is a dash.
-func writeColumns(w io.Writer, results []downstream.Result, columns []column) error {
+func writeColumns(w io.Writer, results []downstream.Result, columns []column) {
 	columns = slices.DeleteFunc(columns, func(c column) bool {
 		return !slices.ContainsFunc(results, func(r downstream.Result) bool { return c.cell(r) != "" })
 	})
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	line := func(cell func(column) string) {
 		cells := make([]string, len(columns))
 		for i, c := range columns {
 			cells[i] = cmp.Or(cell(c), "–")
 		}
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	line(func(c column) string { return c.head })
 	for _, r := range results {
 		line(func(c column) string { return c.cell(r) })
 	}
-	return t.Flush()
 }
 
 // percentages prints an interval of shares, or nothing for nil.

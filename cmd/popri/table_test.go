@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ func TestTableHasNoEmptyColumns(t *testing.T) {
 	print := func(e evaluation.Outcome) (text string, head []string) {
 		t.Helper()
 		var out strings.Builder
-		if err := evaluationTable(&out, &e); err != nil {
+		if err := (&app{out: &out}).emit(e, func(w io.Writer) { evaluationTable(w, &e) }); err != nil {
 			t.Fatal(err)
 		}
 		first, _, _ := strings.Cut(out.String(), "\n")

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -34,19 +33,16 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 	}
 	key := u.cacheKey(common, src)
 	path := filepath.Join(u.Cache, key+".json")
-	b, err := os.ReadFile(path)
-	if err == nil {
-		var k kept
-		if err := json.Unmarshal(b, &k); err != nil {
-			return Result{}, fmt.Errorf("%s: %w (remove the file to have it made again)", path, err)
-		}
+	var k kept
+	there, err := atomicfile.ReadJSONIfAny(path, &k)
+	if err != nil {
+		return Result{}, fmt.Errorf("%w (remove the file to have it made again)", err)
+	}
+	if there {
 		now := time.Now()
 		os.Chtimes(path, now, now) // what was used longest ago goes first
 		return Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts), BestStep: k.BestStep, Curve: k.Curve,
 			LearningRate: k.LearningRate, scores: k.Scores}, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return Result{}, err
 	}
 	r, err := work(filepath.Join(u.Cache, key))
 	if err != nil {
@@ -55,7 +51,8 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 	if err := os.MkdirAll(u.Cache, 0o755); err != nil {
 		return r, err
 	}
-	if b, err = json.Marshal(kept{r.BestStep, r.LearningRate, r.Curve, r.scores}); err != nil {
+	b, err := json.Marshal(kept{r.BestStep, r.LearningRate, r.Curve, r.scores})
+	if err != nil {
 		return r, err
 	}
 	return r, atomicfile.WriteBytes(path, append(b, '\n'))

@@ -6,7 +6,6 @@
 package golden
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"popri/internal/atomicfile"
 )
 
 // NotBuilt lists, as path.Match patterns, the kinds of cases that popri does not cover yet. `make golden` prints it. It
@@ -54,12 +55,8 @@ func own() string {
 // ReadJSON reads a file of golden data into v, or fails.
 func ReadJSON(t testing.TB, path string, v any) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
-	if err != nil {
-		t.Fatalf("golden data: %s: %v", path, err)
+	if err := atomicfile.ReadJSON(path, v); err != nil {
+		t.Fatalf("golden data: %v", err)
 	}
 }
 

@@ -1,9 +1,7 @@
 package rounds
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -31,11 +29,8 @@ func (t *Runner) late(done int, c clock) (bool, error) {
 	}
 	file := filepath.Join(t.Dir, rundir.Ended)
 	var before bound
-	switch err := atomicfile.ReadJSON(file, &before); {
-	case err == nil && before.Hours >= t.MaxTime.Hours():
-		return true, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return false, err
+	if there, err := atomicfile.ReadJSONIfAny(file, &before); err != nil || there && before.Hours >= t.MaxTime.Hours() {
+		return err == nil, err
 	}
 	spent := time.Since(c.began)
 	if spent+c.last <= t.MaxTime {

@@ -2,7 +2,6 @@ package rounds
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -298,14 +297,9 @@ func ReadMetrics(run string) ([]series.Round, error) {
 	}
 	var out []series.Round
 	for n := 1; n <= last; n++ {
-		path := filepath.Join(rundir.Round(run, n), rundir.Metrics)
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
 		var r series.Round
-		if err := json.Unmarshal(b, &r); err != nil {
-			return nil, fmt.Errorf("rounds: %s: %w", path, err)
+		if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(run, n), rundir.Metrics), &r); err != nil {
+			return nil, err
 		}
 		out = append(out, r)
 	}

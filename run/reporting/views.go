@@ -1,8 +1,6 @@
 package reporting
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 
 	"popri/internal/atomicfile"
@@ -14,14 +12,13 @@ import (
 func views(dir string, rounds, selected int) (list []report.View, err error) {
 	for _, round := range report.Views(rounds, selected) {
 		v := report.View{Round: round}
-		err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, round), rundir.View), &v)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		there, err := atomicfile.ReadJSONIfAny(filepath.Join(rundir.Round(dir, round), rundir.View), &v)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, v)
+		if there {
+			list = append(list, v)
+		}
 	}
 	return list, nil
 }

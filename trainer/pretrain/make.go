@@ -36,8 +36,7 @@ type Provenance struct {
 
 // ReadProvenance returns what a model's folder says of its training; ok is false where it says nothing.
 func ReadProvenance(dir string) (p Provenance, ok bool) {
-	b, err := os.ReadFile(filepath.Join(dir, provenanceFile))
-	if err != nil || json.Unmarshal(b, &p) != nil {
+	if atomicfile.ReadJSON(filepath.Join(dir, provenanceFile), &p) != nil {
 		return Provenance{}, false
 	}
 	return p, true
