@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,17 +31,19 @@ type Federation struct {
 	Dir  string
 	Seed *uint64 // of the aggregators' noise; nil is the system's entropy
 
-	t     testing.TB
-	ahead atomic.Int64 // seconds by which the aggregators' clocks run ahead
-	mutex sync.Mutex
-	sides map[aggregate.Role]*side
-	left  map[string][]byte // what left the aggregators last, by role and path
+	t        testing.TB
+	ahead    atomic.Int64 // seconds by which the aggregators' clocks run ahead
+	mutex    sync.Mutex
+	sides    map[aggregate.Role]*side
+	reported map[aggregate.Role]func()
+	left     map[string][]byte // what left the aggregators last, by role and path
 }
 
 // side is a running aggregator.
 type side struct {
 	*aggregate.Aggregator
 	listener *listener
+	handler  http.Handler
 	stop     context.CancelFunc
 	ended    chan struct{}
 }
@@ -46,7 +51,8 @@ type side struct {
 // New makes a federation and starts both aggregators.
 func New(t testing.TB, clients int, seed *uint64) *Federation {
 	t.Helper()
-	f := &Federation{Dir: filepath.Join(t.TempDir(), "federation"), Seed: seed, t: t, sides: map[aggregate.Role]*side{}, left: map[string][]byte{}}
+	f := &Federation{Dir: filepath.Join(t.TempDir(), "federation"), Seed: seed, t: t, sides: map[aggregate.Role]*side{}, left: map[string][]byte{},
+		reported: map[aggregate.Role]func(){}}
 	urls := map[aggregate.Role]string{}
 	for _, role := range aggregate.Roles {
 		l, err := net.Listen("tcp", "127.0.0.1:0") // a free port, kept by the address
@@ -109,14 +115,18 @@ func (f *Federation) start(role aggregate.Role) error {
 		MaxFile: 1 << 28, Patience: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Tap: func(path string, body []byte) {
 			f.mutex.Lock()
-			defer f.mutex.Unlock()
 			f.left[string(role)+" "+path] = body
+			reported := f.reported[role]
+			f.mutex.Unlock()
+			if path == "/v1/reports" && reported != nil {
+				reported()
+			}
 		}})
 	tcp, err := net.Listen("tcp", f.Party(role).URL[len("https://"):])
 	if err != nil {
 		return err
 	}
-	s := &side{Aggregator: a, listener: &listener{Listener: tcp}, ended: make(chan struct{})}
+	s := &side{Aggregator: a, listener: &listener{Listener: tcp}, handler: server.Handler(), ended: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	go func() {
@@ -138,7 +148,12 @@ func (f *Federation) Now() time.Time {
 func (f *Federation) Advance() { f.ahead.Add(3600) }
 
 // Kill ends an aggregator without a farewell: its connections break, and what it has not written is lost.
-func (f *Federation) Kill(role aggregate.Role) {
+func (f *Federation) Kill(role aggregate.Role) { f.end(role, (*listener).kill) }
+
+// Stop ends an aggregator in order.
+func (f *Federation) Stop(role aggregate.Role) { f.end(role, func(*listener) {}) }
+
+func (f *Federation) end(role aggregate.Role, how func(*listener)) {
 	f.mutex.Lock()
 	s := f.sides[role]
 	delete(f.sides, role)
@@ -146,11 +161,35 @@ func (f *Federation) Kill(role aggregate.Role) {
 	if s == nil {
 		return
 	}
-	s.listener.kill()
+	how(s.listener)
 	s.stop()
 	<-s.ended
 	s.Aggregator.Close()
 	s.Aggregator.Ledger.Close()
+}
+
+// OnReport has a function called when an aggregator has taken a report and not yet answered.
+func (f *Federation) OnReport(role aggregate.Role, do func()) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.reported[role] = do
+}
+
+// Await waits for a line of an aggregator's metrics.
+func (f *Federation) Await(role aggregate.Role, line string) {
+	f.t.Helper()
+	f.mutex.Lock()
+	h := f.sides[role].handler
+	f.mutex.Unlock()
+	for f.t.Context().Err() == nil {
+		out := httptest.NewRecorder()
+		h.ServeHTTP(out, httptest.NewRequestWithContext(f.t.Context(), "GET", "/metrics", nil))
+		if strings.Contains(out.Body.String(), line+"\n") {
+			return
+		}
+		runtime.Gosched()
+	}
+	f.t.Fatalf("the metrics of the %s never said %q", role, line)
 }
 
 // Aggregator is a running aggregator; nil if it was killed.
@@ -206,6 +245,7 @@ type listener struct {
 	net.Listener
 	mutex sync.Mutex
 	open  []net.Conn
+	dead  bool
 }
 
 // Accept implements net.Listener.
@@ -213,7 +253,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err == nil {
 		l.mutex.Lock()
-		l.open = append(l.open, c)
+		if l.open = append(l.open, c); l.dead {
+			c.Close()
+		}
 		l.mutex.Unlock()
 	}
 	return c, err
@@ -223,6 +265,7 @@ func (l *listener) kill() {
 	l.Close()
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	l.dead = true
 	for _, c := range l.open {
 		c.Close()
 	}

@@ -1,0 +1,216 @@
+package service_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/service"
+	"popri/internal/testfederation"
+)
+
+// TestCallers: what is for the trainer or the other aggregator is for nobody else, however they call.
+func TestCallers(t *testing.T) {
+	f := testfederation.New(t, 3, nil)
+	content := []byte("question")
+	hash := sha256.Sum256(content)
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: "mean", Values: 4, Bound: 1, Sigma: 2,
+		Clients: 3, Least: 2, Deadline: uint64(time.Now().Add(time.Hour).Unix())}
+	leader := func(as string) *service.Remote {
+		r := f.Remote(aggregate.Leader, as)
+		t.Cleanup(r.Close)
+		return r
+	}
+	ctx := t.Context()
+	trainer := leader(identity.Trainer)
+	if got := service.OutcomeOf(trainer.Announce(ctx, a)); got != service.Missing {
+		t.Errorf("an announcement without its question: %q", got)
+	}
+	for _, as := range []string{"", string(aggregate.Helper), string(aggregate.Leader)} {
+		if got := service.OutcomeOf(leader(as).PutFile(ctx, content)); got != "forbidden" {
+			t.Errorf("%q gives a file: %q", as, got)
+		}
+		if got := service.OutcomeOf(leader(as).Announce(ctx, a)); got != "forbidden" {
+			t.Errorf("%q announces: %q", as, got)
+		}
+		if _, err := leader(as).Share(ctx, a.ID()); service.OutcomeOf(err) != "forbidden" {
+			t.Errorf("%q asks for the share: %v", as, err)
+		}
+	}
+	if err := trainer.PutFile(ctx, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := trainer.Announce(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	for _, as := range []string{"", identity.Trainer} {
+		if _, err := leader(as).ReportIDs(ctx, a.ID()); service.OutcomeOf(err) != "forbidden" {
+			t.Errorf("%q asks who reported: %v", as, err)
+		}
+	}
+	if _, err := leader(string(aggregate.Helper)).ReportIDs(ctx, a.ID()); service.OutcomeOf(err) != aggregate.Waiting {
+		t.Errorf("the helper asks who reported before the deadline: %v", err)
+	}
+	anybody := leader("")
+	if got, err := anybody.Current(ctx); err != nil || got.ID() != a.ID() {
+		t.Errorf("the announcement: %v, %v", got, err)
+	}
+	if got, err := anybody.File(ctx, hash[:]); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("the question: %q, %v", got, err)
+	}
+	if _, err := anybody.File(ctx, make([]byte, 32)); service.OutcomeOf(err) != service.Missing {
+		t.Errorf("another file: %v", err)
+	}
+}
+
+// TestTLS: older protocols and certificates of others are refused.
+func TestTLS(t *testing.T) {
+	f, other := testfederation.New(t, 3, nil), testfederation.New(t, 3, nil)
+	get := func(secrets *tls.Config) error {
+		c := &http.Client{Transport: &http.Transport{TLSClientConfig: secrets}}
+		defer c.CloseIdleConnections()
+		answer, err := c.Get(f.Leader.URL + "/healthz")
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err
+	}
+	good, err := f.ClientTLS("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := get(good); err != nil {
+		t.Fatal(err)
+	}
+	old := good.Clone()
+	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+	if get(old) == nil {
+		t.Error("TLS 1.2 is spoken")
+	}
+	stranger, err := other.ClientTLS("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if get(stranger) == nil {
+		t.Error("a client trusts the aggregators of another federation")
+	}
+	foreign, err := other.ClientTLS(filepath.Join(other.Dir, identity.Trainer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign.RootCAs = good.RootCAs
+	if get(foreign) == nil {
+		t.Error("the trainer of another federation is let in")
+	}
+}
+
+// TestLimits: requests beyond the slots, and beyond an address's rate, are told to come again, and the metrics and the log say so
+// without anything of the requests.
+func TestLimits(t *testing.T) {
+	f := testfederation.New(t, 3, nil)
+	var log bytes.Buffer
+	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader), Dir: t.TempDir(), InFlight: 1, Rate: 0.3, MaxFile: 1 << 20,
+		Patience: time.Minute, Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	h := server.Handler()
+	ask := func(address, method, path string, body io.Reader) *httptest.ResponseRecorder {
+		in := httptest.NewRequestWithContext(t.Context(), method, path, body)
+		in.RemoteAddr = address + ":1"
+		out := httptest.NewRecorder()
+		h.ServeHTTP(out, in)
+		return out
+	}
+	// One address has three requests in ten seconds.
+	for i := range 5 {
+		out := ask("10.0.0.1", "GET", "/v1/announcements/current", nil)
+		if want := map[bool]int{true: 204, false: 503}[i < 3]; out.Code != want || want == 503 && out.Header().Get("Retry-After") == "" {
+			t.Errorf("request %d: %d, want %d", i, out.Code, want)
+		}
+	}
+	if out := ask("10.0.0.2", "GET", "/v1/announcements/current", nil); out.Code != 204 {
+		t.Errorf("another address: %d", out.Code)
+	}
+	// While one request is read, there is no slot for another.
+	reading, in := io.Pipe()
+	first := make(chan int)
+	go func() { first <- ask("10.0.0.3", "POST", "/v1/reports", reading).Code }()
+	if _, err := in.Write([]byte("secret")); err != nil { // it is being read
+		t.Fatal(err)
+	}
+	if out := ask("10.0.0.4", "GET", "/v1/announcements/current", nil); out.Code != 503 {
+		t.Errorf("without a slot: %d", out.Code)
+	}
+	in.Close()
+	if code := <-first; code != 400 {
+		t.Errorf("the slow request: %d", code)
+	}
+	page := ask("10.0.0.5", "GET", "/metrics", nil).Body.String()
+	for _, want := range []string{`popri_aggregate_requests_total{route="/v1/announcements/current",outcome="overloaded"} 3`,
+		`popri_aggregate_requests_total{route="/v1/reports",outcome="malformed"} 1`, "popri_aggregate_epsilon_spent 0\n"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the metrics lack %s:\n%s", want, page)
+		}
+	}
+	line := regexp.MustCompile(`^(# (HELP|TYPE) popri_aggregate_\w+ .+|popri_aggregate_\w+(\{route="[^"]*",outcome="\w+"\})? [0-9.e+-]+)$`)
+	for l := range strings.Lines(page) {
+		if !line.MatchString(strings.TrimSpace(l)) {
+			t.Errorf("the metrics have the line %q", l)
+		}
+	}
+	if text := log.String(); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0") || !strings.Contains(text, `"outcome":"overloaded"`) {
+		t.Errorf("the log:\n%s", text)
+	}
+}
+
+// TestShutdown: a server that is told to end answers the request under way.
+func TestShutdown(t *testing.T) {
+	f := testfederation.New(t, 3, nil)
+	reading, in := io.Pipe()
+	secrets, err := f.ClientTLS("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true}}
+	defer c.CloseIdleConnections()
+	status := make(chan string)
+	go func() {
+		request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, f.Leader.URL+"/v1/reports", reading)
+		if err != nil {
+			status <- err.Error()
+			return
+		}
+		answer, err := c.Do(request)
+		if err != nil {
+			status <- err.Error()
+			return
+		}
+		answer.Body.Close()
+		status <- fmt.Sprint(answer.StatusCode)
+	}()
+	if _, err := in.Write([]byte("no report")); err != nil {
+		t.Fatal(err)
+	}
+	f.Await(aggregate.Leader, "popri_aggregate_requests_in_flight 1")
+	ended := make(chan struct{})
+	go func() {
+		f.Stop(aggregate.Leader)
+		close(ended)
+	}()
+	in.Close()
+	if got := <-status; got != "400" {
+		t.Errorf("the request under way: %s", got)
+	}
+	<-ended
+}

@@ -1,0 +1,265 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"popri/accountant/ledger"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/shard"
+	"popri/internal/fault"
+	"popri/internal/testfederation"
+	"popri/model/embedding"
+	"popri/scoring"
+)
+
+// world is a federation and one question of it.
+type world struct {
+	*testing.T
+	*testfederation.Federation
+	encoder embedding.Encoder
+	files   [][]byte
+	asked   *aggregate.Announcement
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, Federation: testfederation.New(t, 2, nil)}
+	var err error
+	if w.encoder, err = embedding.FitHashing([]string{"snow at night", "a quiet harbour", "rain in the north"}, embedding.HashingConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	mean, err := scoring.NewMean(w.encoder.Dim(), scoring.MeanOptions{Full: true, Bound: 1}, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	described, err := scoring.Describe(mean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	q := shard.Question{Question: described, Round: 1, Clients: 2, Encoder: embedding.Key(w.encoder)}
+	if err := errors.Join(q.Write(filepath.Join(dir, "question")), embedding.Save(filepath.Join(dir, "encoder"), w.encoder)); err != nil {
+		t.Fatal(err)
+	}
+	var hashes [][]byte
+	for _, name := range []string{"question", "encoder"} {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash := sha256.Sum256(content)
+		w.files, hashes = append(w.files, content), append(hashes, hash[:])
+	}
+	w.asked = &aggregate.Announcement{Version: aggregate.Version, Nonce: "1", Round: 1, Question: hashes[0], Encoder: hashes[1], Query: mean.Name(),
+		Values: uint64(mean.Len()), Bound: 1, Sigma: 2, Clients: 2, Least: 2, Deadline: uint64(w.Now().Add(time.Hour / 2).Unix())}
+	return w
+}
+
+func (w *world) announce(role aggregate.Role, a *aggregate.Announcement) {
+	w.T.Helper()
+	r := w.Remote(role, identity.Trainer)
+	defer r.Close()
+	for _, content := range w.files {
+		if err := r.PutFile(w.Context(), content); err != nil {
+			w.Fatal(err)
+		}
+	}
+	if err := r.Announce(w.Context(), a); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// responder is client 1 with a record in dir.
+func (w *world) responder(dir string, change func(*ResponderOptions)) *Responder {
+	w.T.Helper()
+	key, err := identity.ReadClientKey(identity.ClientKeyPath(w.Dir, 1))
+	if err != nil {
+		w.Fatal(err)
+	}
+	o := ResponderOptions{Federation: w.Federation.Federation, Key: key, Dir: dir, Epsilon: 4, Delta: 1e-3, Open: embedding.LoadSaved,
+		Texts: func(string) ([]string, error) { return []string{"rain in the north", "snow at night"}, nil }}
+	if change != nil {
+		change(&o)
+	}
+	r, err := NewResponder(o)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { r.Close() })
+	return r
+}
+
+// TestAnsweredOnce: a client that dies before, between or after its uploads, or whose aggregators do, sends the same bytes when it
+// goes on, and pays once.
+func TestAnsweredOnce(t *testing.T) {
+	w := newWorld(t)
+	for _, role := range aggregate.Roles {
+		w.announce(role, w.asked)
+	}
+	dir := t.TempDir()
+	r := w.responder(dir, nil)
+	a, err := r.Next(t.Context(), time.Millisecond)
+	if err != nil || a.ID() != w.asked.ID() {
+		t.Fatal(a, err)
+	}
+	w.Kill(aggregate.Helper)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.OnReport(aggregate.Leader, cancel) // it dies when the leader has its report
+	if err := r.Answer(ctx, a); !errors.Is(err, context.Canceled) {
+		t.Fatalf("without a helper: %v", err)
+	}
+	sent, err := os.ReadFile(r.path(a, string(aggregate.Leader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	w.Start(aggregate.Helper)
+	r = w.responder(dir, nil)
+	if again, err := r.reports(t.Context(), a); err != nil || !bytes.Equal(again[aggregate.Leader], sent) {
+		t.Errorf("other bytes are sent: %v", err)
+	}
+	if err := r.Answer(t.Context(), a); err != nil || !r.sent(a) {
+		t.Fatal(err)
+	}
+	if entries := r.ledger.Entries(); len(entries) != 1 || entries[0].Sigma != 2 {
+		t.Errorf("charges %+v", entries)
+	}
+	for _, role := range aggregate.Roles {
+		if _, held, _ := w.Aggregator(role).Counts(); held != 1 {
+			t.Errorf("the %s holds %d reports", role, held)
+		}
+	}
+}
+
+// TestOwnBudget: a client's own record refuses what is beyond its own budget, whoever asks, and a budget that protects nobody.
+func TestOwnBudget(t *testing.T) {
+	w := newWorld(t)
+	for _, role := range aggregate.Roles {
+		w.announce(role, w.asked)
+	}
+	dir := t.TempDir()
+	r := w.responder(dir, func(o *ResponderOptions) { o.Epsilon = 2 })
+	if err := r.Answer(t.Context(), w.asked); err != nil {
+		t.Fatal(err)
+	}
+	other := *w.asked // of another run
+	other.Nonce = "another run"
+	if err := r.Answer(t.Context(), &other); !errors.Is(err, ledger.ErrBudget) {
+		t.Errorf("beyond the budget: %v", err)
+	}
+	r.Close()
+	r = w.responder(t.TempDir(), func(o *ResponderOptions) { o.Delta = 0.6 })
+	if err := r.Answer(t.Context(), w.asked); !fault.IsUser(err) || !strings.Contains(err.Error(), "1/clients") {
+		t.Errorf("δ above 1/clients: %v", err)
+	}
+	seeded := *w.asked
+	seeded.InsecureSeed = true
+	if err := w.responder(t.TempDir(), nil).Answer(t.Context(), &seeded); !fault.IsUser(err) {
+		t.Errorf("noise from a seed: %v", err)
+	}
+	if _, err := NewResponder(ResponderOptions{Federation: w.Federation.Federation, Dir: dir, Epsilon: 3, Delta: 1e-3}); !fault.IsUser(err) {
+		t.Errorf("the record of another budget: %v", err)
+	}
+}
+
+// TestOwnerDecides: nothing is charged or sent if the owner of the texts does not agree, and the owner is asked once.
+func TestOwnerDecides(t *testing.T) {
+	w := newWorld(t)
+	for _, role := range aggregate.Roles {
+		w.announce(role, w.asked)
+	}
+	agrees, asked := false, 0
+	r := w.responder(t.TempDir(), func(o *ResponderOptions) {
+		o.Confirm = func(offer Offer) error {
+			if asked++; offer.Texts != 2 || !(offer.Cost > 0) || offer.Spent < offer.Cost {
+				t.Errorf("the offer is %+v", offer)
+			}
+			if !agrees {
+				return ErrNotConfirmed
+			}
+			return nil
+		}
+	})
+	if err := r.Answer(t.Context(), w.asked); !errors.Is(err, ErrNotConfirmed) || len(r.ledger.Entries()) != 0 {
+		t.Errorf("%v, charges %+v", err, r.ledger.Entries())
+	}
+	agrees = true
+	if err := r.Answer(t.Context(), w.asked); err != nil || asked != 2 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+	if _, held, _ := w.Aggregator(aggregate.Leader).Counts(); held != 1 {
+		t.Errorf("%d reports", held)
+	}
+}
+
+// TestOtherQuestions: a client answers what both aggregators announce alike, and what its question says.
+func TestOtherQuestions(t *testing.T) {
+	w := newWorld(t)
+	w.announce(aggregate.Leader, w.asked)
+	other := *w.asked
+	other.Sigma = 1.5
+	w.announce(aggregate.Helper, &other)
+	r := w.responder(t.TempDir(), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if a, err := r.Next(ctx, time.Millisecond); a != nil || err == nil {
+		t.Error("what the two announce differently is answered")
+	}
+	for name, change := range map[string]func(*aggregate.Announcement){"bound": func(a *aggregate.Announcement) { a.Bound = 2 },
+		"values": func(a *aggregate.Announcement) { a.Values++ }, "clients": func(a *aggregate.Announcement) { a.Clients++ },
+		"round": func(a *aggregate.Announcement) { a.Round++ }, "query": func(a *aggregate.Announcement) { a.Query = "mean" }} {
+		a := *w.asked
+		change(&a)
+		if err := r.Answer(t.Context(), &a); err == nil || !strings.Contains(err.Error(), "announced was") {
+			t.Errorf("another %s: %v", name, err)
+		}
+	}
+	if n := len(r.ledger.Entries()); n != 0 {
+		t.Errorf("%d charges", n)
+	}
+}
+
+// TestOwnCoin: with a rate, a client sends its vector or zeros; without texts it sends zeros.
+func TestOwnCoin(t *testing.T) {
+	w := newWorld(t)
+	w.announce(aggregate.Leader, w.asked)
+	a := *w.asked
+	a.Rate = 0.5
+	r := w.responder(t.TempDir(), nil)
+	grid, err := a.Grid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := 0
+	const tosses = 200
+	for range tosses {
+		v, _, err := r.vector(t.Context(), &a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(v, func(k int64) bool { return k != 0 }) {
+			zeros++
+		}
+	}
+	if zeros < tosses/2-50 || zeros > tosses/2+50 { // seven standard deviations
+		t.Errorf("%d of %d vectors are zeros at a rate of a half", zeros, tosses)
+	}
+	mean, err := scoring.NewMean(w.encoder.Dim(), scoring.MeanOptions{Full: true, Bound: 1}, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := Vector(t.Context(), mean, w.encoder, nil, grid)
+	if err != nil || slices.ContainsFunc(v, func(k int64) bool { return k != 0 }) {
+		t.Errorf("without texts: %v", err)
+	}
+}
