@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -224,5 +225,51 @@ func TestOwnCoin(t *testing.T) {
 	}
 	if c := r.charges(); got.Clients != 8 || c[0].Clients != 8 || c[0].SamplingRate != 0.25 || c[0].Cohort != 10 {
 		t.Errorf("%d clients, charges %+v", got.Clients, c)
+	}
+}
+
+// TestArriving: each client's reports arrive with the stated probability on average over a day, rounds near each other hear much
+// the same clients, and nothing depends on the clients' texts.
+func TestArriving(t *testing.T) {
+	const clients, probability = 4000, 0.4
+	arriving := Arriving(clients, probability, 3)
+	rounds := make([][]bool, 2*day)
+	counts := make([]int, clients)
+	for r := range rounds {
+		rounds[r] = make([]bool, clients)
+		previous := -1
+		for _, i := range arriving(r + 1) {
+			if i <= previous || i >= clients {
+				t.Fatalf("client %d follows client %d", i, previous)
+			}
+			previous = i
+			rounds[r][i] = true
+			counts[i]++
+		}
+	}
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	if mean := float64(total) / float64(clients*len(rounds)); math.Abs(mean-probability) > 0.01 {
+		t.Errorf("reports arrive with probability %.4f, want %g", mean, probability)
+	}
+	both := func(a, b []bool) float64 { // of those who arrive in a, the share that arrives in b
+		n, m := 0, 0
+		for i := range a {
+			if a[i] {
+				n++
+				if b[i] {
+					m++
+				}
+			}
+		}
+		return float64(m) / float64(n)
+	}
+	if next, opposite := both(rounds[0], rounds[1]), both(rounds[0], rounds[day/2]); next < probability+0.1 || opposite > probability-0.1 {
+		t.Errorf("of those who arrive, %.3f arrive in the next round and %.3f half a day later", next, opposite)
+	}
+	if all := Arriving(clients, 1, 3)(1); len(all) != clients {
+		t.Errorf("with probability 1, %d of %d arrive", len(all), clients)
 	}
 }

@@ -99,8 +99,10 @@ type Facts struct {
 	AllowOverlap bool
 	// Since is the date from which on texts count (data.since), "" for all.
 	Since string
-	// Shards says that the train clients were elsewhere, so that nobody compared public text with their texts.
-	Shards bool
+	// Elsewhere says that the train clients were elsewhere, so that nobody compared public text with their texts.
+	Elsewhere bool
+	// Aggregated says that two aggregators added noise each (aggregate.least above 0).
+	Aggregated bool
 	// Changes are inputs that were changed while the run was interrupted.
 	Changes []string
 	// Corpus is a warning about weights and data; "" for none.
@@ -168,7 +170,7 @@ func Planned(c configs.Config, record ledger.Record) (f Facts, err error) {
 func (f *Facts) configured(c configs.Config) {
 	f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
 	f.Since = c.Data.Since
-	f.UnsafeCeiling, f.Shards = c.Privacy.UnsafeCeiling, c.Fed.Elsewhere()
+	f.UnsafeCeiling, f.Elsewhere, f.Aggregated = c.Privacy.UnsafeCeiling, c.Fed.Elsewhere(), c.Aggregate.Least > 0
 	f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
 	if f.Validation == "" {
 		f.Validation = ValidationUse(c, 1)

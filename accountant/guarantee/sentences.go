@@ -86,6 +86,10 @@ func (f Facts) Statement() []string {
 	}
 	out = append(out, f.validation())
 	say("%s of %s %s released%s.", english.Plural(own, "sum", ""), f.whose(), english.PluralWord(own, "was", "were"), f.noise())
+	if f.Aggregated {
+		say("Each of two aggregators added this noise. One is counted, so that the guarantee holds if one of them is honest; a sum " +
+			"has the noise of both, which is √2 as much. The number of clients whose reports arrived is public.")
+	}
 	if inherited > 0 {
 		say("%s of earlier runs on the same clients %s counted in ε.", english.Plural(inherited, "release", ""),
 			english.PluralWord(inherited, "was", "were"))
@@ -144,7 +148,7 @@ func (f Facts) sampling() []string {
 		case ledger.Full:
 			s = "asked every client"
 			if e.Clients < e.Cohort {
-				s += "; some did not answer, and the noise that they would have added is not counted"
+				s += fmt.Sprintf("; %d of %d answered", e.Clients, e.Cohort)
 			}
 		case ledger.Poisson:
 			s = fmt.Sprintf("asked each client with probability %.6g, in secret", e.SamplingRate)
@@ -190,10 +194,16 @@ func (f Facts) Warnings() []string {
 		warn("Public text was allowed to be text of clients (data.allow_overlap). What prompts quote of it, and what the product " +
 			"repeats of it as public rows or in written texts, is outside of ε.")
 	}
-	if f.Shards {
+	if f.Elsewhere {
 		warn("The train clients were elsewhere (fed.clients above 0), so nobody compared their texts with the public text. If " +
-			"public text that the prompts quote is a client's too, that is outside of ε. Partial sums have no noise: whoever " +
-			"holds the merger's private key and the partial sums sees them, outside of ε.")
+			"public text that the prompts quote is a client's too, that is outside of ε.")
+	}
+	switch {
+	case f.Elsewhere && f.Aggregated:
+		warn("Clients reported to two aggregators. Both together, or whoever has the keys and the reports of both, see each " +
+			"client's vector, outside of ε. Nobody proved that vectors are bounded: that is each client's own work.")
+	case f.Elsewhere:
+		warn("Partial sums have no noise: whoever holds the merger's private key and the partial sums sees them, outside of ε.")
 	}
 	if f.Reference {
 		warn(Reference)
