@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"popri/datasets"
 	"popri/methods/method"
 	"popri/methods/sampling"
@@ -67,8 +69,11 @@ func (t *Target) styled(e method.Env) *Target {
 		return t
 	}
 	at := form.Encoder.Dim()
-	noise := t.Noise / form.Unit()
-	clients, public := form.Measured(t.wanted()[at:]), form.Measured(t.Centre[at:])
+	public := form.Measured(t.Centre[at:])
+	possible := t.possible(form, public)
+	floats.Scale(possible, t.Mean)
+	t.Noise *= possible
+	clients, noise := form.Measured(t.wanted()[at:]), t.Noise/form.Unit()
 	for i, m := range embedding.FormMeasures {
 		t.Form.Measures = append(t.Form.Measures, Measured{m.Name, clients[i], noise * m.Std, public[i], (clients[i] - public[i]) / m.Std})
 	}
@@ -91,6 +96,28 @@ func (t *Target) styled(e method.Env) *Target {
 		t.Form.Style, t.Pool = best, &pool
 	}
 	return t
+}
+
+// farApart is by how many deviations of the noise a measure of the clients' texts must differ from that of public texts to tell how
+// long the mean can be.
+const farApart = 10
+
+// possible is the largest factor, at most 1, with which the estimated mean is that of texts: no share of texts is below 0 or above 1.
+// The estimate's length rests on public texts, and clients who are far from them may vary less or more.
+func (t *Target) possible(form *embedding.Form, public []float64) float64 {
+	factor := 1.0
+	for i, clients := range form.Measured(t.wanted()[form.Encoder.Dim():]) {
+		m := embedding.FormMeasures[i]
+		apart := clients - public[i]
+		if math.Abs(apart) < farApart*t.Noise/form.Unit()*m.Std {
+			continue
+		}
+		least, most := m.Range()
+		if end := min(max(clients, least), most); end != clients {
+			factor = min(factor, max(0, (end-public[i])/apart))
+		}
+	}
+	return factor
 }
 
 // formDistance is the distance of texts' mean form, which begins at this value, from the clients'.

@@ -2,6 +2,7 @@ package target
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,22 @@ func TestStyle(t *testing.T) {
 		}
 		if m := read.Form.Measures[0]; math.Abs(m.Public-0.06) > 0.05 || m.Noise <= 0 {
 			t.Errorf("of public text %+v", m)
+		}
+	}
+}
+
+// TestPossible: a mean with a share of texts above 1 is made shorter until no share is, unless the noise may be what moved it.
+func TestPossible(t *testing.T) {
+	form := &embedding.Form{Encoder: noEncoder{}, Weight: 0.5}
+	public := form.Measured(make([]float64, len(embedding.FormMeasures)))
+	short := slices.IndexFunc(embedding.FormMeasures, func(m embedding.Measure) bool { return m.Name == "texts of fewer than 8 words" })
+	for _, c := range []struct{ share, noise, want float64 }{{1.3, 1e-4, 0.75}, {0.9, 1e-4, 1}, {1.3, 0.1, 1}, {-0.1, 1e-4, 0.5}} {
+		m := embedding.FormMeasures[short] // 0.1 ± 0.3
+		target := &Target{Pool: &Pool{Vectors: embedding.NewMatrix(1, form.Dim()), Centre: make([]float64, form.Dim())},
+			Mean: make([]float64, form.Dim()), Noise: c.noise}
+		target.Mean[dim+short] = (c.share - m.Mean) / m.Std * form.Unit()
+		if got := target.possible(form, public); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("a share of %g with the noise %g: the factor %g, want %g", c.share, c.noise, got, c.want)
 		}
 	}
 }

@@ -10,7 +10,8 @@
 // The scaling to the bound C gives every client the same weight and hides the length of its vector. Groups of public
 // texts, as many as a client is assumed to have, show how long such vectors are, but for what all clients have in common: with
 // m_i − μ = δ + ε_i, where ε_i is as long as the vector of a group, 1/g, the mean of the unit vectors is about
-// δ/√(‖δ‖² + 1/g²), of length ρ. Hence ‖δ‖ = ρ/(g·√(1 − ρ²)). ρ² is taken without what the noise adds to it.
+// δ/√(‖δ‖² + 1/g²), of length ρ. Hence ‖δ‖ = ρ/(g·√(1 − ρ²)). ρ² is taken without what the noise adds to it. Where the
+// mean includes the form of texts, it is made shorter until no measure of form is impossible, such as a share of texts above 1.
 package target
 
 import (

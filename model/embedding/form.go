@@ -62,6 +62,15 @@ var FormMeasures = []Measure{
 // ShortTexts are the lengths in words of the last of [FormMeasures], which are the shares of texts that are shorter.
 var ShortTexts = []int{8, 16, 24, 32, 48}
 
+// Range is where the mean of a measure over texts can lie, with the bound that [Form] puts on each text's.
+func (m Measure) Range() (least, most float64) {
+	least, most = max(0, m.Mean-mostDeviations*m.Std), m.Mean+mostDeviations*m.Std
+	if strings.HasPrefix(m.Name, "texts ") { // their share
+		most = min(1, most)
+	}
+	return least, most
+}
+
 // mostDeviations bounds a measure, so that no single text or measure outweighs the others.
 const mostDeviations = 4
 
