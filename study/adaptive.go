@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
-
 	"popri/accountant/ledger"
 	"popri/internal/fault"
 	"popri/internal/places"
+	"popri/internal/plural"
 	"popri/methods"
 	"popri/run"
 	"popri/run/reporting"
@@ -120,7 +119,7 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 }
 
 // roundsOf counts rounds in words.
-func roundsOf(n int) string { return english.Plural(n, "round", "") }
+func roundsOf(n int) string { return plural.Of(n, "round", "") }
 
 // same reports whether two settings cannot be told apart.
 func same(x, y JudgedSetting) bool {

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize/english"
-
 	"popri/accountant"
+	"popri/internal/plural"
 	"popri/internal/rundir"
 	"popri/run"
 	"popri/run/evaluator"
@@ -39,7 +38,7 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 		return err
 	}
 	g := report.Grid{Title: "Ablation over " + a.Keys(), Command: o.Command, Finished: time.Now().UTC().Truncate(time.Second),
-		Subtitle:  fmt.Sprintf("%s with a result, %d seeds", english.Plural(len(a.Rows), "setting", ""), len(a.Seeds)),
+		Subtitle:  fmt.Sprintf("%s with a result, %d seeds", plural.Of(len(a.Rows), "setting", ""), len(a.Seeds)),
 		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds,
 		Notes: []string{
 			fmt.Sprintf("The guarantee and the settings shown are those of the run %s. Every run spends its own budget on the same "+

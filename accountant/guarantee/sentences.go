@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
-
 	"popri/accountant"
 	"popri/accountant/ledger"
+	"popri/internal/plural"
 )
 
 // Reference is the sentence that must stand wherever the ε = ∞ row is shown.
@@ -85,14 +84,14 @@ func (f Facts) Statement() []string {
 		}
 	}
 	out = append(out, f.validation())
-	say("%s of %s %s released%s.", english.Plural(own, "sum", ""), f.whose(), english.PluralWord(own, "was", "were"), f.noise())
+	say("%s of %s %s released%s.", plural.Of(own, "sum", ""), f.whose(), plural.Word(own, "was", "were"), f.noise())
 	if f.Aggregated {
 		say("Each of two aggregators added this noise. One is counted, so that the guarantee holds if one of them is honest; a sum " +
 			"has the noise of both, which is √2 as much. The number of clients whose reports arrived is public.")
 	}
 	if inherited > 0 {
-		say("%s of earlier runs on the same clients %s counted in ε.", english.Plural(inherited, "release", ""),
-			english.PluralWord(inherited, "was", "were"))
+		say("%s of earlier runs on the same clients %s counted in ε.", plural.Of(inherited, "release", ""),
+			plural.Word(inherited, "was", "were"))
 	}
 	return append(out, f.sampling()...)
 }
@@ -161,7 +160,7 @@ func (f Facts) sampling() []string {
 	}
 	var out []string
 	for _, s := range order {
-		out = append(out, fmt.Sprintf("%s %s.", english.Plural(kinds[s], "round", ""), s))
+		out = append(out, fmt.Sprintf("%s %s.", plural.Of(kinds[s], "round", ""), s))
 	}
 	return out
 }
@@ -229,7 +228,7 @@ func (f Facts) Headline() string {
 	b := f.Record.Budget
 	own, _ := f.Releases()
 	figures := fmt.Sprintf("ε = %s at δ = %g after %s of %s", accountant.RoundUp(f.Spent, 4),
-		b.Delta, english.Plural(own, "sum", ""), f.whose())
+		b.Delta, plural.Of(own, "sum", ""), f.whose())
 	switch {
 	case f.UnsafeCeiling:
 		return "nobody is protected: the generator was trained on the clients' texts"
@@ -245,7 +244,7 @@ func (f Facts) Headline() string {
 func (f Facts) Spending() string {
 	b := f.Record.Budget
 	own, inherited := f.Releases()
-	releases := fmt.Sprintf("by %s", english.Plural(own+inherited, "release", ""))
+	releases := fmt.Sprintf("by %s", plural.Of(own+inherited, "release", ""))
 	switch {
 	case own == 1 && inherited == 0:
 		releases = "by the one release"

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
-
 	"popri/accountant"
 	"popri/internal/jsonfloat"
+	"popri/internal/plural"
 )
 
 // Composed is what several ledgers on the same private data spend together.
@@ -22,8 +21,9 @@ type Composed struct {
 	Group      int                 `json:"group"`
 	Relation   accountant.Relation `json:"relation"`
 	Accountant string              `json:"accountant,omitempty"`
-	Charges    int                 `json:"charges"`               // each counted once, even if a ledger and one that continues it are both given
-	Seeded     bool                `json:"insecure_seeded_noise"` // a ledger's noise was seeded: nobody is protected, whatever Epsilon says
+	Charges    int                 `json:"charges"` // each once, even of a ledger and one that continues it
+	// Seeded says that a ledger's noise was seeded: nobody is protected, whatever Epsilon says.
+	Seeded bool `json:"insecure_seeded_noise"`
 	// IfShared says that the ledgers are of several data sets, and that the figure holds for a client who is in all of them.
 	// Data sets are told apart by their content: an edited copy, or another range of dates, can have the same clients.
 	IfShared bool `json:"if_clients_are_shared,omitempty"`
@@ -134,14 +134,14 @@ func union(records []Record) []budgeted {
 
 // Words states the result in a sentence. what names the ledgers, such as "runs".
 func (c Composed) Words(what string) string {
-	who := english.Plural(len(c.Ledgers), strings.TrimSuffix(what, "s"), what)
+	who := plural.Of(len(c.Ledgers), strings.TrimSuffix(what, "s"), what)
 	if c.IfShared {
 		who = "If a client is in all of these data sets, which nobody can see from the ledgers: " + who
 	}
 	if c.Unknown != "" {
 		return fmt.Sprintf("%s cannot be composed: %s", who, c.Unknown)
 	}
-	releases := english.Plural(c.Charges, "release", "releases, each counted once")
+	releases := plural.Of(c.Charges, "release", "releases, each counted once")
 	data := " on the same private data"
 	if c.IfShared {
 		data = ""

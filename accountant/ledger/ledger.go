@@ -54,7 +54,8 @@ func Obtain(path string, want Budget) (*Ledger, error) {
 		return nil, err
 	}
 	if got := l.Budget(); got != want {
-		return nil, errors.Join(fault.Userf("ledger: %s is for another budget: %s", path, strings.Join(want.Differs(got), "; ")), l.Close())
+		other := fault.Userf("ledger: %s is for another budget: %s", path, strings.Join(want.Differs(got), "; "))
+		return nil, errors.Join(other, l.Close())
 	}
 	return l, nil
 }

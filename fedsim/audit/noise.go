@@ -6,12 +6,12 @@ import (
 	"math"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
 	"gonum.org/v1/gonum/mathext"
 
 	"popri/accountant"
 	"popri/fedsim/release"
 	"popri/internal/bisect"
+	"popri/internal/plural"
 	"popri/model/embedding"
 	"popri/scoring"
 )
@@ -203,7 +203,7 @@ func (r *Report) NoiseWords() []string {
 		out = append(out, fmt.Sprintf("The noise was measured where it can be told from the clients' vectors, "+
 			"in the part of a release that no true sum reaches: over %s, "+
 			"with %d degrees of freedom, its standard deviation is %.4g of the charged one (p = %.3g).",
-			english.Plural(len(r.Noise), "release", ""), p.Freedom, p.Ratio, min(1, 2*min(p.Less, p.More))),
+			plural.Of(len(r.Noise), "release", ""), p.Freedom, p.Ratio, min(1, 2*min(p.Less, p.More))),
 			fmt.Sprintf("Noise of %s of the charged one, or less, would have been found with a chance of 99 %% "+
 				"(%s in a single release); "+
 				"a run with the noise that it charges fails with a chance of %g.",
@@ -249,7 +249,7 @@ func (l *reasons) add(why string, round int) {
 func (l reasons) words() []string {
 	var out []string
 	for _, reason := range l {
-		word := english.PluralWord(len(reason.rounds), "round", "")
+		word := plural.Word(len(reason.rounds), "round", "")
 		out = append(out, word+" "+strings.Join(reason.rounds, ", ")+": "+reason.why)
 	}
 	return out

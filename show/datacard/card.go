@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
 	"gopkg.in/yaml.v3"
 
 	"popri/accountant/guarantee"
 	"popri/internal/filehash"
+	"popri/internal/plural"
 	"popri/internal/rundir"
 )
 
@@ -108,7 +108,7 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
 	fmt.Fprintf(&b, "%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n",
-		r.Texts, o.Program, r.origins(), r.Distinct, english.Plural(r.Repeated, "row", "rows"))
+		r.Texts, o.Program, r.origins(), r.Distinct, plural.Of(r.Repeated, "row", "rows"))
 	fmt.Fprint(&b, "```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n")
 	if r.Weighted > 0 {
 		fmt.Fprintf(&b, "\n`load_dataset(…, \"weighted\")` has each of the %d different rows once, with the number of its rows as "+
@@ -158,11 +158,11 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 func (r Result) origins() string {
 	var parts []string
 	if r.Written > 0 {
-		parts = append(parts, fmt.Sprintf("%s that a language model wrote", english.Plural(r.Written, "text", "texts")))
+		parts = append(parts, fmt.Sprintf("%s that a language model wrote", plural.Of(r.Written, "text", "texts")))
 	}
 	if r.Public > 0 {
 		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' noised answers chose",
-			english.Plural(r.Public, "copy", "copies")))
+			plural.Of(r.Public, "copy", "copies")))
 	}
 	return strings.Join(parts, " and ")
 }

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
-
+	"popri/internal/plural"
 	"popri/show/series"
 )
 
@@ -60,7 +59,7 @@ type cell struct {
 
 func newComparison(runs []Report) (*comparison, error) {
 	runs = slices.Clone(runs)
-	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: english.Plural(len(runs), "run", "")}
+	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: plural.Of(len(runs), "run", "")}
 	for i := range runs {
 		runs[i].readable()
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize/english"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"popri/internal/plural"
 	"popri/show/texts"
 )
 
@@ -397,7 +397,7 @@ func (p *gridPage) tiles(runs int) {
 		add("All runs together", g.Together, "the price of choosing among them")
 	}
 	add("Settings", count(len(g.Cells)), "combinations of values")
-	add("Runs", count(runs), english.Plural(len(g.Seeds), "seed", "")+" each")
+	add("Runs", count(runs), plural.Of(len(g.Seeds), "seed", "")+" each")
 }
 
 // valuesOf are the values of a combination, one of each axis.
