@@ -99,7 +99,8 @@ var formerly = map[string]struct {
 	"private_evolution.look_ahead":   {is: evolving(0, 4), why: papers},
 	"private_evolution.variation":    {is: evolving("rephrase", "fill"), why: papers},
 	"private_evolution.variations":   {is: evolving(6, nil), why: papers},
-	"private_evolution_sft.share":    {is: of("private_evolution_sft", 0.1), why: "a larger share dilutes what clients like, a smaller one is memorised"},
+	"private_evolution_sft.share": {is: of("private_evolution_sft", 0.1),
+		why: "a larger share dilutes what clients like, a smaller one is memorised"},
 
 	"public_selection.rows": {is: func(c Config) any {
 		if c.Method != "public_selection" && c.Scoring.Release != "once" {
@@ -114,8 +115,8 @@ var formerly = map[string]struct {
 	"public_selection.head": {is: func(c Config) any { return Head(c.PublicSelection.Texts) },
 		why: "it is a share of the candidates"},
 	"public_selection.documents": {is: always(true), why: "texts without a source are judged alone anyway"},
-	"scoring.features":           {is: always("mean"), why: "no features of embeddings told public texts better; scoring.words asks for words"},
-	"scoring.feature_count":      {is: always(nil), why: "there are no features of embeddings; scoring.words asks for words"},
+	"scoring.features":           {is: always("mean"), why: "no features of embeddings told public texts better"},
+	"scoring.feature_count":      {is: always(nil), why: "there are no features of embeddings"},
 	"scoring.feature_share":      {is: always(nil), why: "there are no features of embeddings"},
 	"warmup.learning_rate": {is: func(c Config) any {
 		if c.Warmup.Steps == 0 {

@@ -14,8 +14,9 @@ type PublicSelection struct {
 	Weights string `yaml:"weights"`
 }
 
-// SelectedRows is the number of rows that are drawn by weight where public texts alone are the product: a text occurs its share of
-// them, rounded up or down. They are the rows of 500 steps of 32 in the small model's training; more rows would only round the shares less.
+// SelectedRows is the number of rows that are drawn by weight where public texts alone are the product: a text occurs its
+// share of them, rounded up or down. They are the rows of 500 steps of 32 in the small model's training; more rows would
+// only round the shares less.
 const SelectedRows = 16000
 
 // Head is the number of the most relevant of so many candidates that have three times the weight of the others before the

@@ -58,7 +58,8 @@ func read(path string, labelled bool) ([]Text, error) {
 }
 
 func readRecords(path, format string, labelled bool, bad func(string, ...any) error) (texts []Text, err error) {
-	o := records.Options{Dialect: records.Dialect{Format: format}, Columns: records.Columns{Source: "source", Unread: []string{"split", "date"}}}
+	o := records.Options{Dialect: records.Dialect{Format: format},
+		Columns: records.Columns{Source: "source", Unread: []string{"split", "date"}}}
 	if !labelled {
 		o.Columns.Unread = append(o.Columns.Unread, "label")
 	}

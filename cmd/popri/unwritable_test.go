@@ -78,7 +78,6 @@ func TestUnwritableFiles(t *testing.T) {
 	}
 	verbs := [][]string{
 		{"compare", unread, "--out"},
-		{"account", "plot", "--noise-multipliers", "1", "--rounds", "2", "--delta", "1e-5", "--out"},
 		{"data", "import", unread, "--out"},
 		{"data", "build", unread, "--out"},
 		{"data", "build", "godoc", "--out", filepath.Join(dir, "clients.parquet"), "--public"},

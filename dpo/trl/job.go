@@ -181,7 +181,7 @@ func (j *Job) result(key string) (stored, error) {
 	path := filepath.Join(j.Dir, resultFile)
 	var r stored
 	if err := atomicfile.ReadJSON(path, &r); err != nil {
-		return r, fmt.Errorf("trl: the training left no result: %w", err)
+		return r, fmt.Errorf("trl: the training left no result that can be read: %w", err)
 	}
 	if r.Key != key {
 		return r, fmt.Errorf("trl: %s is of another job: its key is %.16q, want %.16q", path, r.Key, key)
