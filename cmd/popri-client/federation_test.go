@@ -73,7 +73,8 @@ func run(stdin string, args ...string) (string, string, error) {
 const seed = uint64(3)
 
 // TestPrograms: the federation of the documents, on this machine: certificates, two aggregators as processes, of which each is
-// killed once, and clients with texts in a folder, in a mailbox, in a file and on standard input. The sum is that of the clients'
+// killed once, and clients with texts in a folder, in a mailbox, in a file and on
+// standard input, of whom the last one's messages are carried by folders. The sum is that of the clients'
 // vectors, with the seeded noise of both.
 func TestPrograms(t *testing.T) {
 	dir := t.TempDir()
@@ -161,7 +162,11 @@ func TestPrograms(t *testing.T) {
 		case 2:
 			more = []string{"--client", "me", "--yes"}
 		case 3:
-			stdin, more = texts[3]+"\n", []string{"--yes"}
+			carried := filepath.Join(dir, "carried")
+			if _, _, err := run("", "aggregate", "fetch", "--federation", filepath.Join(fed, identity.FederationFile), "--out", carried); err != nil {
+				t.Fatal(err)
+			}
+			stdin, more = texts[3]+"\n", []string{"--yes", "--folder", carried}
 		}
 		out, _, err := answer(i, stdin, more...)
 		var said struct {
@@ -170,6 +175,11 @@ func TestPrograms(t *testing.T) {
 		}
 		if err != nil || json.Unmarshal([]byte(out), &said) != nil || said.Round != a.Round || !(said.Spent > 0 && said.Spent < 3) {
 			t.Fatalf("client %d: %q, %v", i, out, err)
+		}
+		if i == 3 {
+			if _, _, err := run("", "aggregate", "send", "--federation", filepath.Join(fed, identity.FederationFile), filepath.Join(dir, "carried")); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if i < len(aggregate.Roles) { // a kill in the midst of the reports
 			role := aggregate.Roles[i]

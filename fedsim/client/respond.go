@@ -18,7 +18,6 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
-	"popri/fedsim/aggregate/service"
 	"popri/fedsim/noise"
 	"popri/fedsim/shard"
 	"popri/internal/atomicfile"
@@ -44,7 +43,9 @@ type ResponderOptions struct {
 	Confirm func(Offer) error
 	// InsecureSeeds accepts announcements of tests, whose noise comes from a seed.
 	InsecureSeeds bool
-	Connect       func(url string) (*service.Remote, error) // nil: TLS with the federation's authority
+	// Folder, if not "", has the announcement and its files ([Fetch]), and gets the reports ([Send]), for another carrier than
+	// HTTPS.
+	Folder string
 }
 
 // Offer is what a client is about to do, for its owner to judge.
@@ -61,7 +62,7 @@ type Offer struct {
 // Responder answers announcements of two aggregators for one client.
 type Responder struct {
 	ResponderOptions
-	remotes   map[aggregate.Role]*service.Remote
+	remotes   map[aggregate.Role]carrier
 	ledger    *ledger.Ledger
 	confirmed bool
 }
@@ -77,22 +78,16 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 	if err := atomicfile.RemoveTemporary(o.Dir); err != nil {
 		return nil, err
 	}
-	r := &Responder{ResponderOptions: o, remotes: map[aggregate.Role]*service.Remote{}}
-	connect := o.Connect
-	if connect == nil {
-		secrets, err := o.Federation.ClientTLS("")
-		if err != nil {
-			return nil, err
-		}
-		connect = func(url string) (*service.Remote, error) { return service.NewRemote(url, secrets), nil }
+	r := &Responder{ResponderOptions: o, remotes: map[aggregate.Role]carrier{}}
+	remotes, err := connect(o.Federation)
+	if err != nil {
+		return nil, err
 	}
-	for _, role := range aggregate.Roles {
-		var err error
-		if r.remotes[role], err = connect(o.Federation.Party(role).URL); err != nil {
-			return nil, err
+	for role, remote := range remotes {
+		if r.remotes[role] = remote; o.Folder != "" {
+			r.remotes[role] = folder{o.Folder, role}
 		}
 	}
-	var err error
 	r.ledger, err = ledger.Obtain(filepath.Join(o.Dir, "ledger.jsonl"), ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta, Mechanism: "gaussian",
 		Unit: "this client", Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: o.InsecureSeeds})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/aggregate/service"
+	"popri/fedsim/client"
 	"popri/fedsim/sealing"
 	"popri/internal/fault"
 )
@@ -34,7 +35,7 @@ docs/federation.md says who runs what and who is trusted with what.`,
 		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper https://127.0.0.1:7402\n" +
 			"  popri aggregate leader --identity fed/leader --enrolled fed/enrolled.txt --state leader --epsilon 7 --delta 1e-5",
 	}
-	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), authority())
+	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), authority(), fetch(), send())
 	return c
 }
 
@@ -70,6 +71,58 @@ certificates.`,
 	c.Flags().IntVar(&o.Clients, "clients", 0, "number of clients to make keys for and to enrol")
 	c.Flags().IntVar(&days, "days", days, "how long the certificates are valid")
 	required(c, "out", "leader", "helper")
+	return c
+}
+
+func fetch() *cobra.Command {
+	var federation, out string
+	c := &cobra.Command{
+		Use:   "fetch --federation FILE --out DIR",
+		Short: "Write the open announcement and its files into a folder for clients",
+		Long: `For clients who are reached by another way than HTTPS, such as Flower: writes what both aggregators announce, the question
+and the encoder into a folder. Carried to a client, "popri client --folder" answers it, and "popri aggregate send" uploads the
+reports that come back.`,
+		Example: "  popri aggregate fetch --federation fed/federation.json --out asked",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := identity.ReadFederation(federation)
+			if err != nil {
+				return err
+			}
+			a, err := client.Fetch(cmd.Context(), f, out)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"announcement": a.ID().String(), "round": a.Round, "deadline": a.Ends()})
+		},
+	}
+	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
+	c.Flags().StringVar(&out, "out", "", "folder to write into")
+	required(c, "federation", "out")
+	return c
+}
+
+func send() *cobra.Command {
+	var federation string
+	c := &cobra.Command{
+		Use:     "send --federation FILE FOLDER…",
+		Short:   "Upload the reports that clients left in folders",
+		Long:    `Uploads both reports in each folder that "popri client --folder" answered. A report that is held already is no error.`,
+		Example: "  popri aggregate send --federation fed/federation.json answers/1 answers/2",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, dirs []string) error {
+			f, err := identity.ReadFederation(federation)
+			if err != nil {
+				return err
+			}
+			if err := client.Send(cmd.Context(), f, dirs); err != nil {
+				return err
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"sent": len(dirs)})
+		},
+	}
+	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
+	required(c, "federation")
 	return c
 }
 
@@ -153,7 +206,7 @@ func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *u
 	if err != nil {
 		return err
 	}
-	client, err := federation.ClientTLS(f.identity)
+	secrets, err := federation.ClientTLS(f.identity)
 	if err != nil {
 		return err
 	}
@@ -194,7 +247,7 @@ func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *u
 		log.Warn("the noise comes from a seed: this protects nobody")
 	}
 	log.Info("listening", "address", listener.Addr().String(), "clients", len(enrolled))
-	peer := service.NewRemote(federation.Party(role.Peer()).URL, client)
+	peer := service.NewRemote(federation.Party(role.Peer()).URL, secrets)
 	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"), InFlight: max(1, f.inFlight), Rate: f.rate,
 		MaxFile: f.maxFile << 20, Patience: 30 * time.Second, Log: log}).Serve(cmd.Context(), listener, server)
 }

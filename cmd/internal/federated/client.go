@@ -24,6 +24,7 @@ import (
 // clientFlags are the flags of a client.
 type clientFlags struct {
 	federation, key, keygen, encoder, record string
+	folder                                   string
 	texts                                    client.Source
 	epsilon, delta                           float64
 	yes, once, insecure                      bool
@@ -55,6 +56,9 @@ the ε that all answers have spent, of whatever run, and no question is answered
 standard input. The newest 10 000 texts count, or as many as --most says. Each text weighs less if there are more; the vector's
 length is bounded all the same.
 
+--folder answers for another carrier than HTTPS, such as Flower: the announcement and its files, which "popri aggregate fetch"
+wrote there, are answered, and both reports are left there for "popri aggregate send".
+
 --keygen makes the client's key and prints the line that whoever runs the federation adds to enrolled.txt.`,
 		Example: "  popri client --keygen me.key\n" +
 			"  popri client --federation federation.json --key me.key --texts notes/ --epsilon 2 --delta 1e-6",
@@ -78,6 +82,7 @@ length is bounded all the same.
 	c.Flags().IntVar(&f.texts.Most, "most", f.texts.Most, "texts that count, from the end; 0 for all")
 	c.Flags().StringVar(&f.encoder, "encoder", "", "folder of the sentence encoder, for questions that come without an encoder")
 	c.Flags().StringVar(&f.record, "record", "", "folder of what this client has spent (default: popri/clients/ in the user's configuration folder, by key)")
+	c.Flags().StringVar(&f.folder, "folder", "", "answer the announcement in this folder, and leave the reports there")
 	c.Flags().Float64Var(&f.epsilon, "epsilon", 0, "ε of all answers together at most")
 	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
 	c.Flags().BoolVar(&f.yes, "yes", false, "agree to what would be asked")
@@ -111,6 +116,7 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		}
 		f.record = filepath.Join(config, "popri", "clients", fmt.Sprintf("%x", key.Public())[:16])
 	}
+	f.once = f.once || f.folder != ""
 	in := bufio.NewReader(cmd.InOrStdin())
 	if f.texts.In = in; f.texts.Path == "-" {
 		if !f.yes {
@@ -123,7 +129,7 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		return fault.Userf("client: --texts: %w", err)
 	}
 	o := client.ResponderOptions{Federation: federation, Key: key, Dir: f.record, Epsilon: f.epsilon, Delta: f.delta, Encoder: f.encoder,
-		Open: Open, Texts: f.texts.Read, InsecureSeeds: f.insecure}
+		Open: Open, Texts: f.texts.Read, InsecureSeeds: f.insecure, Folder: f.folder}
 	if !f.yes {
 		o.Confirm = func(offer client.Offer) error { return ask(offer, in, cmd.ErrOrStderr()) }
 	}

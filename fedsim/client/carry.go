@@ -1,0 +1,126 @@
+package client
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/service"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+)
+
+// carrier is what a client reaches an aggregator by.
+type carrier interface {
+	Current(context.Context) (*aggregate.Announcement, error)
+	File(ctx context.Context, hash []byte) ([]byte, error)
+	Report(ctx context.Context, content []byte) error
+	Close()
+}
+
+// AnnouncementFile is the announcement in a folder that is carried.
+const AnnouncementFile = "announcement.bin"
+
+// folder is an aggregator whose messages somebody else carries.
+type folder struct {
+	dir  string
+	role aggregate.Role
+}
+
+func reportFile(role aggregate.Role) string { return string(role) + ".report" }
+
+// Current implements carrier.
+func (f folder) Current(context.Context) (*aggregate.Announcement, error) {
+	content, err := os.ReadFile(filepath.Join(f.dir, AnnouncementFile))
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	return aggregate.ParseAnnouncement(content)
+}
+
+// File implements carrier. The caller compares the hash.
+func (f folder) File(_ context.Context, hash []byte) ([]byte, error) {
+	content, err := os.ReadFile(filepath.Join(f.dir, hex.EncodeToString(hash)))
+	return content, fault.User(err)
+}
+
+// Report implements carrier.
+func (f folder) Report(_ context.Context, content []byte) error {
+	return atomicfile.WriteBytes(filepath.Join(f.dir, reportFile(f.role)), content)
+}
+
+// Close implements carrier.
+func (f folder) Close() {}
+
+// Fetch writes the announcement that reports are taken for, and its files, into a folder that can be carried to clients. Both
+// aggregators must announce the same.
+func Fetch(ctx context.Context, f *identity.Federation, dir string) (*aggregate.Announcement, error) {
+	remotes, err := connect(f)
+	if err != nil {
+		return nil, err
+	}
+	announced := map[aggregate.Role]*aggregate.Announcement{}
+	for role, r := range remotes {
+		defer r.Close()
+		if announced[role], err = r.Current(ctx); err != nil {
+			return nil, fmt.Errorf("client: the %s: %w", role, err)
+		}
+	}
+	a, other := announced[aggregate.Leader], announced[aggregate.Helper]
+	if a == nil || other == nil || a.ID() != other.ID() {
+		return nil, fault.Userf("client: the two aggregators announce nothing, or not the same")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fault.User(err)
+	}
+	for _, hash := range [][]byte{a.Question, a.Encoder} {
+		if len(hash) == 0 {
+			continue
+		}
+		content, err := remotes[aggregate.Leader].File(ctx, hash)
+		if err == nil {
+			err = atomicfile.WriteBytes(filepath.Join(dir, hex.EncodeToString(hash)), content)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("client: %w", err)
+		}
+	}
+	return a, atomicfile.WriteBytes(filepath.Join(dir, AnnouncementFile), a.Encode())
+}
+
+// Send uploads the reports in folders of clients.
+func Send(ctx context.Context, f *identity.Federation, dirs []string) error {
+	remotes, err := connect(f)
+	if err != nil {
+		return err
+	}
+	for role, r := range remotes {
+		defer r.Close()
+		for _, dir := range dirs {
+			content, err := os.ReadFile(filepath.Join(dir, reportFile(role)))
+			if err != nil {
+				return fault.User(err)
+			}
+			if err := r.Report(ctx, content); err != nil {
+				return fmt.Errorf("client: %s: the %s: %w", dir, role, err)
+			}
+		}
+	}
+	return nil
+}
+
+func connect(f *identity.Federation) (map[aggregate.Role]*service.Remote, error) {
+	secrets, err := f.ClientTLS("")
+	if err != nil {
+		return nil, err
+	}
+	remotes := map[aggregate.Role]*service.Remote{}
+	for _, role := range aggregate.Roles {
+		remotes[role] = service.NewRemote(f.Party(role).URL, secrets)
+	}
+	return remotes, nil
+}
