@@ -3,8 +3,8 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup module build client demo test portable cuda pure lint docs golden bench fuzz attack faults federation race leak engines engines-models engines-jobs \
-	trackers clean
+.PHONY: help setup module build client demo test portable cuda pure lint docs golden bench fuzz attack faults federation flower race leak engines engines-models engines-jobs \
+	trackers clients clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
@@ -115,6 +115,13 @@ faults: setup ## kills and failing system calls, TRIALS (2) times as many as in 
 federation: ## CLIENTS (1000) over loopback TLS and two aggregators for ROUNDS (50): deaths, lies and kills; ten minutes
 	POPRI_FEDERATION_CLIENTS=$(CLIENTS) POPRI_FEDERATION_ROUNDS=$(ROUNDS) CGO_ENABLED=0 go test -count=1 -v -timeout 60m \
 		-run '^(TestFederation|TestAbortedRoundIsCharged)$$' ./fedsim/aggregate/service
+
+flower: build ## 100 Flower nodes on this machine (flwr is installed once): the release must be that of the simulation
+	python3 scripts/flower/check.py
+
+clients: ## build/popri-client-OS-ARCH for linux, darwin and windows on amd64 and arm64 (two minutes the first time)
+	for os in linux darwin windows; do for arch in amd64 arm64; do \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags '-s -w' -o build/popri-client-$$os-$$arch ./cmd/popri-client; done; done
 
 race: setup ## every test under the race detector
 	go test -race $(TESTFLAGS) $(PACKAGES)

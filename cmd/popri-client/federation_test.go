@@ -23,6 +23,7 @@ import (
 	"popri/fedsim/client"
 	"popri/fedsim/shard"
 	"popri/internal/fault"
+	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/scoring"
 )
@@ -264,7 +265,7 @@ func expected(t *testing.T, a *aggregate.Announcement, encoder embedding.Encoder
 			sum[i] += k
 		}
 	}
-	noise := seed
+	noise := rng.Seed(seed, "noise")
 	for _, role := range aggregate.Roles {
 		if err := aggregate.AddNoise(sum, grid, aggregate.NoiseSource(&noise, role, int(a.Round))); err != nil {
 			t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"popri/fedsim/client"
 	"popri/fedsim/sealing"
 	"popri/internal/fault"
+	"popri/internal/rng"
 )
 
 // Aggregate is the command "aggregate" with its parts.
@@ -165,7 +166,8 @@ standard error has no payloads. The other aggregator must be run by somebody els
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var seed *uint64
 			if cmd.Flags().Changed("insecure-seed") {
-				seed = &f.seed
+				derived := rng.Seed(f.seed, "noise") // as a run with this seed does
+				seed = &derived
 			}
 			return f.serve(cmd, role, seed)
 		},
@@ -181,7 +183,7 @@ standard error has no payloads. The other aggregator must be run by somebody els
 	c.Flags().Float64Var(&f.rate, "rate", f.rate, "requests a second from one address; 0 for no limit")
 	c.Flags().Int64Var(&f.maxFile, "max-file", f.maxFile, "MiB of a question or an encoder at most")
 	c.Flags().BoolVar(&f.verbose, "verbose", false, "log every request")
-	c.Flags().Uint64Var(&f.seed, "insecure-seed", 0, "take the noise from this seed: for tests, protects nobody")
+	c.Flags().Uint64Var(&f.seed, "insecure-seed", 0, "take the noise from this seed, as a simulation with it does: for tests, protects nobody")
 	required(c, "identity", "enrolled", "state", "delta")
 	return c
 }
