@@ -246,8 +246,8 @@ func TestEveryMethodThatTunesMeasures(t *testing.T) {
 		for _, s := range d.Series.Columns {
 			shows = shows || s.Key == rounds.Distance && d.Work != nil && d.Product == methods.All[0].Product
 		}
-		if err := c.Validate(); (err == nil) != shows {
-			t.Errorf("%s: %v", d.Name, err)
+		if err := c.Validate(); err != nil || (c.SelectsBy() == "distance") != shows {
+			t.Errorf("%s: selects by %q, %v", d.Name, c.SelectsBy(), err)
 		}
 	}
 	var r series.Round

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,12 +45,8 @@ func TestValidatedMix(t *testing.T) {
 	if len(mixed.Mixes) != 3 || mixed.Mixes[0].Rows != 50 || mixed.Mixes[1].Rows != 40 || mixed.Mixes[2].Rows != configs.SelectedRows {
 		t.Fatalf("chosen from %+v", mixed)
 	}
-	best := slices.MaxFunc(mixed.Mixes, func(a, b comparators.Mix) int {
-		if a.Accuracy < b.Accuracy {
-			return -1
-		}
-		return 1
-	})
+	// Of mixes that are equally good, the first one is taken.
+	best := slices.MaxFunc(mixed.Mixes, func(a, b comparators.Mix) int { return cmp.Compare(a.Accuracy, b.Accuracy) })
 	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
 	if err != nil || len(product) != best.Rows || mixed.Chosen != best.Name {
 		t.Errorf("the product has %d rows, and %+v was the best (%v)", len(product), best, err)

@@ -336,7 +336,7 @@ func TestShardMistakes(t *testing.T) {
 	mistaken(score(func(o *sharding.ScoreOptions) { o.Question += "x" }), w.Question+"x", "no such file")
 	mistaken(score(func(o *sharding.ScoreOptions) { o.Question = w.Encoder }), w.Encoder, "popri question 1")
 	mistaken(score(func(o *sharding.ScoreOptions) { o.Private += "x" }), private+"x", "no such file")
-	mistaken(score(func(o *sharding.ScoreOptions) { o.To = key }), key, "private key", "want a popri merger public key")
+	mistaken(score(func(o *sharding.ScoreOptions) { o.To = key }), key, "private key", "want a popri public key")
 	mistaken(score(func(o *sharding.ScoreOptions) { o.Place.Shard = 2 }), "2/1")
 	if err := os.Chmod(key, 0o644); err != nil {
 		t.Fatal(err)
