@@ -24,6 +24,7 @@ import (
 	"popri/methods/rounds"
 	"popri/model/tensor"
 	"popri/run/evaluator"
+	"popri/run/sharding"
 )
 
 // Exit codes that scripts rely on.
@@ -107,7 +108,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	case refused(err):
 		return exitRefused
-	case waiting(err) != nil:
+	case waiting(err) != nil, errors.As(err, new(*sharding.FewError)):
 		return exitWaiting
 	}
 	return exitFailed

@@ -352,6 +352,8 @@ func (a *app) stopped(err error, dir string) error {
 			"then here, with the partial sums of all N shards:\n"+
 			"  popri score --merge --run %[5]s --round %[1]d --key KEY PART…\n  popri run --resume --out %[5]s",
 			w.Round, w.Clients, w.Question, w.Encoder, dir)
+	case errors.As(err, new(*sharding.FewError)):
+		a.say("too few clients reported; ask them again with: popri run --resume --out %s --clients … --identity …", dir)
 	case errors.As(err, new(rounds.Stopped)):
 		a.say("the round is complete; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, context.Canceled):

@@ -73,7 +73,7 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		if err != nil {
 			return nil, 0, err
 		}
-		a, err := g.announcement(waiting, embedding.Key(encoder))
+		a, err := g.announcement(waiting)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -115,7 +115,7 @@ type gathering struct {
 }
 
 // announcement is the round's announcement: the one on disk, or a new one.
-func (g *gathering) announcement(waiting *WaitingError, encoder string) (*aggregate.Announcement, error) {
+func (g *gathering) announcement(waiting *WaitingError) (*aggregate.Announcement, error) {
 	question, err := os.ReadFile(waiting.Question)
 	if err != nil {
 		return nil, err
