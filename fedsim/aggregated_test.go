@@ -42,13 +42,15 @@ func questions(t *testing.T) map[string]query.Mergeable {
 
 // twoAggregators has the reporting clients send their vectors to two aggregators, and returns both noised shares. take, if not
 // nil, says whether a report arrives.
-func twoAggregators(t *testing.T, q query.Query, all query.Clients, reporting []int, take func(client int, role aggregate.Role) bool) (
+func twoAggregators(t *testing.T, q query.Query, all query.Clients, reporting []int, take func(client int,
+	role aggregate.Role) bool) (
 	*aggregate.Announcement, [2]*aggregate.Share) {
 	t.Helper()
 	const sigma = 2.5
 	hash := sha256.Sum256([]byte(q.Key()))
-	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: q.Name(), Values: uint64(q.Len()),
-		Bound: q.Bound(), Sigma: sigma, Clients: uint64(all.Clients), Least: 5, Deadline: 1000, InsecureSeed: true}
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: q.Name(),
+		Values: uint64(q.Len()),
+		Bound:  q.Bound(), Sigma: sigma, Clients: uint64(all.Clients), Least: 5, Deadline: 1000, InsecureSeed: true}
 	grid, err := a.Grid()
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +80,8 @@ func twoAggregators(t *testing.T, q query.Query, all query.Clients, reporting []
 			t.Fatal(err)
 		}
 		defer l.Close()
-		side, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(dir, "batches"),
+		side, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(dir,
+			"batches"),
 			InsecureSeed: &aggregatorSeed, Now: func() time.Time { return time.Unix(now, 0) }})
 		if err != nil {
 			t.Fatal(err)
@@ -192,7 +195,8 @@ func TestAggregatedIsTheSimulation(t *testing.T) {
 // TestFewReports: below the least number nothing is summed, drawn or charged.
 func TestFewReports(t *testing.T) {
 	r := newRun(t, 1, nil)
-	if _, err := r.behind(nil, func(c *Config) { c.Reports = func(int) []int { return []int{1, 2, 3, 4} } }); !errors.Is(err, ErrFew) ||
+	if _, err := r.behind(nil, func(c *Config) { c.Reports = func(int) []int { return []int{1, 2, 3, 4} } }); !errors.Is(err,
+		ErrFew) ||
 		len(r.charges()) != 0 {
 		t.Errorf("%v, charges %+v", err, r.charges())
 	}
@@ -266,7 +270,8 @@ func TestArriving(t *testing.T) {
 		}
 		return float64(m) / float64(n)
 	}
-	if next, opposite := both(rounds[0], rounds[1]), both(rounds[0], rounds[day/2]); next < probability+0.1 || opposite > probability-0.1 {
+	if next, opposite := both(rounds[0], rounds[1]), both(rounds[0], rounds[day/2]); next < probability+0.1 ||
+		opposite > probability-0.1 {
 		t.Errorf("of those who arrive, %.3f arrive in the next round and %.3f half a day later", next, opposite)
 	}
 	if all := Arriving(clients, 1, 3)(1); len(all) != clients {

@@ -80,7 +80,8 @@ func (f *Federation) remote(r release.Request, grid noise.Grid) ([]int64, error)
 
 // Partial adds clients to an exact sum of a query's vectors: the part of the sum that is theirs. The sum is private data.
 // A partial sum without blocks is zero.
-func Partial(ctx context.Context, q query.Mergeable, encoder embedding.Encoder, some []clients.Client, sum query.Partial) (query.Partial, error) {
+func Partial(ctx context.Context, q query.Mergeable, encoder embedding.Encoder, some []clients.Client,
+	sum query.Partial) (query.Partial, error) {
 	embedded, err := Embed(ctx, some, encoder, q.NeedsTexts(), nil)
 	if err != nil {
 		return sum, err

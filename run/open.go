@@ -210,7 +210,8 @@ func (o *Options) configuration() error {
 }
 
 // clients embeds the texts of the train clients, where they are not elsewhere, and returns what makes them a federation.
-func (s *Session) clients(ctx context.Context, o Options, tell func(done, total int)) (func(fedsim.Config) (*fedsim.Federation, error), error) {
+func (s *Session) clients(ctx context.Context, o Options, tell func(done, total int)) (func(fedsim.Config) (*fedsim.Federation,
+	error), error) {
 	behind := s.Config.Fed.Elsewhere() && s.Config.Aggregate.Least > 0
 	if behind != (o.Aggregators != nil) {
 		return nil, fault.Userf("two aggregators are given: %v; fed.clients is %d and aggregate.least %d, which needs them: %v",

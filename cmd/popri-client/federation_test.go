@@ -89,12 +89,14 @@ func TestPrograms(t *testing.T) {
 		urls = append(urls, "https://"+l.Addr().String())
 		l.Close()
 	}
-	if out, _, err := run("", "aggregate", "ca", "--out", fed, "--clients", "4", "--leader", urls[0], "--helper", urls[1]); err != nil ||
+	if out, _, err := run("", "aggregate", "ca", "--out", fed, "--clients", "4", "--leader", urls[0], "--helper",
+		urls[1]); err != nil ||
 		!strings.Contains(out, identity.FederationFile) {
 		t.Fatal(out, err)
 	}
 	start := func(role aggregate.Role) *exec.Cmd {
-		return program(t, "aggregate", string(role), "--identity", filepath.Join(fed, string(role)), "--enrolled", filepath.Join(fed, identity.EnrolledFile),
+		return program(t, "aggregate", string(role), "--identity", filepath.Join(fed, string(role)), "--enrolled", filepath.Join(fed,
+			identity.EnrolledFile),
 			"--state", filepath.Join(dir, string(role)), "--epsilon", "5", "--delta", "1e-3", "--insecure-seed", fmt.Sprint(seed))
 	}
 	running := map[aggregate.Role]*exec.Cmd{}
@@ -145,10 +147,13 @@ func TestPrograms(t *testing.T) {
 	}
 	sources := []string{filepath.Dir(write("folder/note.txt", texts[0]+"\n")),
 		write("mail.mbox", "From someone@example Mon Jan  1 00:00:00 2024\nDate: Mon, 1 Jan 2024 10:00:00 +0000\nSubject: none\n\n> what did you see?\n"+texts[1]+"\n"),
-		write("texts.jsonl", fmt.Sprintf("{\"client_id\":\"x\",\"text\":\"another's\"}\n{\"client_id\":\"me\",\"text\":%q}\n", texts[2])), "-"}
+		write("texts.jsonl", fmt.Sprintf("{\"client_id\":\"x\",\"text\":\"another's\"}\n{\"client_id\":\"me\",\"text\":%q}\n",
+			texts[2])), "-"}
 	answer := func(i int, stdin string, more ...string) (string, string, error) {
-		return run(stdin, append([]string{"answer", "--federation", filepath.Join(fed, identity.FederationFile), "--key", identity.ClientKeyPath(fed, i+1),
-			"--texts", sources[i], "--record", filepath.Join(dir, "records", fmt.Sprint(i)), "--epsilon", "3", "--delta", "1e-3", "--once", "--every", "10ms",
+		return run(stdin, append([]string{"answer", "--federation", filepath.Join(fed, identity.FederationFile), "--key",
+			identity.ClientKeyPath(fed, i+1),
+			"--texts", sources[i], "--record", filepath.Join(dir, "records",
+				fmt.Sprint(i)), "--epsilon", "3", "--delta", "1e-3", "--once", "--every", "10ms",
 			"--insecure-seeds"}, more...)...)
 	}
 	// The first is asked, and says no before it says yes.
@@ -164,7 +169,8 @@ func TestPrograms(t *testing.T) {
 			more = []string{"--client", "me", "--yes"}
 		case 3:
 			carried := filepath.Join(dir, "carried")
-			if _, _, err := run("", "aggregate", "fetch", "--federation", filepath.Join(fed, identity.FederationFile), "--out", carried); err != nil {
+			if _, _, err := run("", "aggregate", "fetch", "--federation", filepath.Join(fed, identity.FederationFile), "--out",
+				carried); err != nil {
 				t.Fatal(err)
 			}
 			stdin, more = texts[3]+"\n", []string{"--yes", "--folder", carried}
@@ -178,7 +184,8 @@ func TestPrograms(t *testing.T) {
 			t.Fatalf("client %d: %q, %v", i, out, err)
 		}
 		if i == 3 {
-			if _, _, err := run("", "aggregate", "send", "--federation", filepath.Join(fed, identity.FederationFile), filepath.Join(dir, "carried")); err != nil {
+			if _, _, err := run("", "aggregate", "send", "--federation", filepath.Join(fed, identity.FederationFile), filepath.Join(dir,
+				"carried")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -224,7 +231,8 @@ func announcement(t *testing.T, encoder embedding.Encoder) (*aggregate.Announcem
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (shard.Question{Question: described, Round: 1, Clients: 4, Encoder: embedding.Key(encoder)}).Write(filepath.Join(dir, "question")); err != nil {
+	if err := (shard.Question{Question: described, Round: 1, Clients: 4, Encoder: embedding.Key(encoder)}).Write(filepath.Join(dir,
+		"question")); err != nil {
 		t.Fatal(err)
 	}
 	if err := embedding.Save(filepath.Join(dir, "encoder"), encoder); err != nil {
@@ -240,7 +248,8 @@ func announcement(t *testing.T, encoder embedding.Encoder) (*aggregate.Announcem
 		hash := sha256.Sum256(content)
 		files, hashes = append(files, content), append(hashes, hash[:])
 	}
-	return &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hashes[0], Encoder: hashes[1], Query: mean.Name(),
+	return &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hashes[0], Encoder: hashes[1],
+		Query:  mean.Name(),
 		Values: uint64(mean.Len()), Bound: 1, Sigma: 2, Clients: 4, Least: 3, Deadline: uint64(time.Now().Add(time.Minute).Unix()), InsecureSeed: true}, files
 }
 
@@ -282,23 +291,33 @@ func TestClientMistakes(t *testing.T) {
 		t.Fatal(line, err)
 	}
 	fed := filepath.Join(dir, "fed")
-	if _, _, err := run("", "aggregate", "ca", "--out", fed, "--leader", "https://127.0.0.1:1", "--helper", "https://127.0.0.1:2"); err != nil {
+	if _, _, err := run("", "aggregate", "ca", "--out", fed, "--leader", "https://127.0.0.1:1", "--helper",
+		"https://127.0.0.1:2"); err != nil {
 		t.Fatal(err)
 	}
 	federation := filepath.Join(fed, identity.FederationFile)
 	for want, args := range map[string][]string{
-		"there already":              {"answer", "--keygen", key},
-		"--key":                      {"answer", "--federation", federation, "--texts", dir, "--epsilon", "1", "--delta", "1e-3"},
-		"--epsilon 0":                {"answer", "--federation", federation, "--key", key, "--texts", dir, "--delta", "1e-3"},
-		"nobody can be asked":        {"answer", "--federation", federation, "--key", key, "--texts", "-", "--epsilon", "1", "--delta", "1e-3"},
-		"no such file":               {"answer", "--federation", federation, "--key", key, "--texts", "nothing", "--epsilon", "1", "--delta", "1e-3"},
-		"is no popri client key":     {"answer", "--federation", federation, "--key", federation, "--texts", dir, "--epsilon", "1", "--delta", "1e-3"},
-		"not empty":                  {"aggregate", "ca", "--out", fed, "--leader", "https://127.0.0.1:1", "--helper", "https://127.0.0.1:2"},
-		"want https://host":          {"aggregate", "ca", "--out", fed + "2", "--leader", "http://127.0.0.1:1", "--helper", "https://127.0.0.1:2"},
-		"the helper":                 {"aggregate", "ca", "--out", fed + "2", "--leader", "https://127.0.0.1:1", "--helper", "127.0.0.1:2"},
-		"another key than":           {"aggregate", "leader", "--identity", filepath.Join(fed, "helper"), "--enrolled", federation, "--state", dir, "--delta", "1e-3"},
-		"line 1":                     {"aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled", federation, "--state", dir, "--delta", "1e-3"},
-		"0 clients, want at least 1": {"aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled", filepath.Join(fed, identity.EnrolledFile), "--state", dir, "--delta", "1e-3"},
+		"there already": {"answer", "--keygen", key},
+		"--key":         {"answer", "--federation", federation, "--texts", dir, "--epsilon", "1", "--delta", "1e-3"},
+		"--epsilon 0":   {"answer", "--federation", federation, "--key", key, "--texts", dir, "--delta", "1e-3"},
+		"nobody can be asked": {"answer", "--federation", federation, "--key", key, "--texts", "-", "--epsilon", "1",
+			"--delta", "1e-3"},
+		"no such file": {"answer", "--federation", federation, "--key", key, "--texts", "nothing", "--epsilon", "1",
+			"--delta", "1e-3"},
+		"is no popri client key": {"answer", "--federation", federation, "--key", federation, "--texts", dir, "--epsilon", "1",
+			"--delta", "1e-3"},
+		"not empty": {"aggregate", "ca", "--out", fed, "--leader", "https://127.0.0.1:1", "--helper",
+			"https://127.0.0.1:2"},
+		"want https://host": {"aggregate", "ca", "--out", fed + "2", "--leader", "http://127.0.0.1:1", "--helper",
+			"https://127.0.0.1:2"},
+		"the helper": {"aggregate", "ca", "--out", fed + "2", "--leader", "https://127.0.0.1:1", "--helper",
+			"127.0.0.1:2"},
+		"another key than": {"aggregate", "leader", "--identity", filepath.Join(fed, "helper"), "--enrolled", federation,
+			"--state", dir, "--delta", "1e-3"},
+		"line 1": {"aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled", federation,
+			"--state", dir, "--delta", "1e-3"},
+		"0 clients, want at least 1": {"aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled",
+			filepath.Join(fed, identity.EnrolledFile), "--state", dir, "--delta", "1e-3"},
 	} {
 		if _, _, err := run("", args...); !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)

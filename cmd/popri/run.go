@@ -144,7 +144,8 @@ run announces each question to both, waits for aggregate.minutes and goes on wit
 			if err != nil {
 				return fmt.Errorf("run: %w", err)
 			}
-			s, err := run.Open(cmd.Context(), run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) }, Dir: out, Resume: resume, AcceptChanges: accept,
+			s, err := run.Open(cmd.Context(), run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) },
+				Dir: out, Resume: resume, AcceptChanges: accept,
 				Device: a.device, Warn: a.warn, Listen: a.events, Trackers: track.names})
 			if err != nil {
 				return a.stopped(err, out)
@@ -180,7 +181,8 @@ type clientsFlag struct {
 }
 
 func (f *clientsFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.urls, "clients", nil, "the leader's and the helper's address: --clients https://leader,https://helper")
+	cmd.Flags().StringSliceVar(&f.urls, "clients", nil,
+		"the leader's and the helper's address: --clients https://leader,https://helper")
 	cmd.Flags().StringVar(&f.identity, "identity", "", "with --clients: the trainer's folder of popri aggregate ca")
 }
 

@@ -61,7 +61,8 @@ func newWorld(t testing.TB, seeded bool) *world {
 		if err := sealing.GenerateKey(filepath.Join(dir, "key")); err != nil {
 			t.Fatal(err)
 		}
-		c := Config{Role: role, Enrolled: enrolled, Dir: filepath.Join(dir, "batches"), Now: func() time.Time { return time.Unix(w.now, 0) }}
+		c := Config{Role: role, Enrolled: enrolled, Dir: filepath.Join(dir, "batches"),
+			Now: func() time.Time { return time.Unix(w.now, 0) }}
 		c.Key = w.must(sealing.ReadPrivateKey(filepath.Join(dir, "key"))).(sealing.PrivateKey)
 		c.Ledger = w.must(ledger.Create(filepath.Join(dir, "ledger"), ledger.Budget{Epsilon: 6, Delta: 1e-3, Mechanism: "gaussian",
 			Unit: "a client", Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: seeded})).(*ledger.Ledger)
@@ -540,7 +541,8 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]string{"uint64": "uint64", "string": "string", "bytes": "[]uint8", "double": "float64", "bool": "bool", "repeated fixed64": "[]uint64"}
+	kinds := map[string]string{"uint64": "uint64", "string": "string", "bytes": "[]uint8", "double": "float64", "bool": "bool",
+		"repeated fixed64": "[]uint64"}
 	for _, m := range []message{&Announcement{}, &Report{}, &Share{}} {
 		name := reflect.TypeOf(m).Elem().Name()
 		_, body, ok := strings.Cut(string(content), "message "+name+" {")
@@ -586,7 +588,8 @@ func FuzzAnnouncement(f *testing.F) {
 }
 
 func FuzzShare(f *testing.F) {
-	s := &Share{Version: 1, Role: "leader", Announcement: make([]byte, 32), Batch: make([]byte, 32), Reports: 3, Values: []uint64{1, 2}}
+	s := &Share{Version: 1, Role: "leader", Announcement: make([]byte, 32), Batch: make([]byte, 32), Reports: 3,
+		Values: []uint64{1, 2}}
 	fuzz(f, [][]byte{nil, s.Encode()}, func(b []byte) (message, error) { return ParseShare(b) })
 }
 

@@ -354,7 +354,8 @@ func (a *Aggregator) draw(b *batch, ids []ReportID) ([]byte, error) {
 		return nil, err
 	}
 	batch := sha256.Sum256(AppendIDs(nil, ids))
-	share := &Share{Version: Version, Role: string(a.Role), Announcement: b.id[:], Batch: batch[:], Reports: uint64(len(ids)), Values: values}
+	share := &Share{Version: Version, Role: string(a.Role), Announcement: b.id[:], Batch: batch[:], Reports: uint64(len(ids)),
+		Values: values}
 	return share.Encode(), nil
 }
 
@@ -401,7 +402,8 @@ func (a *Aggregator) at(stage string) error {
 	return a.crash(stage)
 }
 
-// Pending is the current batch, if it is not done; wait is the time until reports are taken no more, 0 if that is now or was before.
+// Pending is the current batch, if it is not done; wait is the time until reports are taken no more, 0 if that is now or was
+// before.
 func (a *Aggregator) Pending() (id ID, wait time.Duration, ok bool) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -104,8 +104,9 @@ func large(b *testing.B, clients int, values uint64) *world {
 	for _, role := range Roles {
 		c := w.configs[role]
 		c.Enrolled, c.Dir = enrolled, b.TempDir()
-		c.Ledger = w.must(ledger.Create(filepath.Join(b.TempDir(), "ledger"), ledger.Budget{Epsilon: 1e9, Delta: 1e-9, Mechanism: "gaussian",
-			Unit: "a client", Relation: accountant.ZeroOut, Clients: clients, InsecureSeededNoise: true})).(*ledger.Ledger)
+		c.Ledger = w.must(ledger.Create(filepath.Join(b.TempDir(), "ledger"), ledger.Budget{Epsilon: 1e9, Delta: 1e-9,
+			Mechanism: "gaussian",
+			Unit:      "a client", Relation: accountant.ZeroOut, Clients: clients, InsecureSeededNoise: true})).(*ledger.Ledger)
 		b.Cleanup(func() { c.Ledger.Close() })
 		w.configs[role] = c
 		w.open(role)

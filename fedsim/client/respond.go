@@ -88,8 +88,9 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 			r.remotes[role] = folder{o.Folder, role}
 		}
 	}
-	r.ledger, err = ledger.Obtain(filepath.Join(o.Dir, "ledger.jsonl"), ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta, Mechanism: "gaussian",
-		Unit: "this client", Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: o.InsecureSeeds})
+	r.ledger, err = ledger.Obtain(filepath.Join(o.Dir, "ledger.jsonl"), ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta,
+		Mechanism: "gaussian",
+		Unit:      "this client", Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: o.InsecureSeeds})
 	if err != nil {
 		return nil, fmt.Errorf("client: the record of what was answered: %w", err)
 	}
@@ -223,7 +224,8 @@ func own(a *aggregate.Announcement) (ledger.Entry, error) {
 // affordable refuses what the client's budget does not cover, and noise that protects nobody.
 func (r *Responder) affordable(a *aggregate.Announcement) error {
 	if a.InsecureSeed != r.InsecureSeeds {
-		return fault.Userf("client: the noise of round %d comes from a seed: %v; this client accepts: %v", a.Round, a.InsecureSeed, r.InsecureSeeds)
+		return fault.Userf("client: the noise of round %d comes from a seed: %v; this client accepts: %v", a.Round, a.InsecureSeed,
+			r.InsecureSeeds)
 	}
 	if limit := 1 / float64(a.Clients); r.Delta >= limit {
 		return fault.Userf("client: δ is %g, want less than 1/clients = %.3g", r.Delta, limit)
@@ -267,7 +269,8 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 	if err != nil {
 		return fail(err)
 	}
-	if q.Round != int(a.Round) || q.Name != a.Query || q.Bound != a.Bound || asked.Len() != int(a.Values) || q.Clients != int(a.Clients) {
+	if q.Round != int(a.Round) || q.Name != a.Query || q.Bound != a.Bound || asked.Len() != int(a.Values) ||
+		q.Clients != int(a.Clients) {
 		return fail(fmt.Errorf("the question is %q of %d clients in round %d, %d values with norm bound %g; announced was %q of %d in %d, %d with %g",
 			q.Name, q.Clients, q.Round, asked.Len(), q.Bound, a.Query, a.Clients, a.Round, a.Values, a.Bound))
 	}
@@ -294,7 +297,8 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 	if err != nil {
 		return fail(err)
 	}
-	offer := &Offer{Announcement: a, Question: q, Leader: r.Federation.Leader.URL, Helper: r.Federation.Helper.URL, Texts: len(texts),
+	offer := &Offer{Announcement: a, Question: q, Leader: r.Federation.Leader.URL, Helper: r.Federation.Helper.URL,
+		Texts:   len(texts),
 		Epsilon: r.Epsilon, Delta: r.Delta,
 		Bytes: int(aggregate.MaxReport(a, aggregate.Leader) + aggregate.MaxReport(a, aggregate.Helper))}
 	if offer.Cost, err = ledger.Spent(r.ledger.Budget(), []ledger.Entry{entry}); err != nil {
@@ -308,7 +312,8 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 
 // Vector is the bounded vector of a client with these texts, in steps of a grid. Without texts it is zero.
 func Vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string, grid noise.Grid) ([]int64, error) {
-	embedded, err := fedsim.Embed(ctx, []clients.Client{{ID: "this client", Split: clients.Train, Texts: texts}}, encoder, asked.NeedsTexts(), nil)
+	embedded, err := fedsim.Embed(ctx, []clients.Client{{ID: "this client", Split: clients.Train, Texts: texts}}, encoder,
+		asked.NeedsTexts(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,8 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, Federation: testfederation.New(t, 2, nil)}
 	var err error
-	if w.encoder, err = embedding.FitHashing([]string{"snow at night", "a quiet harbour", "rain in the north"}, embedding.HashingConfig{}); err != nil {
+	if w.encoder, err = embedding.FitHashing([]string{"snow at night", "a quiet harbour", "rain in the north"},
+		embedding.HashingConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	mean, err := scoring.NewMean(w.encoder.Dim(), scoring.MeanOptions{Full: true, Bound: 1}, "k")
@@ -48,7 +49,8 @@ func newWorld(t *testing.T) *world {
 	}
 	dir := t.TempDir()
 	q := shard.Question{Question: described, Round: 1, Clients: 2, Encoder: embedding.Key(w.encoder)}
-	if err := errors.Join(q.Write(filepath.Join(dir, "question")), embedding.Save(filepath.Join(dir, "encoder"), w.encoder)); err != nil {
+	if err := errors.Join(q.Write(filepath.Join(dir, "question")), embedding.Save(filepath.Join(dir, "encoder"),
+		w.encoder)); err != nil {
 		t.Fatal(err)
 	}
 	var hashes [][]byte
@@ -60,7 +62,8 @@ func newWorld(t *testing.T) *world {
 		hash := sha256.Sum256(content)
 		w.files, hashes = append(w.files, content), append(hashes, hash[:])
 	}
-	w.asked = &aggregate.Announcement{Version: aggregate.Version, Nonce: "1", Round: 1, Question: hashes[0], Encoder: hashes[1], Query: mean.Name(),
+	w.asked = &aggregate.Announcement{Version: aggregate.Version, Nonce: "1", Round: 1, Question: hashes[0], Encoder: hashes[1],
+		Query:  mean.Name(),
 		Values: uint64(mean.Len()), Bound: 1, Sigma: 2, Clients: 2, Least: 2, Deadline: uint64(w.Now().Add(time.Hour / 2).Unix())}
 	return w
 }
@@ -86,7 +89,8 @@ func (w *world) responder(dir string, change func(*ResponderOptions)) *Responder
 	if err != nil {
 		w.Fatal(err)
 	}
-	o := ResponderOptions{Federation: w.Federation.Federation, Key: key, Dir: dir, Epsilon: 4, Delta: 1e-3, Open: embedding.LoadSaved,
+	o := ResponderOptions{Federation: w.Federation.Federation, Key: key, Dir: dir, Epsilon: 4, Delta: 1e-3,
+		Open:  embedding.LoadSaved,
 		Texts: func(string) ([]string, error) { return []string{"rain in the north", "snow at night"}, nil }}
 	if change != nil {
 		change(&o)
@@ -99,7 +103,8 @@ func (w *world) responder(dir string, change func(*ResponderOptions)) *Responder
 	return r
 }
 
-// TestAnsweredOnce: a client that dies before, between or after its uploads, or whose aggregators do, sends the same bytes when it
+// TestAnsweredOnce: a client that dies before, between or after its uploads, or whose aggregators do, sends the same bytes
+// when it
 // goes on, and pays once.
 func TestAnsweredOnce(t *testing.T) {
 	w := newWorld(t)
@@ -167,7 +172,8 @@ func TestOwnBudget(t *testing.T) {
 	if err := w.responder(t.TempDir(), nil).Answer(t.Context(), &seeded); !fault.IsUser(err) {
 		t.Errorf("noise from a seed: %v", err)
 	}
-	if _, err := NewResponder(ResponderOptions{Federation: w.Federation.Federation, Dir: dir, Epsilon: 3, Delta: 1e-3}); !fault.IsUser(err) {
+	if _, err := NewResponder(ResponderOptions{Federation: w.Federation.Federation, Dir: dir, Epsilon: 3,
+		Delta: 1e-3}); !fault.IsUser(err) {
 		t.Errorf("the record of another budget: %v", err)
 	}
 }

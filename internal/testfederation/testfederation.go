@@ -51,7 +51,8 @@ type side struct {
 // New makes a federation and starts both aggregators.
 func New(t testing.TB, clients int, seed *uint64) *Federation {
 	t.Helper()
-	f := &Federation{Dir: filepath.Join(t.TempDir(), "federation"), Seed: seed, t: t, sides: map[aggregate.Role]*side{}, left: map[string][]byte{},
+	f := &Federation{Dir: filepath.Join(t.TempDir(), "federation"), Seed: seed, t: t, sides: map[aggregate.Role]*side{},
+		left:     map[string][]byte{},
 		reported: map[aggregate.Role]func(){}}
 	urls := map[aggregate.Role]string{}
 	for _, role := range aggregate.Roles {
@@ -62,7 +63,8 @@ func New(t testing.TB, clients int, seed *uint64) *Federation {
 		urls[role] = "https://" + l.Addr().String()
 		l.Close()
 	}
-	if err := identity.Create(f.Dir, identity.Options{Clients: clients, Leader: urls[aggregate.Leader], Helper: urls[aggregate.Helper], Valid: time.Hour}); err != nil {
+	if err := identity.Create(f.Dir, identity.Options{Clients: clients, Leader: urls[aggregate.Leader],
+		Helper: urls[aggregate.Helper], Valid: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -103,7 +105,8 @@ func (f *Federation) start(role aggregate.Role) error {
 	if err != nil {
 		return err
 	}
-	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(folder, "batches"), InsecureSeed: f.Seed, Now: f.Now})
+	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(folder,
+		"batches"), InsecureSeed: f.Seed, Now: f.Now})
 	if err != nil {
 		return err
 	}
@@ -111,7 +114,8 @@ func (f *Federation) start(role aggregate.Role) error {
 	if err != nil {
 		return err
 	}
-	server := service.New(service.Options{Aggregator: a, Peer: f.Remote(role.Peer(), string(role)), Dir: filepath.Join(folder, "files"), InFlight: 256,
+	server := service.New(service.Options{Aggregator: a, Peer: f.Remote(role.Peer(), string(role)), Dir: filepath.Join(folder,
+		"files"), InFlight: 256,
 		MaxFile: 1 << 28, Patience: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Tap: func(path string, body []byte) {
 			f.mutex.Lock()

@@ -42,8 +42,9 @@ var passing = []string{"model.threads", "model.device", "model.dtype", "model.pa
 
 // unchanged has the values by which newer keys keep what programs did that did not know them. A run that such a program
 // began goes on with them.
-var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_label": "false", "trainer.patience": "0", "trainer.max_hours": "0",
-	"dpo.f_divergence": "reverse_kl", "dpo.ld_alpha": "1", "dpo.simpo_gamma": "0.5", "dpo.max_length": "0",
+var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_label": "false", "trainer.patience": "0",
+	"trainer.max_hours": "0",
+	"dpo.f_divergence":  "reverse_kl", "dpo.ld_alpha": "1", "dpo.simpo_gamma": "0.5", "dpo.max_length": "0",
 	"dpo.truncation_mode": "keep_start", "lora.dropout": "0", "lora.dora": "false", "dpo.ref_model_sync_steps": "0",
 	"dpo.ref_model_mixup_alpha": "0.6", "dpo.use_weighting": "false",
 	"aggregate.least": "0", "aggregate.minutes": "10", "aggregate.available": "1"}

@@ -62,10 +62,12 @@ func (e *FewError) Unwrap() error { return e.Err }
 // Resumable returns true.
 func (e *FewError) Resumable() bool { return true }
 
-// Gather returns a function for [fedsim.NewAggregated] that announces the question of a round of the run in dir to both aggregators
+// Gather returns a function for [fedsim.NewAggregated] that announces the question of a round of the run in dir to both
+// aggregators
 // and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement. tell, if not nil, gets a
 // line when the waiting begins.
-func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder, to *Aggregators,
+func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
+	to *Aggregators,
 	tell func(string)) fedsim.Noised {
 	return func(r release.Request) (steps []int64, reports int, err error) {
 		g := gathering{r, c, sigma, clients, filepath.Join(r.Dir, rundir.Announcement)}
@@ -77,11 +79,15 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		if err != nil {
 			return nil, 0, err
 		}
-		if err := to.both(func(_ aggregate.Role, remote *service.Remote) error { return announce(ctx, remote, a, waiting) }); err != nil {
+		if err := to.both(func(_ aggregate.Role, remote *service.Remote) error {
+			return announce(ctx, remote, a,
+				waiting)
+		}); err != nil {
 			return nil, 0, g.over(err)
 		}
 		if tell != nil {
-			tell(fmt.Sprintf("round %d is announced to %d clients; reports are taken until %s", r.Round, clients, a.Ends().Format(time.DateTime)))
+			tell(fmt.Sprintf("round %d is announced to %d clients; reports are taken until %s", r.Round, clients,
+				a.Ends().Format(time.DateTime)))
 		}
 		shares := map[aggregate.Role]*aggregate.Share{}
 		var lock sync.Mutex
@@ -98,7 +104,8 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		steps, reports, err = aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
 		if err != nil {
 			seen := sha256.Sum256(append(shares[aggregate.Leader].Encode(), shares[aggregate.Helper].Encode()...))
-			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]), Reports: int(max(shares[aggregate.Leader].Reports, a.Least)), Err: err,
+			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]), Reports: int(max(shares[aggregate.Leader].Reports, a.Least)),
+				Err:     err,
 				Charged: g.forget}
 		}
 		return steps, reports, err
@@ -121,7 +128,8 @@ func (g *gathering) announcement(waiting *WaitingError) (*aggregate.Announcement
 		return nil, err
 	}
 	hash := sha256.Sum256(question)
-	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: rand.Text(), Round: uint64(g.Round), Question: hash[:], Query: g.Query.Name(),
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: rand.Text(), Round: uint64(g.Round), Question: hash[:],
+		Query:  g.Query.Name(),
 		Values: uint64(g.Query.Len()), Bound: g.Query.Bound(), Sigma: g.sigma, Clients: uint64(g.clients), Least: uint64(g.c.Aggregate.Least),
 		Deadline:     uint64(time.Now().Add(time.Duration(g.c.Aggregate.Minutes*float64(time.Minute))).Unix()) + 1,
 		InsecureSeed: g.c.Privacy.InsecureSeededNoise}

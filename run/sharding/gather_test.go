@@ -38,7 +38,8 @@ func respond(ctx context.Context, t *testing.T, f *testfederation.Federation, li
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := client.NewResponder(client.ResponderOptions{Federation: f.Federation, Key: key, Dir: filepath.Join(t.TempDir(), "client"),
+		r, err := client.NewResponder(client.ResponderOptions{Federation: f.Federation, Key: key, Dir: filepath.Join(t.TempDir(),
+			"client"),
 			Epsilon: 1000, Delta: 1e-3, Open: embedding.LoadSaved, InsecureSeeds: true,
 			Texts: func(string) ([]string, error) { return c.Texts, nil }})
 		if err != nil {
@@ -89,7 +90,8 @@ func TestAggregated(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			done := respond(ctx, t, f, list)
 			dir := filepath.Join(t.TempDir(), "run")
-			to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper, identity.Trainer)}
+			to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper,
+				identity.Trainer)}
 			err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
 			stop()
 			done.Wait()
@@ -135,7 +137,8 @@ func TestTooFewReports(t *testing.T) {
 	seed := rng.Seed(c.Seed, "noise")
 	f := testfederation.New(t, len(list), &seed)
 	dir := filepath.Join(t.TempDir(), "run")
-	to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper, identity.Trainer)}
+	to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper,
+		identity.Trainer)}
 	err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
 	var few *sharding.FewError
 	if !errors.As(err, &few) || few.Round != 1 {

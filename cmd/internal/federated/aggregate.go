@@ -94,7 +94,8 @@ reports that come back.`,
 			if err != nil {
 				return err
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"announcement": a.ID().String(), "round": a.Round, "deadline": a.Ends()})
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"announcement": a.ID().String(), "round": a.Round,
+				"deadline": a.Ends()})
 		},
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
@@ -155,12 +156,12 @@ func aggregator(role aggregate.Role) *cobra.Command {
 	c := &cobra.Command{
 		Use:   string(role) + " --identity DIR --enrolled FILE --state DIR",
 		Short: "Run the aggregator that gets " + gets,
-		Long: fmt.Sprintf(`Serves until it is interrupted: takes the trainer's announcements and the clients' reports, and gives its noised sum to the
+		Long: `Serves until it is interrupted: takes the trainer's announcements and the clients' reports, and gives its noised sum to the
 trainer. All that it holds is in --state, from which it goes on after a kill. --epsilon and --delta are what its own ledger
 allows, whatever the trainer asks; the ledger and the list of enrolled clients cannot change afterwards.
 
 It listens at the port of its address in federation.json, with TLS 1.3; /metrics has its figures for Prometheus, and the log on
-standard error has no payloads. The other aggregator must be run by somebody else: both together can read every vector.`),
+standard error has no payloads. The other aggregator must be run by somebody else: both together can read every vector.`,
 		Example: fmt.Sprintf("  popri aggregate %s --identity fed/%[1]s --enrolled fed/enrolled.txt --state %[1]s --epsilon 7 --delta 1e-5", role),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -175,7 +176,8 @@ standard error has no payloads. The other aggregator must be run by somebody els
 	c.Flags().StringVar(&f.identity, "identity", "", "folder of the certificate, the keys and "+identity.FederationFile)
 	c.Flags().StringVar(&f.enrolled, "enrolled", "", "file of the clients' public keys, one a line")
 	c.Flags().StringVar(&f.state, "state", "", "folder of the ledger and the batches")
-	c.Flags().StringVar(&f.listen, "listen", "", "address to listen at (default: the port of its address in "+identity.FederationFile+")")
+	c.Flags().StringVar(&f.listen, "listen", "",
+		"address to listen at (default: the port of its address in "+identity.FederationFile+")")
 	c.Flags().Float64Var(&f.epsilon, "epsilon", f.epsilon, "what its ledger allows, for a new --state")
 	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
 	c.Flags().IntVar(&f.group, "group", f.group, "clients that one person may have")
@@ -183,7 +185,8 @@ standard error has no payloads. The other aggregator must be run by somebody els
 	c.Flags().Float64Var(&f.rate, "rate", f.rate, "requests a second from one address; 0 for no limit")
 	c.Flags().Int64Var(&f.maxFile, "max-file", f.maxFile, "MiB of a question or an encoder at most")
 	c.Flags().BoolVar(&f.verbose, "verbose", false, "log every request")
-	c.Flags().Uint64Var(&f.seed, "insecure-seed", 0, "take the noise from this seed, as a simulation with it does: for tests, protects nobody")
+	c.Flags().Uint64Var(&f.seed, "insecure-seed", 0,
+		"take the noise from this seed, as a simulation with it does: for tests, protects nobody")
 	required(c, "identity", "enrolled", "state", "delta")
 	return c
 }
@@ -215,13 +218,15 @@ func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *u
 	if err := os.MkdirAll(f.state, 0o700); err != nil {
 		return fault.User(err)
 	}
-	l, err := ledger.Obtain(filepath.Join(f.state, "ledger.jsonl"), ledger.Budget{Epsilon: f.epsilon, Delta: f.delta, Mechanism: "gaussian",
-		Unit: "a client is an enrolled key", Relation: accountant.ZeroOut, Group: f.group, Clients: len(enrolled), InsecureSeededNoise: seed != nil})
+	l, err := ledger.Obtain(filepath.Join(f.state, "ledger.jsonl"), ledger.Budget{Epsilon: f.epsilon, Delta: f.delta,
+		Mechanism: "gaussian",
+		Unit:      "a client is an enrolled key", Relation: accountant.ZeroOut, Group: f.group, Clients: len(enrolled), InsecureSeededNoise: seed != nil})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(f.state, "batches"), InsecureSeed: seed})
+	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(f.state,
+		"batches"), InsecureSeed: seed})
 	if err != nil {
 		return err
 	}
@@ -250,7 +255,8 @@ func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *u
 	}
 	log.Info("listening", "address", listener.Addr().String(), "clients", len(enrolled))
 	peer := service.NewRemote(federation.Party(role.Peer()).URL, secrets)
-	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"), InFlight: max(1, f.inFlight), Rate: f.rate,
+	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"), InFlight: max(1,
+		f.inFlight), Rate: f.rate,
 		MaxFile: f.maxFile << 20, Patience: 30 * time.Second, Log: log}).Serve(cmd.Context(), listener, server)
 }
 

@@ -81,14 +81,16 @@ wrote there, are answered, and both reports are left there for "popri aggregate 
 	c.Flags().StringVar(&f.texts.Client, "client", "", "whose texts count in a file of several clients (default: all)")
 	c.Flags().IntVar(&f.texts.Most, "most", f.texts.Most, "texts that count, from the end; 0 for all")
 	c.Flags().StringVar(&f.encoder, "encoder", "", "folder of the sentence encoder, for questions that come without an encoder")
-	c.Flags().StringVar(&f.record, "record", "", "folder of what this client has spent (default: popri/clients/ in the user's configuration folder, by key)")
+	c.Flags().StringVar(&f.record, "record", "",
+		"folder of what this client has spent (default: popri/clients/ in the user's configuration folder, by key)")
 	c.Flags().StringVar(&f.folder, "folder", "", "answer the announcement in this folder, and leave the reports there")
 	c.Flags().Float64Var(&f.epsilon, "epsilon", 0, "ε of all answers together at most")
 	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
 	c.Flags().BoolVar(&f.yes, "yes", false, "agree to what would be asked")
 	c.Flags().BoolVar(&f.once, "once", false, "answer one question and end")
 	c.Flags().DurationVar(&f.every, "every", f.every, "how often to look for a question")
-	c.Flags().BoolVar(&f.insecure, "insecure-seeds", false, "accept questions whose noise comes from a seed: for tests, protects nobody")
+	c.Flags().BoolVar(&f.insecure, "insecure-seeds", false,
+		"accept questions whose noise comes from a seed: for tests, protects nobody")
 	return c
 }
 
@@ -99,7 +101,8 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	if !(f.epsilon > 0) || !(f.delta > 0 && f.delta < 1) || f.every <= 0 {
-		return fault.Userf("client: --epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between 0 and 1", f.epsilon, f.delta, f.every)
+		return fault.Userf("client: --epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between 0 and 1",
+			f.epsilon, f.delta, f.every)
 	}
 	federation, err := identity.ReadFederation(f.federation)
 	if err != nil {
@@ -128,8 +131,9 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	} else if _, err := os.Stat(f.texts.Path); err != nil {
 		return fault.Userf("client: --texts: %w", err)
 	}
-	o := client.ResponderOptions{Federation: federation, Key: key, Dir: f.record, Epsilon: f.epsilon, Delta: f.delta, Encoder: f.encoder,
-		Open: Open, Texts: f.texts.Read, InsecureSeeds: f.insecure, Folder: f.folder}
+	o := client.ResponderOptions{Federation: federation, Key: key, Dir: f.record, Epsilon: f.epsilon, Delta: f.delta,
+		Encoder: f.encoder,
+		Open:    Open, Texts: f.texts.Read, InsecureSeeds: f.insecure, Folder: f.folder}
 	if !f.yes {
 		o.Confirm = func(offer client.Offer) error { return ask(offer, in, cmd.ErrOrStderr()) }
 	}

@@ -85,7 +85,8 @@ func Create(dir string, o Options) error {
 	if err := atomicfile.WriteBytes(filepath.Join(dir, EnrolledFile), []byte(enrolled.String())); err != nil {
 		return err
 	}
-	for _, folder := range []string{string(aggregate.Leader), string(aggregate.Helper), Trainer, ""} { // last: it makes the folder a federation
+	for _, folder := range []string{string(aggregate.Leader), string(aggregate.Helper), Trainer,
+		""} { // last: it makes the folder a federation
 		if err := atomicfile.WriteJSON(filepath.Join(dir, folder, FederationFile), f); err != nil {
 			return err
 		}

@@ -82,7 +82,8 @@ func ReadFederation(path string) (*Federation, error) {
 // CheckURL refuses an address that is not https://host or https://host:port.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
+		u.User != nil {
 		return fmt.Errorf("the address is %q, want https://host:port", text)
 	}
 	return nil

@@ -58,14 +58,16 @@ const (
 	failed     = aggregate.Outcome("failed")
 )
 
-var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repeated: 200, aggregate.Malformed: 400, aggregate.Unannounced: 404,
+var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repeated: 200, aggregate.Malformed: 400,
+	aggregate.Unannounced: 404,
 	aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409, aggregate.Late: 410, aggregate.Busy: 409,
 	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, Missing: 404, failed: 500}
 
 // New makes a server. Its batches go on when [Server.Serve] is called.
 func New(o Options) *Server {
-	return &Server{Options: o, role: o.Aggregator.Role, slots: make(chan struct{}, o.InFlight), limits: newLimits(o.Rate), counts: newCounts(),
-		wake: make(chan struct{}, 1)}
+	return &Server{Options: o, role: o.Aggregator.Role, slots: make(chan struct{}, o.InFlight), limits: newLimits(o.Rate),
+		counts: newCounts(),
+		wake:   make(chan struct{}, 1)}
 }
 
 // Serve answers on a listener until ctx ends, and then lets requests under way come to their end.
@@ -129,7 +131,8 @@ type errOutcome struct {
 func (e *errOutcome) Error() string { return e.text }
 
 // answer bounds, answers, counts and logs a request. caller, if not "", is the name that the caller's certificate must have.
-func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer func(*http.Request) ([]byte, error)) {
+func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer func(*http.Request) ([]byte,
+	error)) {
 	began := time.Now()
 	body, err := s.bounded(out, in, caller, answer)
 	outcome := aggregate.OutcomeOf(err)
@@ -172,7 +175,8 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 	s.Log.Log(in.Context(), level, "request", attributes...)
 }
 
-func (s *Server) bounded(out http.ResponseWriter, in *http.Request, caller string, answer func(*http.Request) ([]byte, error)) ([]byte, error) {
+func (s *Server) bounded(out http.ResponseWriter, in *http.Request, caller string, answer func(*http.Request) ([]byte,
+	error)) ([]byte, error) {
 	if caller != "" && identity.Caller(in.TLS) != caller {
 		return nil, &errOutcome{forbidden, "this is for the " + caller + " alone"}
 	}

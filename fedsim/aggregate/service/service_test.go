@@ -27,7 +27,8 @@ func TestCallers(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	content := []byte("question")
 	hash := sha256.Sum256(content)
-	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: "mean", Values: 4, Bound: 1, Sigma: 2,
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: "mean", Values: 4,
+		Bound: 1, Sigma: 2,
 		Clients: 3, Least: 2, Deadline: uint64(time.Now().Add(time.Hour).Unix())}
 	leader := func(as string) *service.Remote {
 		r := f.Remote(aggregate.Leader, as)
@@ -122,7 +123,8 @@ func TestTLS(t *testing.T) {
 func TestLimits(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	var log bytes.Buffer
-	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader), Dir: t.TempDir(), InFlight: 1, Rate: 0.3, MaxFile: 1 << 20,
+	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader), Dir: t.TempDir(), InFlight: 1, Rate: 0.3,
+		MaxFile:  1 << 20,
 		Patience: time.Minute, Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	h := server.Handler()
 	ask := func(address, method, path string, body io.Reader) *httptest.ResponseRecorder {
@@ -135,7 +137,8 @@ func TestLimits(t *testing.T) {
 	// One address has three requests in ten seconds.
 	for i := range 5 {
 		out := ask("10.0.0.1", "GET", "/v1/announcements/current", nil)
-		if want := map[bool]int{true: 204, false: 503}[i < 3]; out.Code != want || want == 503 && out.Header().Get("Retry-After") == "" {
+		if want := map[bool]int{true: 204, false: 503}[i < 3]; out.Code != want || want == 503 &&
+			out.Header().Get("Retry-After") == "" {
 			t.Errorf("request %d: %d, want %d", i, out.Code, want)
 		}
 	}
@@ -169,7 +172,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("the metrics have the line %q", l)
 		}
 	}
-	if text := log.String(); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0") || !strings.Contains(text, `"outcome":"overloaded"`) {
+	if text := log.String(); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0") || !strings.Contains(text,
+		`"outcome":"overloaded"`) {
 		t.Errorf("the log:\n%s", text)
 	}
 }
@@ -186,7 +190,8 @@ func TestShutdown(t *testing.T) {
 	defer c.CloseIdleConnections()
 	status := make(chan string)
 	go func() {
-		request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, f.Leader.URL+"/v1/reports", reading)
+		request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, f.Leader.URL+"/v1/reports",
+			reading)
 		if err != nil {
 			status <- err.Error()
 			return
