@@ -21,9 +21,8 @@ func fastSum(q query.Query, clients query.Clients, grid noise.Grid) ([]int64, er
 	return rounded(sum, grid), nil
 }
 
-// clientSum adds up the clients' vectors, each rounded to the grid by itself, as clients of two aggregators do. Whole numbers
-// give
-// the same sum in any order.
+// clientSum adds up the clients' vectors, each rounded to the grid by itself, as clients of two aggregators do. Whole
+// numbers give the same sum in any order.
 func clientSum(q query.Query, clients query.Clients, grid noise.Grid) ([]int64, error) {
 	workers := max(1, min(runtime.GOMAXPROCS(0), clients.Clients))
 	sums, errs := make([][]int64, workers), make([]error, workers)

@@ -212,11 +212,37 @@ func TestPrograms(t *testing.T) {
 	if want := expected(t, a, encoder, texts); !slices.Equal(got, want) {
 		t.Error("the sum is not that of the clients' vectors and both noises")
 	}
+	// With another client in the list, the ledger would not know what each has spent.
+	other := identity.ClientKeyPath(fed, 9)
+	line, _, err := run("", "answer", "--keygen", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.ReadFile(filepath.Join(fed, identity.EnrolledFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(lines), "\n")
+	if _, _, err := run("", "aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled", write("enrolled", line+rest),
+		"--state", stopped(t, dir, running[aggregate.Leader]), "--epsilon", "5", "--delta", "1e-3", "--insecure-seed",
+		fmt.Sprint(seed)); !fault.IsUser(err) || !strings.Contains(err.Error(), "other") {
+		t.Errorf("another list of clients: %v", err)
+	}
 	for _, role := range aggregate.Roles {
 		if _, charges, err := ledger.Read(filepath.Join(dir, string(role), "ledger.jsonl")); err != nil || len(charges) != 1 {
 			t.Errorf("the %s charged %+v (%v)", role, charges, err)
 		}
 	}
+}
+
+// stopped ends the leader and returns its folder.
+func stopped(t *testing.T, dir string, leader *exec.Cmd) string {
+	t.Helper()
+	if err := leader.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = leader.Wait() // its exit code is that of an interruption
+	return filepath.Join(dir, string(aggregate.Leader))
 }
 
 // announcement is a question for the mean embedding, and its files.

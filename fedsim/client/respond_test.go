@@ -104,8 +104,7 @@ func (w *world) responder(dir string, change func(*ResponderOptions)) *Responder
 }
 
 // TestAnsweredOnce: a client that dies before, between or after its uploads, or whose aggregators do, sends the same bytes
-// when it
-// goes on, and pays once.
+// when it goes on, and pays once.
 func TestAnsweredOnce(t *testing.T) {
 	w := newWorld(t)
 	for _, role := range aggregate.Roles {

@@ -63,9 +63,8 @@ func (e *FewError) Unwrap() error { return e.Err }
 func (e *FewError) Resumable() bool { return true }
 
 // Gather returns a function for [fedsim.NewAggregated] that announces the question of a round of the run in dir to both
-// aggregators
-// and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement. tell, if not nil, gets a
-// line when the waiting begins.
+// aggregators and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement. tell, if not
+// nil, gets a line when the waiting begins.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
 	to *Aggregators,
 	tell func(string)) fedsim.Noised {

@@ -219,14 +219,14 @@ func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *u
 		return fault.User(err)
 	}
 	l, err := ledger.Obtain(filepath.Join(f.state, "ledger.jsonl"), ledger.Budget{Epsilon: f.epsilon, Delta: f.delta,
-		Mechanism: "gaussian",
-		Unit:      "a client is an enrolled key", Relation: accountant.ZeroOut, Group: f.group, Clients: len(enrolled), InsecureSeededNoise: seed != nil})
+		Mechanism: "gaussian", Unit: "a client is an enrolled key", Relation: accountant.ZeroOut, Data: identity.Tag(enrolled),
+		Group: f.group, Clients: len(enrolled), InsecureSeededNoise: seed != nil})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(f.state,
-		"batches"), InsecureSeed: seed})
+	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l,
+		Dir: filepath.Join(f.state, "batches"), InsecureSeed: seed})
 	if err != nil {
 		return err
 	}
@@ -255,9 +255,8 @@ func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *u
 	}
 	log.Info("listening", "address", listener.Addr().String(), "clients", len(enrolled))
 	peer := service.NewRemote(federation.Party(role.Peer()).URL, secrets)
-	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"), InFlight: max(1,
-		f.inFlight), Rate: f.rate,
-		MaxFile: f.maxFile << 20, Patience: 30 * time.Second, Log: log}).Serve(cmd.Context(), listener, server)
+	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"), InFlight: max(1, f.inFlight),
+		Rate: f.rate, MaxFile: f.maxFile << 20, Patience: 30 * time.Second, Log: log}).Serve(cmd.Context(), listener, server)
 }
 
 // portOf is the port of an address.

@@ -3,9 +3,11 @@ package identity
 import (
 	"bufio"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"popri/fedsim/aggregate"
@@ -188,6 +191,17 @@ func ReadEnrolled(path string) ([]ed25519.PublicKey, error) {
 		keys = append(keys, key)
 	}
 	return keys, lines.Err()
+}
+
+// Tag identifies a list of enrolled clients, in whatever order, for the ledger that counts what they spend.
+func Tag(enrolled []ed25519.PublicKey) string {
+	lines := make([]string, len(enrolled))
+	for i, key := range enrolled {
+		lines[i] = string(key)
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "")))
+	return hex.EncodeToString(sum[:])
 }
 
 func encodePEM(kind string, content []byte) []byte {

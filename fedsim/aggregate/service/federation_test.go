@@ -357,8 +357,7 @@ func (e endless) Read([]byte) (int, error) { <-e.client.Done(); return 0, e.clie
 
 // TestFederation: with clients that die, stall, lie, replay and send rubbish, and aggregators that are killed and started again
 // in the midst of reports, each round's release is that of the simulation with the clients that both aggregators acknowledged;
-// what
-// leaves an aggregator has noise; each one's view is uniform; memory stays flat. POPRI_FEDERATION_CLIENTS and
+// what leaves an aggregator has noise; each one's view is uniform; memory stays flat. POPRI_FEDERATION_CLIENTS and
 // POPRI_FEDERATION_ROUNDS make it larger.
 func TestFederation(t *testing.T) {
 	n, rounds := number(t, "POPRI_FEDERATION_CLIENTS", 50), number(t, "POPRI_FEDERATION_ROUNDS", 3)
