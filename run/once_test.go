@@ -19,6 +19,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/target"
@@ -166,6 +167,51 @@ func TestForm(t *testing.T) {
 		t.Errorf("the report says %q (%v)", page.Privacy.Statement, err)
 	}
 	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 2}, rounds.Stage{Name: "pairs", Round: 2})
+}
+
+// TestStyle: where the clients write in capitals, so do the public and the written rows of the product.
+func TestStyle(t *testing.T) {
+	w := testworld.Shared(t)
+	type row struct {
+		Client string `parquet:"client_id"`
+		Split  string `parquet:"split"`
+		Text   string `parquet:"text"`
+	}
+	texts, err := rows.Read[row](w.Private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range texts {
+		texts[i].Text = strings.ToUpper(texts[i].Text)
+	}
+	c := w.Config
+	testworld.AskOnce(&c)
+	c.Scoring.Form, c.Privacy.Epsilon, c.Generate.Quote, c.Synthetic.Kept = 0.5, 1000, "public", 0.5
+	c.Data.Private = filepath.Join(t.TempDir(), "capitals.parquet")
+	if err := rows.Write(c.Data.Private, texts); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	var form policy.Form
+	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, 1), rundir.Form), &form); err != nil || form.Style != "in capitals" {
+		t.Fatalf("the style is %q (%v)", form.Style, err)
+	}
+	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[bool]int{}
+	for _, r := range product {
+		if kinds[r.Finish == sampling.Public]++; r.Text != strings.ToUpper(r.Text) {
+			t.Fatalf("a row of the product (%s): %q", r.Finish, r.Text)
+		}
+	}
+	if kinds[true] == 0 || kinds[false] == 0 {
+		t.Errorf("the product has %d public and %d written rows", kinds[true], kinds[false])
+	}
 }
 
 // TestAskedOnceWithoutRelease: rounds after the first need no release of their own, but the first one's.
