@@ -88,6 +88,13 @@ func mailbox(path string, add func(text, date string)) error {
 		return err
 	}
 	defer f.Close()
+	if err := messages(f, add); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func messages(f io.Reader, add func(text, date string)) error {
 	in := bufio.NewReaderSize(f, 1<<16)
 	var message bytes.Buffer
 	inside, number := false, 0
@@ -98,7 +105,7 @@ func mailbox(path string, add func(text, date string)) error {
 		number++
 		text, date, err := plainText(message.Bytes())
 		if err != nil {
-			return fmt.Errorf("%s: message %d cannot be read: %w", path, number, err)
+			return fmt.Errorf("message %d cannot be read: %w", number, err)
 		}
 		add(text, date)
 		return nil
@@ -112,7 +119,7 @@ func mailbox(path string, add func(text, date string)) error {
 			message.Reset()
 			inside = true
 		} else if !inside && len(bytes.TrimSpace(line)) > 0 {
-			return fmt.Errorf("%s: it does not begin with a line \"From …\", as a mailbox does", path)
+			return errors.New("it does not begin with a line \"From …\", as a mailbox does")
 		} else if message.Len() < maxMessage {
 			message.Write(line)
 		}
