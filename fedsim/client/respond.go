@@ -89,8 +89,7 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 		}
 	}
 	r.ledger, err = ledger.Obtain(filepath.Join(o.Dir, "ledger.jsonl"), ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta,
-		Mechanism: "gaussian",
-		Unit:      "this client", Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: o.InsecureSeeds})
+		Mechanism: "gaussian", Unit: "this client", Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: o.InsecureSeeds})
 	if err != nil {
 		return nil, fmt.Errorf("client: the record of what was answered: %w", err)
 	}
@@ -271,7 +270,8 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 	}
 	if q.Round != int(a.Round) || q.Name != a.Query || q.Bound != a.Bound || asked.Len() != int(a.Values) ||
 		q.Clients != int(a.Clients) {
-		return fail(fmt.Errorf("the question is %q of %d clients in round %d, %d values with norm bound %g; announced was %q of %d in %d, %d with %g",
+		return fail(fmt.Errorf("the question is %q of %d clients in round %d, %d values with norm bound %g; "+
+			"announced was %q of %d in %d, %d with %g",
 			q.Name, q.Clients, q.Round, asked.Len(), q.Bound, a.Query, a.Clients, a.Round, a.Values, a.Bound))
 	}
 	encoder, err := r.encoder(ctx, a, q)
@@ -298,8 +298,7 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 		return fail(err)
 	}
 	offer := &Offer{Announcement: a, Question: q, Leader: r.Federation.Leader.URL, Helper: r.Federation.Helper.URL,
-		Texts:   len(texts),
-		Epsilon: r.Epsilon, Delta: r.Delta,
+		Texts: len(texts), Epsilon: r.Epsilon, Delta: r.Delta,
 		Bytes: int(aggregate.MaxReport(a, aggregate.Leader) + aggregate.MaxReport(a, aggregate.Helper))}
 	if offer.Cost, err = ledger.Spent(r.ledger.Budget(), []ledger.Entry{entry}); err != nil {
 		return fail(err)

@@ -66,8 +66,7 @@ func (e *FewError) Resumable() bool { return true }
 // aggregators and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement. tell, if not
 // nil, gets a line when the waiting begins.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
-	to *Aggregators,
-	tell func(string)) fedsim.Noised {
+	to *Aggregators, tell func(string)) fedsim.Noised {
 	return func(r release.Request) (steps []int64, reports int, err error) {
 		g := gathering{r, c, sigma, clients, filepath.Join(r.Dir, rundir.Announcement)}
 		waiting, err := ask(r, dir, c, clients, encoder)
@@ -78,10 +77,8 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		if err != nil {
 			return nil, 0, err
 		}
-		if err := to.both(func(_ aggregate.Role, remote *service.Remote) error {
-			return announce(ctx, remote, a,
-				waiting)
-		}); err != nil {
+		err = to.both(func(_ aggregate.Role, remote *service.Remote) error { return announce(ctx, remote, a, waiting) })
+		if err != nil {
 			return nil, 0, g.over(err)
 		}
 		if tell != nil {
@@ -104,8 +101,7 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		if err != nil {
 			seen := sha256.Sum256(append(shares[aggregate.Leader].Encode(), shares[aggregate.Helper].Encode()...))
 			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]), Reports: int(max(shares[aggregate.Leader].Reports, a.Least)),
-				Err:     err,
-				Charged: g.forget}
+				Err: err, Charged: g.forget}
 		}
 		return steps, reports, err
 	}
@@ -128,8 +124,8 @@ func (g *gathering) announcement(waiting *WaitingError) (*aggregate.Announcement
 	}
 	hash := sha256.Sum256(question)
 	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: rand.Text(), Round: uint64(g.Round), Question: hash[:],
-		Query:  g.Query.Name(),
-		Values: uint64(g.Query.Len()), Bound: g.Query.Bound(), Sigma: g.sigma, Clients: uint64(g.clients), Least: uint64(g.c.Aggregate.Least),
+		Query: g.Query.Name(), Values: uint64(g.Query.Len()), Bound: g.Query.Bound(), Sigma: g.sigma, Clients: uint64(g.clients),
+		Least:        uint64(g.c.Aggregate.Least),
 		Deadline:     uint64(time.Now().Add(time.Duration(g.c.Aggregate.Minutes*float64(time.Minute))).Unix()) + 1,
 		InsecureSeed: g.c.Privacy.InsecureSeededNoise}
 	if g.c.Fed.ClientsPerRound > 0 {

@@ -132,8 +132,7 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		return fault.Userf("client: --texts: %w", err)
 	}
 	o := client.ResponderOptions{Federation: federation, Key: key, Dir: f.record, Epsilon: f.epsilon, Delta: f.delta,
-		Encoder: f.encoder,
-		Open:    Open, Texts: f.texts.Read, InsecureSeeds: f.insecure, Folder: f.folder}
+		Encoder: f.encoder, Open: Open, Texts: f.texts.Read, InsecureSeeds: f.insecure, Folder: f.folder}
 	if !f.yes {
 		o.Confirm = func(offer client.Offer) error { return ask(offer, in, cmd.ErrOrStderr()) }
 	}
@@ -181,8 +180,8 @@ the other to %s: %s in all. Texts are not sent.
 If at least one of the two is honest, this answer costs ε = %.4g at δ = %.3g, and all your answers together %.4g of %g.
 Each aggregator adds noise of %.4g times that length to the sum of at least %d of %d clients.
 Agree to this and to further questions until your ε is spent? [y/N] `,
-		o.Round, o.Query, o.Texts, o.Values, o.Bound, coin, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta, o.Spent, o.Epsilon, o.Sigma,
-		o.Least, o.Clients)
+		o.Round, o.Query, o.Texts, o.Values, o.Bound, coin, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta, o.Spent, o.Epsilon,
+		o.Sigma, o.Least, o.Clients)
 	line, err := in.ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

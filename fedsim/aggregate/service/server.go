@@ -59,15 +59,13 @@ const (
 )
 
 var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repeated: 200, aggregate.Malformed: 400,
-	aggregate.Unannounced: 404,
-	aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409, aggregate.Late: 410, aggregate.Busy: 409,
+	aggregate.Unannounced: 404, aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409, aggregate.Late: 410, aggregate.Busy: 409,
 	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, Missing: 404, failed: 500}
 
 // New makes a server. Its batches go on when [Server.Serve] is called.
 func New(o Options) *Server {
 	return &Server{Options: o, role: o.Aggregator.Role, slots: make(chan struct{}, o.InFlight), limits: newLimits(o.Rate),
-		counts: newCounts(),
-		wake:   make(chan struct{}, 1)}
+		counts: newCounts(), wake: make(chan struct{}, 1)}
 }
 
 // Serve answers on a listener until ctx ends, and then lets requests under way come to their end.
@@ -103,10 +101,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secrets *tls.Config)
 	return fmt.Errorf("service: %w", err)
 }
 
+// answering makes the body of an answer; nil is an answer without one.
+type answering func(*http.Request) ([]byte, error)
+
 // Handler answers requests.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	handle := func(pattern, caller string, answer func(*http.Request) ([]byte, error)) {
+	handle := func(pattern, caller string, answer answering) {
 		route := pattern[strings.LastIndexByte(pattern, ' ')+1:]
 		mux.HandleFunc(pattern, func(out http.ResponseWriter, in *http.Request) { s.answer(out, in, route, caller, answer) })
 	}
@@ -131,8 +132,7 @@ type errOutcome struct {
 func (e *errOutcome) Error() string { return e.text }
 
 // answer bounds, answers, counts and logs a request. caller, if not "", is the name that the caller's certificate must have.
-func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer func(*http.Request) ([]byte,
-	error)) {
+func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer answering) {
 	began := time.Now()
 	body, err := s.bounded(out, in, caller, answer)
 	outcome := aggregate.OutcomeOf(err)
@@ -175,8 +175,7 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 	s.Log.Log(in.Context(), level, "request", attributes...)
 }
 
-func (s *Server) bounded(out http.ResponseWriter, in *http.Request, caller string, answer func(*http.Request) ([]byte,
-	error)) ([]byte, error) {
+func (s *Server) bounded(out http.ResponseWriter, in *http.Request, caller string, answer answering) ([]byte, error) {
 	if caller != "" && identity.Caller(in.TLS) != caller {
 		return nil, &errOutcome{forbidden, "this is for the " + caller + " alone"}
 	}
