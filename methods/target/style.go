@@ -1,9 +1,10 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
@@ -122,12 +123,7 @@ func (t *Target) possible(form *embedding.Form, public []float64) float64 {
 
 // formDistance is the distance of texts' mean form, which begins at this value, from the clients'.
 func (t *Target) formDistance(vectors embedding.Matrix, at int) float64 {
-	square := 0.0
-	for j, v := range mean(vectors)[at:] {
-		d := t.Centre[at+j] + t.Mean[at+j] - v
-		square += d * d
-	}
-	return math.Sqrt(square)
+	return floats.Distance(t.wanted()[at:], mean(vectors)[at:], 2)
 }
 
 // few is the share of texts that may be shorter than the least length of samples.
@@ -147,10 +143,9 @@ func leastWords(measures []Measured) (words int) {
 // String says in what the form of the clients' texts differs most from that of public texts; "" where nothing does by more than the
 // noise.
 func (f Form) String() string {
-	order := append([]Measured(nil), f.Measures...)
-	sort.SliceStable(order, func(a, b int) bool { return math.Abs(order[a].Apart) > math.Abs(order[b].Apart) })
+	order := func(a, b Measured) int { return cmp.Compare(math.Abs(b.Apart), math.Abs(a.Apart)) }
 	var found []string
-	for _, m := range order {
+	for _, m := range slices.SortedStableFunc(slices.Values(f.Measures), order) {
 		if len(found) < 4 && math.Abs(m.Apart) > 0.3 && math.Abs(m.Clients-m.Public) > 3*m.Noise {
 			found = append(found, fmt.Sprintf("%s %.2g (public text %.2g)", m.Name, max(m.Clients, 0), m.Public))
 		}
