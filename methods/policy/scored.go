@@ -100,15 +100,15 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 	return out, nil
 }
 
-// quotable is the part of a sample that a prompt quotes: whole sentences, because a model goes on with what it is shown. A sample
-// that was cut and has no sentence that ends in its second half loses its last word, of which a part may be missing.
+// quotable is the part of a sample that a prompt quotes: whole sentences or lines, because a model goes on with what it is shown. A sample
+// that was cut and has neither end in its second half loses its last word, of which a part may be missing.
 func quotable(s sampling.Row) string {
 	if s.Finish == "stop" {
 		return s.Text
 	}
-	last := strings.LastIndexFunc(s.Text, func(r rune) bool { return strings.ContainsRune(".!?", r) })
+	last := strings.LastIndexFunc(s.Text, func(r rune) bool { return strings.ContainsRune(".!?\n", r) })
 	if 2*last >= len(s.Text) {
-		return s.Text[:last+1]
+		return strings.TrimSpace(s.Text[:last+1])
 	}
 	return s.Text[:max(0, strings.LastIndexByte(s.Text, ' '))]
 }

@@ -9,7 +9,8 @@ import (
 	"popri/datasets"
 )
 
-// Before generate.min_new_tokens, neither a line break nor a sign of the marker is drawn; letters of the marker may be.
+// Before generate.min_new_tokens, neither a line break nor a sign of the marker is drawn; letters of the marker may be. Where samples
+// have line breaks, these are drawn, unless nothing else tells the marker.
 func TestHeldTokens(t *testing.T) {
 	tok := newTokenizer(t, "### Passage 1\ntext goes on\n### Passage 2\ntext goes on\n")
 	public := []datasets.Text{{Text: "text goes on"}}
@@ -27,7 +28,12 @@ func TestHeldTokens(t *testing.T) {
 			if len(ids) != 1 {
 				t.Fatalf("%q has tokens %v", text, ids)
 			}
-			if got, want := slices.Contains(p.held, ids[0]), slices.Contains(c.held, text); got != want {
+			p.Lines = true
+			if got, want := slices.Contains(p.Held(), ids[0]), slices.Contains(c.held, text) && (text != "\n" || len(c.held) == 1); got != want {
+				t.Errorf("with line breaks, template item %q: %q is held: %v, want %v", c.item, text, got, want)
+			}
+			p.Lines = false
+			if got, want := slices.Contains(p.Held(), ids[0]), slices.Contains(c.held, text); got != want {
 				t.Errorf("template item %q: %q is held: %v, want %v", c.item, text, got, want)
 			}
 		}

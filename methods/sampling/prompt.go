@@ -45,6 +45,8 @@ func (t PublicTexts) Warning() string {
 type Prompter struct {
 	// Public counts the prompter's public texts.
 	Public PublicTexts
+	// Lines lets samples under a template have line breaks. Otherwise each sample is one line.
+	Lines bool
 
 	tok       *tokenizer.Tokenizer
 	config    configs.Generate
@@ -62,6 +64,7 @@ type Prompter struct {
 	marker    string  // the marker that starts the next text under a template
 	gap       string  // the separator of the texts of a template
 	held      []int32 // tokens that are not drawn before generate.min_new_tokens
+	heldLines []int32 // the same where samples have line breaks
 }
 
 // NewPrompter prepares the public texts for a model with the given context length, and reserves room for completions of
@@ -79,7 +82,7 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 			return nil, fmt.Errorf("sampling: generate.template_item is %q: it must begin with words, which end a "+
 				"sample where they occur again", g.TemplateItem)
 		}
-		p.held = heldTokens(tok, p.marker)
+		p.held, p.heldLines = heldTokens(tok, p.marker)
 	}
 	p.take(public, d.LongTexts == "cut")
 	enough, differ := len(p.texts), ""
@@ -96,17 +99,24 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 }
 
 // heldTokens are those with which a template's next text would begin before generate.min_new_tokens: tokens with a line break,
-// and signs that the marker begins with. A marker that begins with a letter or a digit may be a word of the text.
-func heldTokens(tok *tokenizer.Tokenizer, marker string) (held []int32) {
+// and signs that the marker begins with. A marker that begins with a letter or a digit may be a word of the text. Where samples
+// have line breaks, a marker that begins with a sign is held by its sign alone.
+func heldTokens(tok *tokenizer.Tokenizer, marker string) (held, lines []int32) {
 	for id := range int32(tok.VocabSize()) {
 		text := tok.Decode([]int32{id}, false)
 		word := strings.TrimSpace(text)
 		begins := word != "" && strings.HasPrefix(marker, word) && strings.IndexFunc(word, wordRune) < 0
+		if begins {
+			lines = append(lines, id)
+		}
 		if strings.Contains(text, "\n") || begins {
 			held = append(held, id)
 		}
 	}
-	return held
+	if len(lines) == 0 {
+		lines = held
+	}
+	return held, lines
 }
 
 func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
@@ -348,6 +358,14 @@ func (p *Prompter) Stops() []string {
 	return []string{p.marker}
 }
 
+// Held are the tokens that are not drawn before generate.min_new_tokens.
+func (p *Prompter) Held() []int32 {
+	if p.Lines {
+		return p.heldLines
+	}
+	return p.held
+}
+
 // stop reports whether the tokens hold a whole text and the beginning of the next one.
 func (p *Prompter) stop() func(prompt, ids []int32) bool {
 	if p.marker == "" {
@@ -366,7 +384,21 @@ func (p *Prompter) Completion(text string) []int32 {
 	return completion
 }
 
-// Read returns a sample's text, on one line, and its completion for training: the tokens, with an end-of-text token if
+// spaced is a sample's text without spaces around it, and on one line unless samples have line breaks.
+func (p *Prompter) spaced(text string) string {
+	if !p.Lines || p.marker == "" {
+		return oneLine(text)
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRightFunc(line, unicode.IsSpace)
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Read returns a sample's text, on one line unless Lines is set, and its completion for training: the tokens, with an end-of-text token if
 // the sample ended by itself, or always if the configuration says so. A prompt and its completion together fit the
 // context.
 func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []int32) {
@@ -374,13 +406,13 @@ func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []in
 	end := p.newline
 	if p.marker == "" {
 		completion = append([]int32{}, ids...)
-		text = strings.Join(strings.Fields(text), " ")
+		text = oneLine(text)
 	} else {
 		end = []int32{p.separator}
 		if i := strings.Index(text, p.marker); i >= 0 {
 			text = text[:i]
 		}
-		text = strings.Join(strings.Fields(text), " ")
+		text = p.spaced(text)
 		completion = p.tok.Encode(text)
 	}
 	if p.config.CutSamples && len(completion) > p.maxTokens {
@@ -402,7 +434,7 @@ func (p *Prompter) first(ids []int32) (string, []int32) {
 	whole := p.tok.Decode(ids, true)
 	for n := p.maxTokens; n > 0; n-- {
 		if text := p.tok.Decode(ids[:n], true); strings.HasPrefix(whole, text) {
-			return strings.Join(strings.Fields(text), " "), slices.Clone(ids[:n])
+			return p.spaced(text), slices.Clone(ids[:n])
 		}
 	}
 	return "", nil

@@ -212,3 +212,33 @@ func TestQuoting(t *testing.T) {
 		}
 	}
 }
+
+// TestLines: where samples have line breaks, those within a sample stay, and its completion is of the same text. Where each line is a
+// text, a sample is a line in any case.
+func TestLines(t *testing.T) {
+	const drawn = "  * first item \n\n  * second item\n"
+	for _, c := range []struct {
+		item  string
+		lines bool
+		want  string
+	}{
+		{"### Passage {i}", true, "* first item\n\n  * second item"},
+		{"### Passage {i}", false, "* first item * second item"},
+		{"", true, "* first item * second item"},
+	} {
+		p := newPrompter(t, configs.Generate{Examples: 1, TemplateItem: c.item}, 400, 100)
+		p.Lines = c.lines
+		ids := p.tok.Encode(drawn + p.marker)
+		text, completion := p.Read(ids, true)
+		if text != c.want {
+			t.Errorf("template item %q, lines %v: %q, want %q", c.item, c.lines, text, c.want)
+		}
+		if c.item != "" && p.tok.Decode(completion, true) != c.want {
+			t.Errorf("template item %q, lines %v: the completion is %q", c.item, c.lines, p.tok.Decode(completion, true))
+		}
+		p.config.CutSamples, p.maxTokens = true, 20
+		if text, _ = p.Read(ids, true); !strings.HasPrefix(c.want, text) || text == "" {
+			t.Errorf("template item %q, lines %v: the cut text is %q", c.item, c.lines, text)
+		}
+	}
+}

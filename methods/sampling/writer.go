@@ -107,7 +107,7 @@ func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
 	out, err := m.Generate(ctx, ids, b.Samples, lm.SampleOptions{
 		Temperature: b.Temperature, TopP: b.TopP, TopK: w.Config.TopK, MaxNewTokens: b.MaxNew,
 		MinNewTokens: min(w.Config.MinNewTokens, b.MaxNew), StopTokens: b.Prompter.stopTokens(), Stop: b.Prompter.stop(),
-		HeldTokens: b.Prompter.held, Seed: rng.Seed(b.Seed, fmt.Sprint(from)), CacheBytes: w.cacheBytes(m), Progress: progress})
+		HeldTokens: b.Prompter.Held(), Seed: rng.Seed(b.Seed, fmt.Sprint(from)), CacheBytes: w.cacheBytes(m), Progress: progress})
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ func (s Style) Rows(rows []sampling.Row) []sampling.Row {
 type Form struct {
 	Style      Style      `json:"style"`       // in which quotes and product are written
 	LeastWords int        `json:"least_words"` // of a sample; 0 if the release tells none
+	Lines      bool       `json:"lines"`       // samples have line breaks
 	Measures   []Measured `json:"measures"`    // as embedding.FormMeasures
 }
 
@@ -78,7 +79,7 @@ func (t *Target) styled(e method.Env) *Target {
 	for i, m := range embedding.FormMeasures {
 		t.Form.Measures = append(t.Form.Measures, Measured{m.Name, clients[i], noise * m.Std, public[i], (clients[i] - public[i]) / m.Std})
 	}
-	t.Form.LeastWords = leastWords(t.Form.Measures)
+	t.Form.LeastWords, t.Form.Lines = leastWords(t.Form.Measures), lines(t.Form.Measures)
 	var best Style
 	least := (1 - leastStyle) * t.formDistance(t.Vectors, at)
 	pool := *t.Pool
@@ -140,6 +141,15 @@ func leastWords(measures []Measured) (words int) {
 	return words
 }
 
+// fewLines is the number of line breaks a word above which texts are of several lines: one in a hundred words.
+const fewLines = 0.01
+
+// lines reports whether the clients' texts are of several lines.
+func lines(measures []Measured) bool {
+	i := slices.IndexFunc(measures, func(m Measured) bool { return m.Name == embedding.LineBreaks })
+	return measures[i].Clients-2*measures[i].Noise > fewLines
+}
+
 // String says in what the form of the clients' texts differs most from that of public texts; "" where nothing does by more than the
 // noise.
 func (f Form) String() string {
@@ -154,6 +164,9 @@ func (f Form) String() string {
 		return ""
 	}
 	text := "the form of the clients' texts: " + strings.Join(found, ", ")
+	if f.Lines {
+		text += "; samples may have several lines"
+	}
 	if f.Style != "" {
 		text += fmt.Sprintf("; quotes and product are written %s", f.Style)
 	}

@@ -70,6 +70,9 @@ func TestStyle(t *testing.T) {
 		if read.Form.Style != c.style || !strings.Contains(read.Form.String(), c.words) || (c.words == "") != (read.Form.String() == "") {
 			t.Errorf("style %q, want %q; %q", read.Form.Style, c.style, read.Form.String())
 		}
+		if several := strings.Contains(c.write("one two"), "\n"); read.Form.Lines != several {
+			t.Errorf("style %q: several lines %v, want %v", c.style, read.Form.Lines, several)
+		}
 		for i, x := range read.Pool.Texts[:50] {
 			if want := c.style.Write(texts[i].Text); x.Text != want {
 				t.Fatalf("public text %q, want %q", x.Text, want)

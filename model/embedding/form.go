@@ -25,6 +25,9 @@ type Measure struct {
 	Mean, Std float64
 }
 
+// LineBreaks names the measure of line breaks, by word.
+const LineBreaks = "line breaks"
+
 // FormMeasures are the measures of form, in their order. Shares are of words unless the name says otherwise.
 var FormMeasures = []Measure{
 	{"letters in capitals, of letters", 0.04, 0.05},
@@ -44,7 +47,7 @@ var FormMeasures = []Measure{
 	{"slashes", 0.008, 0.03},
 	{"other signs", 0.015, 0.04},
 	{"signs beyond ASCII", 0.005, 0.02},
-	{"line breaks", 0.01, 0.03},
+	{LineBreaks, 0.01, 0.03},
 	{"texts that begin with a small letter", 0.3, 0.45},
 	{"texts that begin with a sign or digit", 0.05, 0.22},
 	{"texts that end a sentence", 0.5, 0.5},
