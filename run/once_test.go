@@ -199,6 +199,15 @@ func TestStyle(t *testing.T) {
 	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, 1), rundir.Form), &form); err != nil || form.Style != "in capitals" {
 		t.Fatalf("the style is %q (%v)", form.Style, err)
 	}
+	prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(dir, 1), rundir.Prompts))
+	if err != nil || len(prompts) == 0 {
+		t.Fatalf("%d prompts (%v)", len(prompts), err)
+	}
+	for _, p := range prompts {
+		if p.Text != strings.ToUpper(p.Text) {
+			t.Fatalf("a prompt quotes %q", p.Text)
+		}
+	}
 	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
 	if err != nil {
 		t.Fatal(err)

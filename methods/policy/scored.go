@@ -46,7 +46,11 @@ func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
 		}
 		return p.Prompter.With(quotes), nil
 	}
-	return p.Prompter, nil
+	form, err := p.form()
+	if err != nil || form.Style == "" {
+		return p.Prompter, err
+	}
+	return p.Prompter.Written(form.Style.Write), nil
 }
 
 // scoredRound reads a finished round's samples with their scores.

@@ -193,6 +193,18 @@ func (p *Prompter) With(texts []datasets.Text) *Prompter {
 	return &q
 }
 
+// Written returns a prompter that quotes the same texts in another way of writing them, those that fit then.
+func (p *Prompter) Written(write func(string) string) *Prompter {
+	texts := make([]datasets.Text, len(p.texts))
+	for i, text := range p.texts {
+		texts[i] = datasets.Text{Text: write(text), Kind: p.kinds[i]}
+		if p.labels != nil {
+			texts[i].Label = p.labels[i]
+		}
+	}
+	return p.With(p.Fitting(texts))
+}
+
 // Fitting returns the texts that prompts can quote: those of at most data.max_tokens tokens, repetitions kept.
 func (p *Prompter) Fitting(texts []datasets.Text) []datasets.Text {
 	out := make([]datasets.Text, 0, len(texts))
