@@ -36,6 +36,16 @@ func kinds() (models map[string]lm.Config, adapters map[string]Config) {
 		}),
 		"mistral": of("mistral", func(c *lm.Config) { c.KVHeads = 1 }),
 		"qwen2":   of("qwen2", func(c *lm.Config) { c.QKVBias, c.TiedHead = true, true }),
+		"qwen3":   of("qwen3", func(c *lm.Config) { c.Dim, c.TiedHead = 14, true }),
+		"smollm3": of("smollm3", func(c *lm.Config) { c.Unturned = []bool{true, false} }),
+		"olmo2":   of("olmo2", func(c *lm.Config) {}),
+		"phi3":    of("phi3", func(c *lm.Config) { c.Rotary.Partial = 0.5 }),
+		"gemma3": of("gemma3_text", func(c *lm.Config) {
+			c.AttnScale, c.TiedHead, c.LocalTheta, c.Local = 0.25, true, 100, []bool{true, false}
+		}),
+		"granite": of("granite", func(c *lm.Config) {
+			c.EmbedScale, c.AttnScale, c.ResidualScale, c.LogitsScale = 6, 0.2, 0.5, 1.5
+		}),
 	}
 	adapters = map[string]Config{
 		"all":    {Rank: 4, Alpha: 8},

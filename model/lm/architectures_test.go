@@ -37,6 +37,19 @@ func small() map[string]Config {
 		"llama, wide heads": with("llama", func(c *Config) { c.Dim = 20 }),
 		"mistral":           with("mistral", func(c *Config) { c.KVHeads = 1 }),
 		"qwen2":             with("qwen2", func(c *Config) { c.QKVBias, c.TiedHead = true, true }),
+		"qwen3":             with("qwen3", func(c *Config) { c.Dim, c.TiedHead = 14, true }),
+		"smollm3":           with("smollm3", func(c *Config) { c.Layers, c.Unturned = 3, []bool{false, true, false} }),
+		"olmo2":             with("olmo2", func(c *Config) {}),
+		"phi3":              with("phi3", func(c *Config) { c.Rotary.Partial, c.TiedHead = 0.75, true }),
+		"phi3, longrope": with("phi3", func(c *Config) {
+			c.Rotary = Rotary{Theta: 1e4, Scaling: "longrope", Factor: 8, OriginalContext: 64, Magnitude: 1.2, Short: []float64{1, 2, 3, 4}, Long: []float64{2, 3, 4, 5}}
+		}),
+		"gemma3": with("gemma3_text", func(c *Config) {
+			c.AttnScale, c.TiedHead, c.LocalTheta, c.Local = 0.25, true, 100, []bool{true, false}
+		}),
+		"granite": with("granite", func(c *Config) {
+			c.EmbedScale, c.AttnScale, c.ResidualScale, c.LogitsScale = 6, 0.2, 0.5, 1.5
+		}),
 	}
 }
 

@@ -7,13 +7,46 @@ type attention struct {
 	qkv                 projection // onto the queries, keys and values of all heads side by side
 	out                 projection
 	heads, kvHeads, dim int64
+	qNorm, kNorm        norm // of queries and keys before they are turned, or nil
+	together            bool // these norms are of all heads at once, not of each
+	unturned            bool // positions do not turn queries and keys
+	local               bool // they turn by the frequencies of local layers
+}
+
+// normed returns what [attention.qkv] gives with the norms of queries and keys applied. apply applies a norm.
+func (a *attention) normed(s *tensor.Scope, qkv tensor.Tensor,
+	apply func(n norm, x tensor.Tensor) tensor.Tensor) tensor.Tensor {
+	if a.qNorm == nil {
+		return qkv
+	}
+	shape := qkv.Shape()
+	part := func(n norm, from, heads int64) tensor.Tensor {
+		x := s.Narrow(qkv, -1, from*a.dim, heads*a.dim)
+		if n == nil {
+			return x
+		}
+		if a.together {
+			return apply(n, x)
+		}
+		x = apply(n, s.Reshape(x, shape[0], shape[1], heads, a.dim))
+		return s.Reshape(x, shape[0], shape[1], heads*a.dim)
+	}
+	return s.Cat(-1, part(a.qNorm, 0, a.heads), part(a.kNorm, a.heads, a.kvHeads), part(nil, a.heads+a.kvHeads, a.kvHeads))
 }
 
 // fused returns queries, keys and values side by side, float32 [B, T, (N + 2·KV)·D], queries and keys turned by their
 // positions. It is for decoding, without gradients.
 func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r rotation, compute tensor.DType) tensor.Tensor {
 	y := finish(s, a.qkv, x, compute, tensor.Epilogue{DType: tensor.Float32})
-	if r.cos.Defined() {
+	y = a.normed(s, y, func(n norm, x tensor.Tensor) tensor.Tensor { return n.decode(s, x) })
+	switch {
+	case !r.cos.Defined():
+	case r.cos.Size(-1) < a.dim:
+		shape := y.Shape()
+		all := s.View(s.Contiguous(y), shape[0], shape[1], -1, a.dim)
+		turned := r.apply(s, s.Narrow(all, 2, 0, a.heads+a.kvHeads))
+		y = s.View(s.Cat(2, turned, s.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads)), shape...)
+	default:
 		y = s.Contiguous(y)
 		s.Rotate_(y, r.cos, r.sin, a.heads+a.kvHeads, a.dim)
 	}

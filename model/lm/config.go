@@ -29,15 +29,22 @@ type Config struct {
 	TiedHead  bool    // the output projection is the token embedding
 	EOS       []int32 // tokens that end a sequence
 	ScaleAttn bool    // attention scores are divided by √D
+	AttnScale float64 // attention scores are multiplied by it instead; 0 for not at all
 
 	// Labels are those of a classifier, in the order of its outputs; none of a language model.
 	Labels []string
 
-	Types   int    // type_vocab_size of BERT, whose texts have type 0; 0 elsewhere
-	Rotary  Rotary // rotary positions, where the architecture has them
-	QKVBias bool   // query, key and value projections have biases
-	OutBias bool   // so has the attention's output projection
-	MLPBias bool   // and the MLP's
+	Types  int    // type_vocab_size of BERT, whose texts have type 0; 0 elsewhere
+	Rotary Rotary // rotary positions, where the architecture has them
+	// Local tells the layers that turn by the base LocalTheta, of Gemma 3; Unturned those that do not turn, of SmolLM3. nil
+	// for none.
+	Local, Unturned []bool
+	LocalTheta      float64
+	// Granite multiplies embeddings and the outputs of attention and MLP, and divides the logits, by these; 0 for not at all.
+	EmbedScale, ResidualScale, LogitsScale float64
+	QKVBias                                bool // query, key and value projections have biases
+	OutBias                                bool // so has the attention's output projection
+	MLPBias                                bool // and the MLP's
 }
 
 // HeadDim returns D, the width of one attention head.

@@ -9,18 +9,38 @@ import "popri/model/tensor"
 func (m *Model) decode(s *tensor.Scope, in Input,
 	attend func(layer int, qkv tensor.Tensor) tensor.Tensor) tensor.Tensor {
 	x := m.embed(s, in)
-	r := m.rotation(s, in, tensor.Float32)
+	r := m.rotations(s, in, tensor.Float32)
 	if m.packed() {
 		x = s.To(x, tensor.Float32) // products round their inputs; other operations need not
 	}
 	for i, b := range m.blocks {
 		x = s.Nest(func() tensor.Tensor {
-			qkv := s.Contiguous(b.attn.fused(s, b.attnNorm.decode(s, x), r, m.Compute))
-			x := finish(s, b.attn.out, attend(i, qkv), m.Compute, tensor.Epilogue{Residual: x, DType: x.DType()})
-			return b.mlp.decode(s, b.mlpNorm.decode(s, x), x, m.Compute)
+			qkv := s.Contiguous(b.attn.fused(s, decoded(s, b.attnNorm, x), r.of(b.attn), m.Compute))
+			x := onto(s, b.attnOut, x, func(o tensor.Epilogue) tensor.Tensor {
+				return finish(s, b.attn.out, attend(i, qkv), m.Compute, o)
+			})
+			return onto(s, b.mlpOut, x, func(o tensor.Epilogue) tensor.Tensor {
+				return b.mlp.decode(s, decoded(s, b.mlpNorm, x), o, m.Compute)
+			})
 		})
 	}
 	return m.norm.decode(s, x)
+}
+
+// decoded applies a norm for decoding, or nothing where it is nil.
+func decoded(s *tensor.Scope, n norm, x tensor.Tensor) tensor.Tensor {
+	if n == nil {
+		return x
+	}
+	return n.decode(s, x)
+}
+
+// onto is the residual stream x plus what f computes, after a norm of it unless that is nil.
+func onto(s *tensor.Scope, n norm, x tensor.Tensor, f func(o tensor.Epilogue) tensor.Tensor) tensor.Tensor {
+	if n == nil {
+		return f(tensor.Epilogue{Residual: x, DType: x.DType()})
+	}
+	return s.Add(x, n.decode(s, f(tensor.Epilogue{DType: x.DType()})))
 }
 
 // The decoding kernel needs head dimensions and rooms that are multiples of lanes; the matrix unit needs multiples of

@@ -32,14 +32,14 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 
 // attentionInputs are the inputs of every block's attention for a batch.
 type attentionInputs struct {
-	rotation rotation
-	mask     tensor.Tensor // added to the scores
-	scale    float64       // of the scores
-	drop     dropout       // of the block
+	rotations
+	mask  tensor.Tensor // added to the scores
+	scale float64       // of the scores
+	drop  dropout       // of the block
 }
 
 func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
-	return attentionInputs{m.rotation(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale(), in.drop}
+	return attentionInputs{m.rotations(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale(), in.drop}
 }
 
 // in returns the inputs of one block.
@@ -54,20 +54,33 @@ func (b block) apply(s *tensor.Scope, x tensor.Tensor, c attentionInputs, adapte
 	return s.Nest(func() tensor.Tensor {
 		before, after := b.norms()
 		y := s.Nest(func() tensor.Tensor {
-			q, k, v := b.attn.split(s, b.attn.qkv.apply(s, before[0](s, x), adapter), c.rotation)
+			qkv := b.attn.normed(s, b.attn.qkv.apply(s, before[0](s, x), adapter),
+				func(n norm, x tensor.Tensor) tensor.Tensor { return n.apply(s, x) })
+			q, k, v := b.attn.split(s, qkv, c.of(b.attn))
 			return b.attn.attend(s, q, k, v, c)
 		})
-		x := after[0](s, s.Add(x, c.drop.apply(s, b.attn.out.apply(s, y, adapter), dropAttention)))
-		return after[1](s, s.Add(x, c.drop.apply(s, b.mlp.apply(s, before[1](s, x), adapter), dropMLP)))
+		y = applied(b.attnOut)(s, b.attn.out.apply(s, y, adapter))
+		x := after[0](s, s.Add(x, c.drop.apply(s, y, dropAttention)))
+		y = applied(b.mlpOut)(s, b.mlp.apply(s, before[1](s, x), adapter))
+		return after[1](s, s.Add(x, c.drop.apply(s, y, dropMLP)))
 	})
 }
 
 type step func(s *tensor.Scope, x tensor.Tensor) tensor.Tensor
 
+func same(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
+
+// applied applies a norm, or nothing where it is nil.
+func applied(n norm) step {
+	if n == nil {
+		return same
+	}
+	return n.apply
+}
+
 // norms returns what is applied to the inputs of attention and MLP, and to their sums with the residual stream.
 func (b block) norms() (before, after [2]step) {
-	same := func(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
-	before, after = [2]step{b.attnNorm.apply, b.mlpNorm.apply}, [2]step{same, same}
+	before, after = [2]step{applied(b.attnNorm), applied(b.mlpNorm)}, [2]step{same, same}
 	if b.after {
 		return after, before
 	}
@@ -75,7 +88,10 @@ func (b block) norms() (before, after [2]step) {
 }
 
 func (m *Model) scale() float64 {
-	if !m.Config.ScaleAttn {
+	switch {
+	case m.Config.AttnScale != 0:
+		return m.Config.AttnScale
+	case !m.Config.ScaleAttn:
 		return 1
 	}
 	return 1 / math.Sqrt(float64(m.Config.HeadDim()))
@@ -100,10 +116,22 @@ func (m *Model) embed(s *tensor.Scope, in Input) tensor.Tensor {
 		x = s.Add(x, s.Narrow(m.types, 0, 0, 1))
 	}
 	x = s.To(x, m.Compute)
+	if m.embedScale != 0 {
+		x = s.MulScalar(x, rounded(m.embedScale, m.Compute))
+	}
 	if m.embedNorm != nil {
 		x = m.embedNorm.apply(s, x)
 	}
 	return in.drop.apply(s, x, dropEmbedding)
+}
+
+// rounded is x as the type d holds it.
+func rounded(x float64, d tensor.DType) float64 {
+	if d != tensor.BFloat16 {
+		return float64(float32(x))
+	}
+	bits := math.Float32bits(float32(x))
+	return float64(math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff))
 }
 
 // scoreMask is added to the attention scores: 0 where a row may look, blocked elsewhere.

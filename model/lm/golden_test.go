@@ -54,6 +54,7 @@ func compare(t *testing.T, s *tensor.Scope, what string, got, want tensor.Tensor
 func TestGoldenModels(t *testing.T) {
 	goldenModels(t, filepath.Join(golden.Root(t), "models"))
 	goldenModels(t, golden.Folder(t, "downstream"))
+	goldenModels(t, golden.Folder(t, "families"))
 }
 
 func goldenModels(t *testing.T, root string) {

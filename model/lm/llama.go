@@ -38,6 +38,10 @@ type llamaLike struct {
 	MLPBias     bool     `json:"mlp_bias"`
 	Parallelism int      `json:"pretraining_tp"`
 	LayerTypes  []string `json:"layer_types"`
+	// Original is the context before its rotary positions were stretched, where it is stated here.
+	Original int `json:"original_max_position_embeddings"`
+
+	partial bool // a part of a head's dimensions may turn
 }
 
 // config reads the fields of one architecture. windowed is the value of a missing use_sliding_window.
@@ -45,6 +49,11 @@ func (f llamaLike) config(raw []byte, windowed bool, harmless ...string) (Config
 	if err := hfconfig.Decode(raw, &f, harmless...); err != nil {
 		return Config{}, err
 	}
+	return f.resolve(windowed)
+}
+
+// resolve is what the fields mean.
+func (f llamaLike) resolve(windowed bool) (Config, error) {
 	if f.Act != "silu" {
 		return Config{}, quote.Errorf("hidden_act: %q is not supported (silu)", f.Act)
 	}
@@ -56,7 +65,7 @@ func (f llamaLike) config(raw []byte, windowed bool, harmless ...string) (Config
 			return Config{}, quote.Errorf("layer_types: layer %d: %q is not supported", i, t)
 		}
 	}
-	rotary, err := f.rotary()
+	rotary, err := f.rotary(f.partial, f.Original, f.Context)
 	if err != nil {
 		return Config{}, err
 	}
@@ -89,9 +98,12 @@ func llamaFields(class string) func(c Config) map[string]any {
 			"rms_norm_eps": c.NormEps, "hidden_act": "silu",
 			"rope_theta": theta, "rope_scaling": scaling, "attention_dropout": 0,
 		}
-		if class == "LlamaForCausalLM" {
+		switch class {
+		case "LlamaForCausalLM", "SmolLM3ForCausalLM", "GraniteForCausalLM":
 			f["attention_bias"], f["mlp_bias"] = c.QKVBias, c.MLPBias
-		} else {
+		case "Qwen3ForCausalLM", "Olmo2ForCausalLM":
+			f["attention_bias"] = c.QKVBias
+		default:
 			f["sliding_window"] = nil
 		}
 		return f
@@ -109,22 +121,35 @@ func llamaName(name string) string {
 }
 
 func llamaBuild(m *Model, b *builder) {
-	c := m.Config
-	h, in, heads, kv, d := int64(c.Hidden), int64(c.Inner), int64(c.Heads), int64(c.KVHeads), int64(c.Dim)
-	m.tok = b.take("model.embed_tokens.weight", int64(c.Vocab), h)
-	for i := range c.Layers {
+	m.tok = b.take("model.embed_tokens.weight", int64(m.Config.Vocab), int64(m.Config.Hidden))
+	for i := range m.Config.Layers {
 		p := fmt.Sprintf("model.layers.%d.", i)
-		gateUp := b.join(h, c.MLPBias, part{p + "mlp.gate_proj", in}, part{p + "mlp.up_proj", in})
-		gateUp.gates = true
-		m.blocks = append(m.blocks, block{
-			attnNorm: b.rmsNorm(p+"input_layernorm", h),
-			attn: &attention{
-				qkv: b.join(h, c.QKVBias, part{p + "self_attn.q_proj", heads * d},
-					part{p + "self_attn.k_proj", kv * d}, part{p + "self_attn.v_proj", kv * d}),
-				out: b.linear(p+"self_attn.o_proj", heads*d, h, c.OutBias), heads: heads, kvHeads: kv, dim: d},
-			mlpNorm: b.rmsNorm(p+"post_attention_layernorm", h),
-			mlp:     &gatedMLP{gateUp: gateUp, down: b.linear(p+"mlp.down_proj", in, h, c.MLPBias)},
-		})
+		x := b.gatedBlock(p)
+		x.attnNorm, x.mlpNorm = b.rmsNorm(p+"input_layernorm", m.hidden()), b.rmsNorm(p+"post_attention_layernorm", m.hidden())
+		m.blocks = append(m.blocks, x)
 	}
-	m.norm = b.rmsNorm("model.norm", h)
+	m.norm = b.rmsNorm("model.norm", m.hidden())
+}
+
+func (m *Model) hidden() int64 { return int64(m.Config.Hidden) }
+
+// gatedBlock makes the projections of a block of LLaMA and its descendants, whose names begin with p. Its norms are the
+// architecture's.
+func (b *builder) gatedBlock(p string) block {
+	c := b.m.Config
+	h, in, heads, kv, d := int64(c.Hidden), int64(c.Inner), int64(c.Heads), int64(c.KVHeads), int64(c.Dim)
+	gateUp := b.join(h, c.MLPBias, part{p + "mlp.gate_proj", in}, part{p + "mlp.up_proj", in})
+	gateUp.gates = true
+	return block{
+		attn: &attention{
+			qkv: b.join(h, c.QKVBias, part{p + "self_attn.q_proj", heads * d},
+				part{p + "self_attn.k_proj", kv * d}, part{p + "self_attn.v_proj", kv * d}),
+			out: b.linear(p+"self_attn.o_proj", heads*d, h, c.OutBias), heads: heads, kvHeads: kv, dim: d},
+		mlp: &gatedMLP{gateUp: gateUp, down: b.linear(p+"mlp.down_proj", in, h, c.MLPBias)},
+	}
+}
+
+// headNorms gives a block norms of each query and key by itself.
+func (b *builder) headNorms(p string, x *block) {
+	x.attn.qNorm, x.attn.kNorm = b.rmsNorm(p+"self_attn.q_norm", x.attn.dim), b.rmsNorm(p+"self_attn.k_norm", x.attn.dim)
 }

@@ -67,6 +67,8 @@ type builder struct {
 	o    Options
 	get  source
 	errs []error
+
+	wide, offset bool // of the RMS norms
 }
 
 func assemble(config Config, o Options, get source) (*Model, error) {
@@ -87,9 +89,13 @@ func assemble(config Config, o Options, get source) (*Model, error) {
 		case !config.TiedHead:
 			m.head = b.take(headName, int64(config.Vocab), int64(config.Hidden))
 		}
-		if config.Rotary != (Rotary{}) {
+		if config.Rotary.turns() {
 			f := config.Rotary.frequencies(config.HeadDim())
 			m.frequencies = s.Keep(s.FromFloat32(f, int64(len(f))))
+		}
+		if config.LocalTheta != 0 {
+			f := Rotary{Theta: config.LocalTheta}.frequencies(config.HeadDim())
+			m.localFreqs = s.Keep(s.FromFloat32(f, int64(len(f))))
 		}
 		return errors.Join(b.errs...)
 	})
@@ -146,7 +152,7 @@ func (b *builder) layerNorm(name string, h int64) norm {
 
 func (b *builder) rmsNorm(name string, h int64) norm {
 	b.take(name+".weight", h)
-	return rmsNorm{m: b.m, weight: name + ".weight", eps: b.m.Config.NormEps}
+	return rmsNorm{m: b.m, weight: name + ".weight", eps: b.m.Config.NormEps, wide: b.wide, offset: b.offset}
 }
 
 // conv1D is a projection with a bias, stored [in, out].

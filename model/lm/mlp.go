@@ -6,8 +6,8 @@ import "popri/model/tensor"
 type mlp interface {
 	apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor
 	projections() []projection
-	// decode is residual plus the result of apply without an adapter.
-	decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor
+	// decode is the result of apply without an adapter, and what o does with it.
+	decode(s *tensor.Scope, x tensor.Tensor, o tensor.Epilogue, compute tensor.DType) tensor.Tensor
 }
 
 // activation is that of GPT-2's MLP and of BERT's.
@@ -28,17 +28,18 @@ func (m *geluMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tenso
 	return m.down.apply(s, s.Activate(m.act, m.up.apply(s, x, adapter)), adapter)
 }
 
-func (m *geluMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
+func (m *geluMLP) decode(s *tensor.Scope, x tensor.Tensor, o tensor.Epilogue, compute tensor.DType) tensor.Tensor {
 	y := finish(s, m.up, x, compute, tensor.Epilogue{Act: m.act, DType: compute})
-	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual, DType: residual.DType()})
+	return finish(s, m.down, y, compute, o)
 }
 
 func (m *geluMLP) projections() []projection { return []projection{m.up, m.down} }
 
-// gatedMLP is down(silu(gate(x))·up(x)) (SwiGLU, Shazeer 2020).
+// gatedMLP is down(act(gate(x))·up(x)): SwiGLU, or GeGLU with the tanh form of GELU (Shazeer 2020).
 type gatedMLP struct {
 	gateUp projection // both side by side
 	down   *Linear
+	gelu   bool
 }
 
 func (m *gatedMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
@@ -47,15 +48,21 @@ func (m *gatedMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tens
 
 func (m *gatedMLP) gate(s *tensor.Scope, y tensor.Tensor) tensor.Tensor {
 	inner := m.down.In
-	return s.Mul(s.Silu(s.Narrow(y, -1, 0, inner)), s.Narrow(y, -1, inner, inner))
+	gate, up := s.Narrow(y, -1, 0, inner), s.Narrow(y, -1, inner, inner)
+	if m.gelu {
+		return s.Mul(s.Activate(tensor.ActGeluTanh, gate), up)
+	}
+	return s.Mul(s.Silu(gate), up)
 }
 
-func (m *gatedMLP) decode(s *tensor.Scope, x, residual tensor.Tensor, compute tensor.DType) tensor.Tensor {
+func (m *gatedMLP) decode(s *tensor.Scope, x tensor.Tensor, o tensor.Epilogue, compute tensor.DType) tensor.Tensor {
 	y := finish(s, m.gateUp, x, compute, tensor.Epilogue{DType: compute})
-	if w := m.gateUp.product(); w.packed == nil || !w.packed.Gated {
+	if w := m.gateUp.product(); m.gelu {
+		y = m.gate(s, y)
+	} else if w.packed == nil || !w.packed.Gated {
 		y = s.SwiGLU(s.Contiguous(y))
 	}
-	return finish(s, m.down, y, compute, tensor.Epilogue{Residual: residual, DType: residual.DType()})
+	return finish(s, m.down, y, compute, o)
 }
 
 func (m *gatedMLP) projections() []projection { return []projection{m.gateUp, m.down} }

@@ -29,7 +29,9 @@ type Model struct {
 	shared      []tensor.Tensor // memory of joined projections, which several params are views of
 	linears     map[string]*Linear
 	tok, pos    tensor.Tensor // [V, H], [context, H]
-	frequencies tensor.Tensor // float32 [D/2] of rotary positions
+	frequencies tensor.Tensor // float32 of rotary positions, half as many as turned dimensions of a head
+	localFreqs  tensor.Tensor // the same of local layers, where they have their own
+	embedScale  float64       // by which embeddings are multiplied; 0 for not at all
 	types       tensor.Tensor // [types, H], of BERT
 	embedNorm   norm          // after the embeddings, of BERT; else nil
 	head        tensor.Tensor // [V, H]; of a classifier [C, H]
@@ -46,7 +48,8 @@ type Model struct {
 }
 
 type block struct {
-	attnNorm, mlpNorm norm
+	attnNorm, mlpNorm norm // nil for none
+	attnOut, mlpOut   norm // of the outputs of attention and MLP before they join the residual stream; nil for none
 	after             bool // the norms are applied to the sums with the residual stream, not to the inputs
 	attn              *attention
 	mlp               mlp
@@ -67,11 +70,17 @@ type architecture struct {
 }
 
 var architectures = map[string]architecture{
-	"bert":    bert,
-	"gpt2":    gpt2,
-	"llama":   llama,
-	"mistral": mistral,
-	"qwen2":   qwen2,
+	"bert":        bert,
+	"gpt2":        gpt2,
+	"gemma3_text": gemma3,
+	"granite":     granite,
+	"llama":       llama,
+	"mistral":     mistral,
+	"olmo2":       olmo2,
+	"phi3":        phi3,
+	"qwen2":       qwen2,
+	"qwen3":       qwen3,
+	"smollm3":     smollm3,
 }
 
 // Free releases the weights.
@@ -85,7 +94,8 @@ func (m *Model) Free() {
 		t.Free()
 	}
 	m.frequencies.Free()
-	m.shared, m.frequencies = nil, tensor.Tensor{}
+	m.localFreqs.Free()
+	m.shared, m.frequencies, m.localFreqs = nil, tensor.Tensor{}, tensor.Tensor{}
 }
 
 // Names returns the names of all parameters, sorted. A tied head counts once.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
@@ -22,6 +23,23 @@ type Rotary struct {
 	Factor                float64
 	LowFactor, HighFactor float64
 	OriginalContext       int
+	// Partial is the share of a head's first dimensions that turn; 0 for all.
+	Partial float64
+	// "longrope" (Ding et al. 2024) divides each frequency by a number of Short, and multiplies cosines and sines by
+	// Magnitude. Long is for contexts longer than OriginalContext, which are not used here.
+	Short, Long []float64
+	Magnitude   float64
+}
+
+// turns reports whether there are rotary positions.
+func (r Rotary) turns() bool { return r.Theta != 0 || r.Scaling != "" }
+
+// dim is the number of dimensions of a head that turn.
+func (r Rotary) dim(head int) int {
+	if r.Partial == 0 {
+		return head
+	}
+	return int(float64(head) * r.Partial)
 }
 
 // rotaryFields are the fields of config.json about rotary positions, in the layouts of transformers 4 and 5.
@@ -29,16 +47,19 @@ type rotaryFields struct {
 	Theta      float64         `json:"rope_theta"`
 	Scaling    json.RawMessage `json:"rope_scaling"`
 	Parameters json.RawMessage `json:"rope_parameters"`
+	Partial    float64         `json:"partial_rotary_factor"`
 }
 
-func (f rotaryFields) rotary() (Rotary, error) {
+// rotary reads the fields. partial allows that a part of a head turns; original is the context before it was stretched, where
+// config.json states it elsewhere, and context the one after.
+func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error) {
 	name, raw := "rope_parameters", f.Parameters
 	if len(raw) == 0 || hfconfig.Off(raw) {
 		name, raw = "rope_scaling", f.Scaling
 	}
-	r := Rotary{Theta: f.Theta}
+	r := Rotary{Theta: f.Theta, Partial: f.Partial}
 	if len(raw) == 0 || hfconfig.Off(raw) {
-		return r, nil
+		return r.narrowed(name, partial)
 	}
 	p := struct {
 		Theta    float64 `json:"rope_theta"`
@@ -49,25 +70,55 @@ func (f rotaryFields) rotary() (Rotary, error) {
 		High     float64 `json:"high_freq_factor"`
 		Original int     `json:"original_max_position_embeddings"`
 		Partial  float64 `json:"partial_rotary_factor"`
-	}{Theta: f.Theta, Partial: 1}
+		longFields
+	}{Theta: f.Theta, Partial: f.Partial, Original: original}
 	if err := hfconfig.Decode(raw, &p); err != nil {
 		return r, fmt.Errorf("%s: %w", name, err)
 	}
 	if p.Type == "" {
 		p.Type = p.OldType
 	}
-	if p.Partial != 1 {
-		return r, fmt.Errorf("%s: partial_rotary_factor: %g is not supported", name, p.Partial)
+	r.Theta, r.Partial = p.Theta, p.Partial
+	if p.Type != "longrope" && (len(p.Short) > 0 || len(p.Long) > 0 || p.Magnitude != 0) {
+		return r, quote.Errorf("%s: rope_type: %q has no short_factor, long_factor or attention_factor", name, p.Type)
 	}
-	r.Theta = p.Theta
 	switch p.Type {
 	case "", "default":
 	case "linear":
 		r.Scaling, r.Factor = p.Type, p.Factor
 	case "llama3":
 		r.Scaling, r.Factor, r.LowFactor, r.HighFactor, r.OriginalContext = p.Type, p.Factor, p.Low, p.High, p.Original
+	case "longrope":
+		r.Scaling, r.Short, r.Long, r.OriginalContext, r.Magnitude = p.Type, p.Short, p.Long, p.Original, p.Magnitude
+		if r.Factor = p.Factor; r.Factor == 0 && r.OriginalContext > 0 {
+			r.Factor = float64(context) / float64(r.OriginalContext)
+		}
+		if r.Magnitude == 0 {
+			r.Magnitude = 1
+			if r.Factor > 1 && r.OriginalContext > 1 {
+				r.Magnitude = math.Sqrt(1 + math.Log(r.Factor)/math.Log(float64(r.OriginalContext)))
+			}
+		}
 	default:
-		return r, quote.Errorf("%s: rope_type: %q is not supported (default, linear, llama3)", name, p.Type)
+		return r, quote.Errorf("%s: rope_type: %q is not supported (default, linear, llama3, longrope)", name, p.Type)
+	}
+	return r.narrowed(name, partial)
+}
+
+// longFields are those of "longrope".
+type longFields struct {
+	Short     []float64 `json:"short_factor"`
+	Long      []float64 `json:"long_factor"`
+	Magnitude float64   `json:"attention_factor"`
+}
+
+// narrowed refuses a share of turned dimensions unless partial allows it.
+func (r Rotary) narrowed(name string, partial bool) (Rotary, error) {
+	if r.Partial == 1 {
+		r.Partial = 0
+	}
+	if r.Partial != 0 && !partial {
+		return r, fmt.Errorf("%s: partial_rotary_factor: %g is not supported", name, r.Partial)
 	}
 	return r, nil
 }
@@ -81,6 +132,9 @@ func (r Rotary) fields() (theta float64, scaling map[string]any) {
 		scaling = map[string]any{"rope_type": "llama3", "factor": r.Factor, "low_freq_factor": r.LowFactor,
 			"high_freq_factor":                 r.HighFactor,
 			"original_max_position_embeddings": r.OriginalContext}
+	case "longrope":
+		scaling = map[string]any{"rope_type": "longrope", "factor": r.Factor, "short_factor": r.Short, "long_factor": r.Long,
+			"attention_factor": r.Magnitude, "original_max_position_embeddings": r.OriginalContext}
 	}
 	return r.Theta, scaling
 }
@@ -88,12 +142,20 @@ func (r Rotary) fields() (theta float64, scaling map[string]any) {
 func (r Rotary) check(dim int) error {
 	finite := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 	switch {
-	case r == Rotary{}:
+	case !r.turns():
 		return nil
 	case !finite(r.Theta):
 		return fmt.Errorf("rope_theta is %g", r.Theta)
-	case dim%2 != 0:
-		return fmt.Errorf("rotary positions need an even width of a head, not %d", dim)
+	case r.Partial < 0 || r.Partial > 1:
+		return fmt.Errorf("partial_rotary_factor is %g", r.Partial)
+	case r.dim(dim)%2 != 0 || r.dim(dim) == 0:
+		return fmt.Errorf("rotary positions need an even number of turned dimensions of a head, not %d", r.dim(dim))
+	case r.Scaling == "longrope" && (len(r.Short) != r.dim(dim)/2 || len(r.Long) != len(r.Short)):
+		return fmt.Errorf("the rotary scaling longrope has %d and %d factors, must be %d", len(r.Short), len(r.Long), r.dim(dim)/2)
+	case r.Scaling == "longrope" && (slices.ContainsFunc(slices.Concat(r.Short, r.Long), func(x float64) bool { return !finite(x) }) ||
+		!finite(r.Magnitude) || r.OriginalContext < 1):
+		return fmt.Errorf("the rotary scaling longrope has short_factor %v, long_factor %v, attention_factor %g, "+
+			"original_max_position_embeddings %d", r.Short, r.Long, r.Magnitude, r.OriginalContext)
 	case r.Scaling != "" && !finite(r.Factor):
 		return fmt.Errorf("the rotary scaling's factor is %g", r.Factor)
 	case r.Scaling == "llama3" && !(finite(r.LowFactor) && finite(r.HighFactor) && r.HighFactor > r.LowFactor &&
@@ -104,14 +166,18 @@ func (r Rotary) check(dim int) error {
 	return nil
 }
 
-// frequencies returns f(0) … f(dim/2-1), rounded to float32 where the reference rounds.
-func (r Rotary) frequencies(dim int) []float32 {
+// frequencies returns f(0) … f(dim/2-1), rounded to float32 where the reference rounds, of a head's turned dimensions.
+func (r Rotary) frequencies(head int) []float32 {
+	dim := r.dim(head)
 	out := make([]float32, dim/2)
 	for i := range out {
-		f := float64(1 / float32(math.Pow(r.Theta, float64(float32(2*i)/float32(dim)))))
+		power := float32(math.Pow(r.Theta, float64(float32(2*i)/float32(dim))))
+		f := float64(1 / power)
 		switch r.Scaling {
 		case "linear":
 			f /= r.Factor
+		case "longrope":
+			f = float64(1 / (float32(r.Short[i]) * power))
 		case "llama3":
 			old := float64(r.OriginalContext)
 			wave := 2 * math.Pi / f
@@ -132,9 +198,28 @@ func (r Rotary) frequencies(dim int) []float32 {
 // negative, so that x·cos + swap(x)·sin is the rotation. The zero value rotates nothing.
 type rotation struct{ cos, sin tensor.Tensor }
 
-// rotation computes the tables for the positions of in, in float32, and gives them the type d.
-func (m *Model) rotation(s *tensor.Scope, in Input, d tensor.DType) rotation {
-	if !m.frequencies.Defined() {
+// rotations are those of the layers: of all but local ones, and of these.
+type rotations struct{ full, local rotation }
+
+// of is the rotation of a layer.
+func (r rotations) of(a *attention) rotation {
+	switch {
+	case a.unturned:
+		return rotation{}
+	case a.local:
+		return r.local
+	}
+	return r.full
+}
+
+func (m *Model) rotations(s *tensor.Scope, in Input, d tensor.DType) rotations {
+	return rotations{m.rotation(s, in, d, m.frequencies, m.Config.Rotary.Magnitude), m.rotation(s, in, d, m.localFreqs, 0)}
+}
+
+// rotation computes the tables for the positions of in, in float32, and gives them the type d. They are multiplied by magnitude
+// unless it is 0.
+func (m *Model) rotation(s *tensor.Scope, in Input, d tensor.DType, frequencies tensor.Tensor, magnitude float64) rotation {
+	if !frequencies.Defined() {
 		return rotation{}
 	}
 	at := in.Positions
@@ -142,17 +227,25 @@ func (m *Model) rotation(s *tensor.Scope, in Input, d tensor.DType) rotation {
 		t := in.IDs.Size(1)
 		at = s.View(s.Arange(0, t), 1, t)
 	}
-	angles := s.Mul(s.Unsqueeze(s.To(at, tensor.Float32), 2), m.frequencies) // [B, T, D/2]
+	angles := s.Mul(s.Unsqueeze(s.To(at, tensor.Float32), 2), frequencies) // [B, T, D/2]
 	cos, sin := s.Cos(angles), s.Sin(angles)
+	if magnitude != 0 {
+		cos, sin = s.MulScalar(cos, magnitude), s.MulScalar(sin, magnitude)
+	}
 	return rotation{
 		cos: s.To(s.Unsqueeze(s.Cat(2, cos, cos), 2), d),
 		sin: s.To(s.Unsqueeze(s.Cat(2, s.Neg(sin), sin), 2), d),
 	}
 }
 
-// apply rotates the heads x [B, T, heads, D].
+// apply rotates the heads x [B, T, heads, D], or as many of their first dimensions as the tables have.
 func (t rotation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	half := x.Size(3) / 2
+	width, n := x.Size(3), t.cos.Size(3)
+	turned, half := s.Narrow(x, 3, 0, n), n/2
 	swapped := s.Cat(3, s.Narrow(x, 3, half, half), s.Narrow(x, 3, 0, half))
-	return s.Add(s.Mul(x, t.cos), s.Mul(swapped, t.sin))
+	y := s.Add(s.Mul(turned, t.cos), s.Mul(swapped, t.sin))
+	if n < width {
+		y = s.Cat(3, y, s.Narrow(x, 3, n, width-n))
+	}
+	return y
 }

@@ -1,0 +1,20 @@
+package lm
+
+import "fmt"
+
+// Qwen3 (Yang et al. 2025) is LLaMA with RMS norms of each query and key before positions turn them.
+var qwen3 = architecture{config: qwen3Config, fields: llamaFields("Qwen3ForCausalLM"), build: qwen3Build,
+	rename: llamaName, residual: llamaResidual}
+
+func qwen3Config(raw []byte) (Config, error) {
+	f := llamaLike{Vocab: 151936, Context: 32768, Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, Dim: 128, Inner: 22016,
+		Eps: 1e-6, Act: "silu", Window: new(4096), rotaryFields: rotaryFields{Theta: 10000}}
+	return f.config(raw, false, "max_window_layers")
+}
+
+func qwen3Build(m *Model, b *builder) {
+	llamaBuild(m, b)
+	for i := range m.blocks {
+		b.headNorms(fmt.Sprintf("model.layers.%d.", i), &m.blocks[i])
+	}
+}
