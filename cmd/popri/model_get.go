@@ -12,7 +12,6 @@ import (
 	"popri/internal/hub"
 	"popri/internal/hub/download"
 	"popri/internal/modelcache"
-	"popri/internal/quote"
 	"popri/model/embedding/sentence"
 	"popri/model/lm"
 )
@@ -71,7 +70,7 @@ func readable(config []byte) error {
 	if err != nil || slices.Contains(lm.Families(), name) || slices.Contains(sentence.Kinds, name) {
 		return err
 	}
-	return quote.Errorf("model_type %q is not supported (generators: %s; small models: %s; encoders: %s)", name,
-		quote.Raw(strings.Join(lm.Generators(), ", ")), quote.Raw(strings.Join(lm.Families(), ", ")),
-		quote.Raw(strings.Join(sentence.Kinds, ", ")))
+	list := func(names []string) string { return strings.Join(names, ", ") }
+	return lm.Unsupported(name, fmt.Sprintf("generators: %s; small models: %s; encoders: %s", list(lm.Generators()), list(lm.Families()),
+		list(sentence.Kinds)))
 }

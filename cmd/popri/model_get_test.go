@@ -13,6 +13,7 @@ import (
 	"popri/internal/filehash"
 	"popri/internal/golden"
 	"popri/internal/modelcache"
+	"popri/model/lm"
 )
 
 // hubOf serves model folders by their names as Hugging Face's hub does, and makes an empty cache for them.
@@ -95,7 +96,7 @@ func TestModelByName(t *testing.T) {
 		"HF_HUB_OFFLINE":                  {"model", "get", "none"},
 		`"../x"`:                          {"model", "get", "../x"},
 		modelcache.Sources[0].Fetch:       {"model", "get", modelcache.Sources[0].Name},
-		"gpt2, llama, mistral, qwen2)":    {"doctor", "--model", encoder},
+		strings.Join(lm.Generators(), ", ") + ")": {"doctor", "--model", encoder},
 		"bert, roberta, xlm-roberta, cam": {"bench", "embed", "--model", other, "--texts", texts},
 	} {
 		if code, _, errs := popri(t, args...); code != exitUsage || !strings.Contains(errs, want) {
@@ -110,7 +111,7 @@ func TestModelGetUnsupported(t *testing.T) {
 	editJSON(t, filepath.Join(other, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
 	hubOf(t, map[string]string{"org/mamba": other})
 	code, _, errs := popri(t, "model", "get", "org/mamba")
-	for _, want := range []string{"org/mamba", `"mamba"`, "generators: gpt2, llama, mistral, qwen2;", "encoders: bert, roberta"} {
+	for _, want := range []string{"org/mamba", `"mamba"`, "generators: " + strings.Join(lm.Generators(), ", ") + ";", "encoders: bert, roberta"} {
 		if code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("exit code %d, %s", code, errs)
 		}

@@ -107,7 +107,7 @@ func parseConfig(raw []byte) (Config, error) {
 	}
 	arch, ok := architectures[name]
 	if !ok {
-		return Config{}, quote.Errorf("model_type %q is not supported (supported: %s)", name, strings.Join(Families(), ", "))
+		return Config{}, Unsupported(name, "supported: "+strings.Join(Families(), ", "))
 	}
 	c, err := arch.config(raw)
 	c.Type = name

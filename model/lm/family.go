@@ -27,6 +27,26 @@ func Family(config []byte) (string, error) {
 	return head.Type, nil
 }
 
+// mixed are families with layers that carry a state instead of attending (state-space, gated-delta or linear layers), by the
+// beginning of model_type.
+var mixed = []string{"bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "kimi_linear", "lfm2", "mamba", "minimax",
+	"nemotron_h", "olmo_hybrid", "plamo2", "qwen3_5", "qwen3_next", "recurrent_gemma", "rwkv", "zamba"}
+
+// Unsupported says that a family is not supported, what is, and why where it is known.
+func Unsupported(name, supported string) error {
+	why := ""
+	switch {
+	case slices.ContainsFunc(mixed, func(m string) bool { return strings.HasPrefix(name, m) }):
+		why = "; it has layers with a state, which popri does not compute and vLLM can serve"
+	case name == "gemma2":
+		why = "; it caps attention scores, which popri does not compute"
+	case name == "gemma3":
+		why = "; it is the model of text and pictures, and the models of text are gemma3_text"
+	}
+	err := quote.Errorf("model_type %q is not supported", name)
+	return fmt.Errorf("%w (%s)%s", err, supported, why)
+}
+
 // Families are the values of model_type that a small model may have.
 func Families() []string { return slices.Sorted(maps.Keys(architectures)) }
 
@@ -45,8 +65,7 @@ func CheckGenerator(dir string) error {
 	}
 	name, err := Family(raw)
 	if err == nil && !slices.Contains(Generators(), name) {
-		err = quote.Errorf("model_type %q is not supported for a generator (supported: %s)", name,
-			strings.Join(Generators(), ", "))
+		err = fmt.Errorf("a generator: %w", Unsupported(name, "supported: "+strings.Join(Generators(), ", ")))
 	}
 	if err != nil {
 		return fmt.Errorf("lm: %s: %w", path, err)
