@@ -93,11 +93,11 @@ func TestModelByName(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"HF_HUB_OFFLINE":                  {"model", "get", "none"},
-		`"../x"`:                          {"model", "get", "../x"},
-		modelcache.Sources[0].Fetch:       {"model", "get", modelcache.Sources[0].Name},
+		"HF_HUB_OFFLINE":            {"model", "get", "none"},
+		`"../x"`:                    {"model", "get", "../x"},
+		modelcache.Sources[0].Fetch: {"model", "get", modelcache.Sources[0].Name},
 		strings.Join(lm.Generators(), ", ") + ")": {"doctor", "--model", encoder},
-		"bert, roberta, xlm-roberta, cam": {"bench", "embed", "--model", other, "--texts", texts},
+		"bert, roberta, xlm-roberta, cam":         {"bench", "embed", "--model", other, "--texts", texts},
 	} {
 		if code, _, errs := popri(t, args...); code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
