@@ -61,6 +61,9 @@ type Generate struct {
 	// TemplateHeader is the prompt's first line, in which {label} stands for the prompt's label (by_label) and {kind} for the
 	// kind of text that is asked for, or the word text where none is known; "", the default, leaves it out.
 	TemplateHeader string `yaml:"template_header"`
+	// Chat makes template_header a user's turn, which the model answers, by the chat template of its folder; a model without one
+	// gets the header as it is. Default false, where a header for a chat model has the marks of the turns itself.
+	Chat bool `yaml:"chat"`
 	// TemplateItem is the line before each text; {i} in it becomes the text's number, from 1. A sample ends where the line
 	// occurs again. No empty line separates texts, and no text occurs twice in a prompt, as in the published code. "", the
 	// default, puts one text on each line after the end-of-text token, as in the embedded model's training; each is drawn from

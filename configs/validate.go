@@ -377,6 +377,9 @@ func (v *validator) between(key string, value, low, high float64) {
 // kinds checks what a search for kinds of text needs.
 func (v *validator) kinds(c Config) {
 	g := c.Generate
+	if g.Chat && (g.TemplateHeader == "" || g.TemplateItem == "") {
+		v.add("generate.chat", "is true, which needs a template_header, the user's turn, and a template_item")
+	}
 	if g.Kinds == "" {
 		return
 	}

@@ -28,7 +28,13 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 			return nil, fault.Userf("%w", err)
 		}
 	}
-	s.prompter, err = sampling.NewPrompter(s.generator.Tokenizer, c.Generate, c.Data, s.Data.Public.Prompts,
+	prompts := c.Generate
+	if prompts.Chat {
+		if prompts, err = sampling.Chat(prompts, s.generator.Dir, s.generator.Tokenizer); err != nil {
+			return nil, err
+		}
+	}
+	s.prompter, err = sampling.NewPrompter(s.generator.Tokenizer, prompts, c.Data, s.Data.Public.Prompts,
 		s.generator.Model.Config.Context, c.Generate.MaxNewTokens)
 	if errors.Is(err, sampling.ErrTooFewPrompts) {
 		return nil, fault.Userf("data.public: %s: %w", s.Data.Public.Name, err)

@@ -109,7 +109,7 @@ func (in Inputs) addModel(key, dir string) error {
 		switch {
 		case filepath.Ext(f.Name()) == ".safetensors":
 		case slices.Contains([]string{"config.json", "generation_config.json", "tokenizer.json",
-			"tokenizer_config.json"}, f.Name()):
+			"tokenizer_config.json", "chat_template.jinja"}, f.Name()):
 		default:
 			continue
 		}
