@@ -7,14 +7,15 @@
 STORIES260K is the folder of that model (MIT licence), whose tokenizer.json is BPE with byte fallback. The other kinds are
 made from it and from testdata/golden: the same with Metaspace, byte-level BPE with NFC and Qwen's split, RoBERTa's, a cased
 BERT.
-Texts are random strings of atoms. The same seed and library give the same bytes.
+Texts are random strings of atoms. The same seed and library give the same bytes. --classes writes the classes of letters with and
+without case into model/tokenizer/unicode.json instead.
 """
 import json
 import random
 import sys
 from pathlib import Path
 
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 ROOT = Path(__file__).resolve().parent.parent
 ATOMS = [
@@ -22,13 +23,16 @@ ATOMS = [
     "e\u0301", "A\u030a", "\u1e9b\u0323", "ﬁ", "ñ", "n\u0303", "한", "\u1112\u1161\u11ab", "\u1112\u1161", "日本", "\uf900", "Ⅷ", "😀", "\u200d", "\u00ad", "\ufeff", "\u0000",
     "ß", "İ", "ς", "ſ", "<s>", "</s>", "<unk>", "<|endoftext|>", "[CLS]", "[UNK]", "<0x41>", "\u0344", "q\u0307\u0323", "q\u0323\u0307", "\u212b", "ö", "ü̈", "Z", "q",
 ]
+# Capitals, letters without case and marks, for the split that tells them apart.
+CASED = ["HTTPServer", "iPhone", "McDonald's", "DON'T", "a'LL", "'S", "Ab", "aB", "ǅ", "ªB", "Bª", "ｱ", "ա", "Ա", "AͅB", "\u0301x", "\u0301", "x\u0301Y", "//\n", "./a", "ＡＢｃ",
+         "日A本b", "ـA", "Aـ", "-A", "\t\tB", "_Cd", "´E\u0301f"]
 
 
 def write_lines(path, rows):
     path.write_text("".join(json.dumps(r, ensure_ascii=True, separators=(",", ":")) + "\n" for r in rows), encoding="utf-8")
 
 
-def cases(name, source, destination, seed, texts=220, decodings=120):
+def cases(name, source, destination, seed, texts=220, decodings=120, atoms=ATOMS):
     out = destination / name
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(source, ensure_ascii=False, indent=1) + "\n"
@@ -40,7 +44,7 @@ def cases(name, source, destination, seed, texts=220, decodings=120):
     # This version of the reference does not leave out special tokens that are normalized. They are special all the same.
     skipped = lambda ids: reference.decode([i for i in ids if i not in special], skip_special_tokens=True)
     rng = random.Random(seed)
-    strings = ["", *ATOMS] + ["".join(rng.choices(ATOMS, k=rng.randint(2, 14))) for _ in range(texts)]
+    strings = ["", *atoms] + ["".join(rng.choices(atoms, k=rng.randint(2, 14))) for _ in range(texts)]
     rows = []
     for t in strings:
         e = reference.encode(t, add_special_tokens=False)
@@ -85,7 +89,30 @@ def roberta(source, prefix):
             "added_tokens": added, "pre_tokenizer": step, "post_processor": around, "decoder": step, "model": model}
 
 
+O200K = "|".join([r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+                  r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+                  r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+
+
+def classes():
+    path = ROOT / "model" / "tokenizer" / "unicode.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    for name, regex in (("upper", r"[\p{Lu}\p{Lt}]"), ("lower", r"\p{Ll}"), ("M", r"\p{M}")):
+        isolated, ranges = pre_tokenizers.Split(Regex(regex), "removed"), []
+        for point in (p for p in range(0x110000) if not 0xd800 <= p < 0xe000):
+            if isolated.pre_tokenize_str(chr(point)):
+                continue
+            if ranges and ranges[-1][1] == point - 1:
+                ranges[-1][1] = point
+            else:
+                ranges.append([point, point])
+        facts["regex"][name] = ranges
+    path.write_text(json.dumps(facts, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
 def main():
+    if sys.argv[1:] == ["--classes"]:
+        return classes()
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__.strip())
     read = lambda path: json.loads(Path(path).read_text(encoding="utf-8"))
@@ -103,6 +130,12 @@ def main():
     split = {"type": "Split", "pattern": {"Regex": qwen}, "behavior": "Isolated", "invert": False}
     cases("qwen-nfc", {**bytes_, "normalizer": {"type": "NFC"}, "post_processor": level,
                        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]}}, destination, 3)
+    split = {**split, "pattern": {"Regex": O200K}}
+    cases("o200k", {**bytes_, "post_processor": level, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]}}, destination, 8, 900, atoms=ATOMS + 2 * CASED)
+    spaces = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    before = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+    back = {"type": "Sequence", "decoders": [{**spaces, "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]}
+    cases("gemma", {**stories, "normalizer": spaces, "pre_tokenizer": before, "decoder": back}, destination, 9)
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     untyped = {k: v for k, v in bytes_["model"].items() if k != "type"}
     cases("digits", {**bytes_, "model": untyped, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, level]}}, destination, 6)

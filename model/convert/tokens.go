@@ -33,6 +33,7 @@ var splitOf = map[string]struct {
 	"llama3":           {split: tokenizer.SplitLlama3, whole: true, begin: true},
 	"llama-v3":         {split: tokenizer.SplitLlama3, whole: true, begin: true},
 	"llama-bpe":        {split: tokenizer.SplitLlama3, whole: true, begin: true},
+	"gpt-4o":           {split: tokenizer.SplitO200K},
 	"qwen2":            {split: tokenizer.SplitQwen2, nfc: true},
 	"deepseek-r1-qwen": {split: tokenizer.SplitQwen2},
 }

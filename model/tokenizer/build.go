@@ -19,6 +19,7 @@ const (
 	SplitDigits Split = "digits" // as GPT-2, after single digits: SmolLM
 	SplitLlama3 Split = "llama3"
 	SplitQwen2  Split = "qwen2"
+	SplitO200K  Split = "o200k"
 )
 
 // Description is what a BPE tokenizer is made of, as files of other formats hold it.
@@ -125,6 +126,8 @@ func (d Description) byteLevel(file *fileJSON) error {
 		file.PreTokenizer = sequence(object{"type": "Digits", "individual_digits": true}, true)
 	case SplitLlama3:
 		file.PreTokenizer = pattern(llama3Pattern)
+	case SplitO200K:
+		file.PreTokenizer = pattern(o200kPattern)
 	case SplitQwen2:
 		file.PreTokenizer = pattern(qwen2Pattern)
 	default:

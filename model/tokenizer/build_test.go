@@ -33,6 +33,7 @@ func TestBuildEqualsTheFile(t *testing.T) {
 	for name, set := range map[string]func(d *Description){
 		"testdata/digits":                              func(d *Description) { d.Split = SplitDigits },
 		"testdata/qwen-nfc":                            func(d *Description) { d.Split, d.NFC = SplitQwen2, true },
+		"testdata/o200k":                               func(d *Description) { d.Split = SplitO200K },
 		"testdata/byte-fallback":                       func(d *Description) { d.Prepend, d.Unknown, d.Before = true, "<unk>", []int32{1} },
 		"../../testdata/golden/tokenizers/gpt2-512":    func(d *Description) { d.Split = SplitGPT2 },
 		"../../testdata/golden/tokenizers/llama3-4096": func(d *Description) { d.Split, d.IgnoreMerges = SplitLlama3, true },

@@ -125,7 +125,7 @@ func parseSplits(raw json.RawMessage) (splitter, error) {
 	known, ok := splitters[*split.Pattern.Regex]
 	if !ok {
 		return nil, quote.Errorf("a Split by %q is not supported (supported: the expressions of GPT-2, LLaMA "+
-			"3 and Qwen 2)", *split.Pattern.Regex)
+			"3, Qwen 2 and GPT-4o)", *split.Pattern.Regex)
 	}
 	return known, parseByteLevel(sequence.PreTokenizers[1], first, false)
 }

@@ -19,6 +19,9 @@ func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings
 	if err != nil {
 		return fmt.Errorf("normalizer: %w", err)
 	}
+	if inNormalizer && splitsBlanks(file.PreTokenizer) {
+		file.PreTokenizer = nil
+	}
 	inSplit, scheme, err := parseMetaspace(file.PreTokenizer)
 	if err != nil {
 		return err
@@ -113,6 +116,19 @@ func parseBlanks(raw json.RawMessage) (replaces bool, before prepend, err error)
 			quote.Errorf("with byte_fallback only Prepend %q and Replace \" \" by it are supported", blank)
 	}
 	return true, before, nil
+}
+
+// splitsBlanks recognises Gemma's split after spaces, of which the normalizer has left none.
+func splitsBlanks(raw json.RawMessage) bool {
+	var s struct {
+		Type    string `json:"type"`
+		Pattern struct {
+			String string `json:"String"`
+		} `json:"pattern"`
+		Behavior string `json:"behavior"`
+		Invert   bool   `json:"invert"`
+	}
+	return strict(raw, &s) == nil && s.Type == "Split" && s.Pattern.String == " " && !s.Invert
 }
 
 func parseMetaspace(raw json.RawMessage) (is bool, before prepend, err error) {

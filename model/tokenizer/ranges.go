@@ -12,6 +12,8 @@ import (
 //
 //	jq -c '{regex: (.regex | {L, N, s}), bert: (.bert | {removed, whitespace, cjk, accent_removed, punctuation}), bert_map}'
 //
+// and the classes upper ([\p{Lu}\p{Lt}]), lower and M, which scripts/tokenizer_cases.py --classes adds.
+//
 //go:embed unicode.json
 var unicodeFacts []byte
 

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // A splitter returns the length of the first word of a text that is not empty. Merges never cross words. The regular
 // expressions need look-ahead, which Go's lack, and the order of their alternatives matters; each function below tries
@@ -11,12 +14,14 @@ type splitter func(text string) int
 const (
 	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	o200kPattern  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	qwen2Pattern  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
 var splitters = map[string]splitter{
 	gpt2Pattern:   splitGPT2,
 	llama3Pattern: splitLlama3,
+	o200kPattern:  splitO200K,
 	qwen2Pattern:  splitQwen2,
 }
 
@@ -60,6 +65,73 @@ func splitLlama3(text string) int { return splitLlama(text, 3) }
 
 func splitQwen2(text string) int { return splitLlama(text, 1) }
 
+// splitO200K follows o200kPattern, of GPT-4o and Phi-4-mini: a word ends where a capital follows a small letter, and takes a
+// contraction with it.
+func splitO200K(text string) int {
+	first, size := classAt(text)
+	if first != letter && first != number && text[0] != '\r' && text[0] != '\n' && len(text) > size {
+		if n := casedWord(text, size, smallAtEnd); n > 0 {
+			return n
+		}
+	}
+	if n := casedWord(text, 0, smallAtEnd); n > 0 {
+		return n
+	}
+	if first != letter && first != number && text[0] != '\r' && text[0] != '\n' && len(text) > size {
+		if n := casedWord(text, size, capitalFirst); n > 0 {
+			return n
+		}
+	}
+	if n := casedWord(text, 0, capitalFirst); n > 0 {
+		return n
+	}
+	return splitRest(text, 3, "\r\n/")
+}
+
+// Which of the two alternatives for words casedWord tries.
+const (
+	smallAtEnd   = iota // any capitals, then at least one small letter
+	capitalFirst        // at least one capital, then any small letters
+)
+
+// casedWord returns where the word that begins at start ends, with its contraction, or 0 if none begins there. Letters without case
+// and marks count as capitals and as small letters.
+func casedWord(text string, start, alternative int) int {
+	capitals, both := start, -1 // the end of the capitals, and the place of the last one that is a small letter as well
+	for capitals < len(text) {
+		c, size := caseAt(text[capitals:])
+		if c&capital == 0 {
+			break
+		}
+		if c&small != 0 {
+			both = capitals
+		}
+		capitals += size
+	}
+	end := smallRun(text, capitals)
+	switch {
+	case alternative == smallAtEnd && end == capitals && both >= 0:
+		end = smallRun(text, both) // one that was taken for a capital is the small letter
+	case alternative == smallAtEnd && end == capitals, alternative == capitalFirst && capitals == start:
+		return 0
+	}
+	if end < len(text) && text[end] == '\'' {
+		end += contraction(text[end:], true)
+	}
+	return end
+}
+
+func smallRun(text string, at int) int {
+	for at < len(text) {
+		c, size := caseAt(text[at:])
+		if c&small == 0 {
+			break
+		}
+		at += size
+	}
+	return at
+}
+
 // splitLlama follows llama3Pattern, with numbers of at most maxDigits characters.
 func splitLlama(text string, maxDigits int) int {
 	if text[0] == '\'' {
@@ -77,6 +149,13 @@ func splitLlama(text string, maxDigits int) int {
 			return runOf(letter, text, size+n)
 		}
 	}
+	return splitRest(text, maxDigits, "\r\n")
+}
+
+// splitRest follows what the patterns have after words: numbers of at most maxDigits characters, signs with the given ones behind
+// them, and white space.
+func splitRest(text string, maxDigits int, behind string) int {
+	first, size := classAt(text)
 	if first == number {
 		end := size
 		for digits := 1; digits < maxDigits && end < len(text); digits++ {
@@ -94,7 +173,7 @@ func splitLlama(text string, maxDigits int) int {
 	}
 	if c, n := classAt(text[start:]); c == other {
 		end := runOf(other, text, start+n)
-		for end < len(text) && (text[end] == '\r' || text[end] == '\n') {
+		for end < len(text) && strings.IndexByte(behind, text[end]) >= 0 {
 			end++
 		}
 		return end

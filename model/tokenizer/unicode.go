@@ -15,6 +15,35 @@ const (
 // classRanges are the code points that the split tells apart; all others are of class other.
 var classRanges = rangesOf(facts.Regex, map[string]class{"L": letter, "N": number, "s": space})
 
+// cased says whether a code point counts as a capital, as a small letter, or as both.
+type cased uint8
+
+const (
+	capital cased = 1 << iota
+	small
+)
+
+// caseRanges are the letters and marks by case. Letters without case, and marks, are both.
+var caseRanges = rangesOf(facts.Regex, map[string]cased{"upper": capital, "lower": small, "M": capital | small})
+
+var asciiCase = asciiOf(caseRanges)
+
+// caseAt returns the case and the length of the code point at the start of s, which is not empty.
+func caseAt(s string) (cased, int) {
+	if s[0] < utf8.RuneSelf {
+		return asciiCase[s[0]], 1
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError && size == 1 {
+		return 0, 1
+	}
+	c := search(caseRanges, r)
+	if c == 0 && search(classRanges, r) == letter {
+		c = capital | small
+	}
+	return c, size
+}
+
 // asciiClass answers for most text without a search.
 var asciiClass = asciiOf(classRanges)
 
