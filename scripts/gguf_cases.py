@@ -98,7 +98,7 @@ def byte_level(split, merges):
     return describe, reference, len(vocab)
 
 
-def sentence_piece():
+def sentence_piece(prefix=True):
     source = json.loads((ROOT / "model/tokenizer/testdata/byte-fallback/tokenizer.json").read_text(encoding="utf-8"))
     vocab = source["model"]["vocab"]
     tokens = sorted(vocab, key=vocab.get)
@@ -114,8 +114,13 @@ def sentence_piece():
         w.add_bos_token_id(1)
         w.add_eos_token_id(2)
         w.add_unk_token_id(0)
+        if not prefix:
+            w.add_add_space_prefix(False)
 
-    return describe, Tokenizer.from_str(json.dumps(source)), len(tokens)
+    reference = Tokenizer.from_str(json.dumps(source))
+    if not prefix:
+        reference.normalizer = normalizers.Replace(" ", "▁")
+    return describe, reference, len(tokens)
 
 
 def greedily(model, ids, n):
@@ -201,6 +206,26 @@ def rotary(m, kinds, bias=(), untied=None):
     m.finish()
 
 
+def today(m, width, heads, norms):
+    """Qwen3 and Gemma 3: heads of a width of their own, norms of queries and keys, and other norms of blocks."""
+    w, h = m.writer, m.hidden
+    w.add_layer_norm_rms_eps(1e-6)
+    w.add_key_length(width)
+    w.add_value_length(width)
+    w.add_head_count_kv(m.kv)
+    m.matrix("token_embd", Type.BF16, m.vocab, h)
+    m.vector("output_norm.weight", h, 1)
+    for i in range(m.layers):
+        for name, rows, columns in (("attn_q", heads * width, h), ("attn_k", m.kv * width, h), ("attn_v", m.kv * width, h),
+                                    ("attn_output", h, heads * width), ("ffn_gate", m.inner, h), ("ffn_up", m.inner, h), ("ffn_down", h, m.inner)):
+            m.matrix(f"blk.{i}.{name}", Type.Q8_0 if columns % 32 == 0 else Type.BF16, rows, columns)
+        for name in norms:
+            m.vector(f"blk.{i}.{name}.weight", h, 1)
+        for name in ("attn_q_norm", "attn_k_norm"):
+            m.vector(f"blk.{i}.{name}.weight", width, 1)
+    m.finish()
+
+
 def gpt2(m):
     """The import takes 1024 positions and four times the width, whatever the file says."""
     w, h = m.writer, m.hidden
@@ -254,6 +279,13 @@ def main():
            (Type.BF16, (Type.BF16,) * 4, (Type.BF16,) * 2, (Type.BF16,)), untied=Type.BF16)
     rotary(Model(out / "qwen2", "qwen2", byte_level("qwen2", 44), 5),
            (Type.Q8_0, (Type.Q8_0,) * 4, (Type.Q4_0, Type.Q5_1), (Type.Q3_K,)), bias=("attn_q", "attn_k", "attn_v"))
+    m = Model(out / "qwen3", "qwen3", byte_level("qwen2", 44), 7, inner=64, heads=2, kv=1)
+    m.writer.add_rope_freq_base(1e6)
+    today(m, 128, 2, ("attn_norm", "ffn_norm"))  # the width that this import takes, whatever the file says
+    m = Model(out / "gemma3", "gemma3", sentence_piece(prefix=False), 8, hidden=16, inner=32, layers=7, heads=1, kv=1)
+    m.writer.add_rope_freq_base(1e6)
+    m.writer.add_sliding_window(64)
+    today(m, 256, 1, ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"))
     gpt2(Model(out / "gpt2", "gpt2", byte_level("gpt-2", 44), 6, inner=128, context=1024))
     print(out, sum(p.stat().st_size for p in out.rglob("*") if p.is_file()), "bytes")
 

@@ -11,9 +11,11 @@ type architecture struct {
 
 // architectures are those that are read, by general.architecture.
 var architectures = map[string]architecture{
-	"llama": {planLlama},
-	"qwen2": {planQwen2},
-	"gpt2":  {planGPT2},
+	"gemma3": {planGemma3},
+	"llama":  {planLlama},
+	"qwen2":  {planQwen2},
+	"qwen3":  {planQwen3},
+	"gpt2":   {planGPT2},
 }
 
 func planLlama(r *reader) (map[string]any, []weight, error) {
@@ -31,7 +33,7 @@ func planLlama(r *reader) (map[string]any, []weight, error) {
 			}
 		}
 	}
-	t.decoder(config, biases{qkv: attention, out: attention, mlp: mlp}, true)
+	t.decoder(config, biases{qkv: attention, out: attention, mlp: mlp}, true, llamaNorms)
 	return config, t.list, r.err
 }
 
@@ -39,11 +41,53 @@ func planQwen2(r *reader) (map[string]any, []weight, error) {
 	config, t := r.rotaryDecoder()
 	config["model_type"], config["architectures"] = "qwen2", []string{"Qwen2ForCausalLM"}
 	config["use_sliding_window"] = false
-	t.decoder(config, biases{qkv: true}, false)
+	t.decoder(config, biases{qkv: true}, false, llamaNorms)
 	return config, t.list, r.err
 }
 
-// rotaryDecoder reads what LLaMA and Qwen2 have in common.
+func planQwen3(r *reader) (map[string]any, []weight, error) {
+	config, t := r.rotaryDecoder()
+	config["model_type"], config["architectures"] = "qwen3", []string{"Qwen3ForCausalLM"}
+	config["use_sliding_window"], config["attention_bias"] = false, false
+	t.decoder(config, biases{}, false, append(llamaNorms, headNorms...))
+	return config, t.list, r.err
+}
+
+// planGemma3 reads Gemma 3, whose file holds 1 + w of the norms' weights w.
+func planGemma3(r *reader) (map[string]any, []weight, error) {
+	config, t := r.rotaryDecoder()
+	config["model_type"], config["architectures"] = "gemma3_text", []string{"Gemma3ForCausalLM"}
+	delete(config, "hidden_act")
+	config["hidden_activation"], config["attention_bias"] = "gelu_pytorch_tanh", false
+	config["rope_theta"], config["rope_local_base_freq"] = r.number("rope.freq_base", 1e6), r.number("rope.freq_base_swa", 1e4)
+	config["sliding_window"], config["sliding_window_pattern"] = r.size("attention.sliding_window", 0), gemma3Pattern
+	// The file does not say by what scores are divided. It is the width of a head but in the model of 27B, which has this many layers.
+	config["query_pre_attn_scalar"] = config["head_dim"]
+	if layers := config["num_hidden_layers"].(int); layers == gemma3Largest {
+		config["query_pre_attn_scalar"] = config["hidden_size"].(int) / config["num_attention_heads"].(int)
+	}
+	t.norm.shift = -1
+	t.decoder(config, biases{}, false, append([]norm{{"input_layernorm", "attn_norm", false}, {"post_attention_layernorm", "post_attention_norm", false},
+		{"pre_feedforward_layernorm", "ffn_norm", false}, {"post_feedforward_layernorm", "post_ffw_norm", false}}, headNorms...))
+	return config, t.list, r.err
+}
+
+// gemma3Pattern is the number of layers of which one attends to all tokens, and gemma3Largest that of the layers of the model of
+// 27B parameters.
+const gemma3Pattern, gemma3Largest = 6, 62
+
+// norm is a norm of a block: its name, and the one in the file.
+type norm struct {
+	name, source string
+	head         bool // as wide as a head
+}
+
+var (
+	llamaNorms = []norm{{"input_layernorm", "attn_norm", false}, {"post_attention_layernorm", "ffn_norm", false}}
+	headNorms  = []norm{{"self_attn.q_norm", "attn_q_norm", true}, {"self_attn.k_norm", "attn_k_norm", true}}
+)
+
+// rotaryDecoder reads what LLaMA and its descendants have in common.
 func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
 	hidden, heads := r.size("embedding_length", 0), r.size("attention.head_count", 0)
 	if !r.has("attention.key_length") && hidden%heads != 0 {
@@ -82,8 +126,9 @@ func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
 // biases says which projections have them.
 type biases struct{ qkv, out, mlp bool }
 
-// decoder lists the tensors of LLaMA and Qwen2. permuted says that rotary pairs lie side by side in the file.
-func (t *tensors) decoder(config map[string]any, with biases, permuted bool) {
+// decoder lists the tensors of LLaMA and its descendants. permuted says that rotary pairs lie side by side in the file; norms are
+// those of each block.
+func (t *tensors) decoder(config map[string]any, with biases, permuted bool, norms []norm) {
 	size := func(key string) int64 { return int64(config[key].(int)) }
 	h, in, d := size("hidden_size"), size("intermediate_size"), size("head_dim")
 	q, kv := d*size("num_attention_heads"), d*size("num_key_value_heads")
@@ -92,7 +137,7 @@ func (t *tensors) decoder(config map[string]any, with biases, permuted bool) {
 		rotary.rotary = d
 	}
 	t.embedding(config, "model.embed_tokens.weight", h)
-	t.add("model.norm.weight", "output_norm.weight", weight{}, h)
+	t.add("model.norm.weight", "output_norm.weight", t.norm, h)
 	layers := config["num_hidden_layers"].(int)
 	if !t.plausible(layers) {
 		return
@@ -105,8 +150,13 @@ func (t *tensors) decoder(config map[string]any, with biases, permuted bool) {
 				t.add(to+name+".bias", from+source+".bias", w, out)
 			}
 		}
-		t.add(to+"input_layernorm.weight", from+"attn_norm.weight", weight{}, h)
-		t.add(to+"post_attention_layernorm.weight", from+"ffn_norm.weight", weight{}, h)
+		for _, n := range norms {
+			width := h
+			if n.head {
+				width = d
+			}
+			t.add(to+n.name+".weight", from+n.source+".weight", t.norm, width)
+		}
 		linear("self_attn.q_proj", "attn_q", rotary, q, h, with.qkv)
 		linear("self_attn.k_proj", "attn_k", rotary, kv, h, with.qkv)
 		linear("self_attn.v_proj", "attn_v", weight{}, kv, h, with.qkv)

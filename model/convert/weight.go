@@ -21,6 +21,7 @@ type weight struct {
 	// rotary, where not 0, is the width D of the heads of queries or keys whose rotary pairs lie side by side in the source:
 	// row 2j+s of a head there is row s·D/2+j here.
 	rotary int64
+	shift  float32 // is added to each value
 }
 
 // piece is the number of values that are converted at a time.
@@ -30,6 +31,7 @@ const piece = 1 << 16
 type tensors struct {
 	r    *reader
 	list []weight
+	norm weight // what is done with the weights of norms
 }
 
 // has reports whether the file has a tensor.
@@ -111,6 +113,11 @@ func (c *converter) run() error {
 		values = values[:min(int64(len(values)), total-at)]
 		if err := r.Read(values, at); err != nil {
 			return err
+		}
+		if c.weight.shift != 0 {
+			for i := range values {
+				values[i] += c.weight.shift
+			}
 		}
 		if err := c.emit(values); err != nil {
 			return err
