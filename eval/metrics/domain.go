@@ -28,6 +28,9 @@ type Halves struct {
 	Second []bool    // one for each point
 }
 
+// ErrTooFew says that [DomainAUC] has too few points.
+var ErrTooFew = errors.New("metrics: each half of both sets needs at least two points")
+
 // ridge is added to the diagonal of the covariance, as a share of its mean.
 const ridge = 1e-2
 
@@ -53,7 +56,7 @@ func DomainAUC(a, b Halves, dim int) (float64, error) {
 			parts[i][half] = append(parts[i][half], set.Points[j*dim:(j+1)*dim]...)
 		}
 		if len(parts[i][0]) < 2*dim || len(parts[i][1]) < 2*dim {
-			return 0, errors.New("metrics: each half of both sets needs at least two points")
+			return 0, ErrTooFew
 		}
 	}
 	total := 0.0

@@ -83,7 +83,7 @@ func TestGoldenPrecisionRecall(t *testing.T) {
 	for _, c := range cases {
 		points, dim := readPoints(t, filepath.Join(dir, "pr-"+c.Name+".safetensors"), "real", "generated")
 		for _, r := range c.Results {
-			precision, recall, err := precisionRecall(points[0], points[1], dim, r.K)
+			precision, recall, err := PrecisionRecall(points[0], points[1], dim, r.K)
 			if err != nil {
 				t.Errorf("%s, k = %d: %v", c.Name, r.K, err)
 			} else if math.Abs(precision-r.Precision) > 1e-12 || math.Abs(recall-r.Recall) > 1e-12 {
@@ -158,12 +158,12 @@ func TestRefusals(t *testing.T) {
 		if _, err := frechet(c.x, c.y, c.dim); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %v: %v, want %q", c.x, c.y, err, c.want)
 		}
-		if _, _, err := precisionRecall(c.x, c.y, c.dim, 1); err == nil {
+		if _, _, err := PrecisionRecall(c.x, c.y, c.dim, 1); err == nil {
 			t.Errorf("%v %v: accepted", c.x, c.y)
 		}
 	}
 	for _, k := range []int{-1, 0, 2} {
-		if _, _, err := precisionRecall([]float32{1, 2}, []float32{1, 2}, 1, k); err == nil {
+		if _, _, err := PrecisionRecall([]float32{1, 2}, []float32{1, 2}, 1, k); err == nil {
 			t.Errorf("k = %d: accepted", k)
 		}
 	}
@@ -178,12 +178,12 @@ func TestRefusals(t *testing.T) {
 func TestPrecisionRecallInvariants(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	x, y := cloud(random, 60, 7, 0), cloud(random, 45, 7, 0.7)
-	p, r, err := precisionRecall(x, slices.Clone(x), 7, 2)
+	p, r, err := PrecisionRecall(x, slices.Clone(x), 7, 2)
 	if err != nil || p != 1 || r != 1 {
 		t.Errorf("itself: %v %v %v", p, r, err)
 	}
-	p, r, err = precisionRecall(x, y, 7, 3)
-	r2, p2, err2 := precisionRecall(y, x, 7, 3)
+	p, r, err = PrecisionRecall(x, y, 7, 3)
+	r2, p2, err2 := PrecisionRecall(y, x, 7, 3)
 	if err != nil || err2 != nil || p != p2 || r != r2 {
 		t.Errorf("%v %v %v, swapped %v %v %v", p, r, err, p2, r2, err2)
 	}
@@ -205,7 +205,7 @@ func BenchmarkPrecisionRecall(b *testing.B) {
 	random := rand.New(rand.NewPCG(5, 6))
 	x, y := cloud(random, 2000, 256, 0), cloud(random, 2000, 256, 1)
 	for b.Loop() {
-		precisionRecall(x, y, 256, 3)
+		PrecisionRecall(x, y, 256, 3)
 	}
 }
 

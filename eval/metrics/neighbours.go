@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// precisionRecall returns the share of generated points that lie among real ones, and of real points that lie among
+// PrecisionRecall returns the share of generated points that lie among real ones, and of real points that lie among
 // generated ones (Kynkäänniemi et al., arXiv 1904.06991). A point lies among a set if it is within the ball around at
 // least one point of it, whose radius is the L2 distance to that point's k-th nearest other point; the edge counts as
 // inside. Each set needs more than k points. It takes n² · dim operations, on all processors.
-func precisionRecall(real, generated []float32, dim, k int) (precision, recall float64, err error) {
+func PrecisionRecall(real, generated []float32, dim, k int) (precision, recall float64, err error) {
 	nReal, err := rows(real, dim)
 	if err != nil {
 		return 0, 0, fmt.Errorf("real points: %w", err)
@@ -33,7 +33,7 @@ func precisionRecall(real, generated []float32, dim, k int) (precision, recall f
 func radii(points []float32, dim, k int) []float64 {
 	n := len(points) / dim
 	out := make([]float64, n)
-	parallel(n, func(i int) {
+	Parallel(n, func(i int) {
 		nearest := make([]float64, k) // ascending
 		for j := range nearest {
 			nearest[j] = math.Inf(1)
@@ -62,7 +62,7 @@ func radii(points []float32, dim, k int) []float64 {
 func shareInside(reference []float32, radii []float64, queries []float32, dim int) float64 {
 	n := len(queries) / dim
 	var inside atomic.Int64
-	parallel(n, func(i int) {
+	Parallel(n, func(i int) {
 		q := queries[i*dim : (i+1)*dim]
 		for j, radius := range radii {
 			if squaredDistance(q, reference[j*dim:(j+1)*dim], radius) <= radius {
@@ -101,8 +101,8 @@ func squaredDistance(a, b []float32, limit float64) float64 {
 	return s0 + s1 + s2 + s3
 }
 
-// parallel calls work for 0 to n−1, in blocks, on all processors.
-func parallel(n int, work func(i int)) {
+// Parallel calls work for 0 to n−1, in blocks, on all processors.
+func Parallel(n int, work func(i int)) {
 	const block = 16
 	var next atomic.Int64
 	var wg sync.WaitGroup

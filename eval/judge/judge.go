@@ -1,0 +1,180 @@
+// Package judge asks of any synthetic texts what their readers ask: are they like the clients' texts, do they repeat anybody's
+// words, and can it be told from them who took part?
+//
+// The clients come in two groups. Members' texts are behind the product; controls were held out of everything. What the product has
+// in common with controls is chance, so each figure of the members stands beside the controls'. This needs controls that were drawn
+// as the members were; [Result].GroupsAUC says how far the groups differ.
+//
+// The results are computed from members' texts without noise. They are outside of ε and for the owner of the data alone.
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas32"
+
+	"popri/eval/metrics"
+	"popri/internal/rng"
+	"popri/model/embedding"
+)
+
+// Client is a client's texts, with the label of each or none.
+type Client struct {
+	ID     string
+	Texts  []string
+	Labels []string
+}
+
+// Input is what is judged.
+type Input struct {
+	Product  []string
+	Labels   []string // of the product's texts, or none
+	Members  []Client // whose texts are behind the product
+	Controls []Client // who were held out
+	Public   []string // may be empty
+	Canaries []string // texts that were planted among the members'
+	Names    []string // names of people to look for
+	Schema   *Schema  // that each text keeps; nil for none
+	Encoder  embedding.Encoder
+	Epsilon  float64 // stated for the product; 0 if unknown
+	Delta    float64
+	Seed     uint64
+	Tell     func(stage string, done, total int) // may be nil
+}
+
+// Result is what [Judge] finds.
+type Result struct {
+	Product   int     `json:"product"` // texts
+	Members   int     `json:"members"` // clients
+	Controls  int     `json:"controls"`
+	Encoder   string  `json:"encoder"`
+	Epsilon   float64 `json:"epsilon,omitempty"`
+	Delta     float64 `json:"delta,omitempty"`
+	GroupsAUC float64 `json:"groups_auc"` // of a linear classifier that tells members' texts from controls'
+
+	Likeness   []Likeness  `json:"likeness"`
+	Attributes []Attribute `json:"attributes"`
+	Topics     []Topic     `json:"topics"`
+	Memory     Memory      `json:"memory"`
+	Membership []Attack    `json:"membership"`
+	Patterns   []Pattern   `json:"patterns"`
+	Canaries   []Canary    `json:"canaries,omitempty"`
+}
+
+// Least numbers of clients that the comparisons need.
+const leastControls = 10
+
+// Judge compares the product with both groups of clients.
+func Judge(in Input) (*Result, error) {
+	if len(in.Members) == 0 || len(in.Controls) < leastControls {
+		return nil, fmt.Errorf("judge: %d clients behind the product and %d held out, at least 1 and %d are needed", len(in.Members),
+			len(in.Controls), leastControls)
+	}
+	in.Product = slices.DeleteFunc(slices.Clone(in.Product), func(text string) bool { return len(words(text)) == 0 })
+	if len(in.Product) < 2*neighbours {
+		return nil, fmt.Errorf("judge: the product has %d texts with words, at least %d are needed", len(in.Product), 2*neighbours)
+	}
+	if in.Tell == nil {
+		in.Tell = func(string, int, int) {}
+	}
+	r := &Result{Product: len(in.Product), Members: len(in.Members), Controls: len(in.Controls), Encoder: in.Encoder.Name(),
+		Epsilon: in.Epsilon, Delta: in.Delta}
+	e, err := in.embed()
+	if err != nil {
+		return nil, fmt.Errorf("judge: %w", err)
+	}
+	if r.GroupsAUC, err = e.groups(); err != nil {
+		return nil, fmt.Errorf("judge: %w", err)
+	}
+	first, second := in.halves()
+	if r.Likeness, r.Topics, err = in.likeness(e, first, second); err != nil {
+		return nil, fmt.Errorf("judge: %w", err)
+	}
+	r.Attributes = in.attributes(first, second)
+	in.Tell("words in common", 0, 0)
+	runs := in.runs()
+	r.Memory = in.memory(runs, e)
+	r.Membership = in.attacks(runs, e)
+	r.Patterns = in.patterns()
+	r.Canaries = in.canaries()
+	return r, nil
+}
+
+// embedded are the embeddings of all texts, those of clients in order, each of length 1.
+type embedded struct {
+	product, public   embedding.Matrix
+	members, controls embedding.Matrix
+	memberOf          []int // the client of each row
+	controlOf         []int
+}
+
+func (in Input) embed() (e embedded, err error) {
+	list := func(clients []Client) (texts []string, of []int) {
+		for i, c := range clients {
+			for _, text := range c.Texts {
+				texts, of = append(texts, text), append(of, i)
+			}
+		}
+		return texts, of
+	}
+	members, memberOf := list(in.Members)
+	controls, controlOf := list(in.Controls)
+	e.memberOf, e.controlOf = memberOf, controlOf
+	for _, x := range []struct {
+		what  string
+		texts []string
+		to    *embedding.Matrix
+	}{{"product", in.Product, &e.product}, {"clients behind it", members, &e.members}, {"clients held out", controls, &e.controls},
+		{"public text", some(in.Public, mostTexts, in.random("public")), &e.public}} {
+		tell := func(done, total int) { in.Tell("embed the "+x.what, done, total) }
+		if *x.to, err = embedding.InParts(in.Encoder, x.texts, tell); err != nil {
+			return e, err
+		}
+		for i := range x.to.Rows {
+			row := blas32.Vector{N: x.to.Dim, Inc: 1, Data: x.to.Row(i)}
+			if norm := blas32.Nrm2(row); norm > 0 {
+				blas32.Scal(1/norm, row)
+			}
+		}
+	}
+	return e, nil
+}
+
+func (in Input) random(what string) *rand.Rand { return rng.New(in.Seed, "judge", what) }
+
+// some draws at most n of the values, in an order of their own.
+func some[T any](list []T, n int, random *rand.Rand) []T {
+	if len(list) <= n {
+		return list
+	}
+	out := make([]T, n)
+	for i, at := range random.Perm(len(list))[:n] {
+		out[i] = list[at]
+	}
+	return out
+}
+
+// groups tells members' texts from controls' by a linear classifier of their embeddings; 0.5 where there are too few.
+func (e embedded) groups() (float64, error) {
+	halves := func(m embedding.Matrix, of []int) metrics.Halves {
+		h := metrics.Halves{Points: m.Data}
+		for _, client := range of {
+			h.Second = append(h.Second, client%2 == 1)
+		}
+		return h
+	}
+	auc, err := metrics.DomainAUC(halves(e.members, e.memberOf), halves(e.controls, e.controlOf), e.members.Dim)
+	if errors.Is(err, metrics.ErrTooFew) {
+		return 0.5, nil
+	}
+	return auc, err
+}
+
+// halves draws two halves of the controls: what the product is compared with, and other real clients to compare with.
+func (in Input) halves() (first, second []int) {
+	order := in.random("halves").Perm(len(in.Controls))
+	return order[:len(order)/2], order[len(order)/2:]
+}

@@ -1,0 +1,111 @@
+package judge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"popri/eval/metrics"
+)
+
+// Attack guesses from the product which clients are members. It is a lower bound of what can be learnt; the stated ε is an upper
+// one.
+type Attack struct {
+	Name    string  `json:"name"`
+	AUC     float64 `json:"auc"`     // chance that a member looks more like one than a control
+	Epsilon float64 `json:"epsilon"` // that the attack shows, with 95 % confidence; 0 for none
+}
+
+// attacks scores clients by how near the product is to their texts, and by their longest run of words in it.
+func (in Input) attacks(found runs, e embedded) []Attack {
+	near := func(group []Client, rows []float64, of []int) []float64 {
+		sums, n := make([]float64, len(group)), make([]float64, len(group))
+		for i, c := range rows {
+			sums[of[i]] += c
+			n[of[i]]++
+		}
+		for i := range sums {
+			sums[i] /= max(1, n[i])
+		}
+		return sums
+	}
+	members, _ := nearest(e.members, e.product, anyRow)
+	controls, _ := nearest(e.controls, e.product, anyRow)
+	lengths := func(list []run) (out []float64) {
+		for _, r := range list {
+			if r.Public {
+				r.Words = 0
+			}
+			out = append(out, float64(r.Words))
+		}
+		return out
+	}
+	return []Attack{
+		in.attack("nearest text of the product", near(in.Members, members, e.memberOf), near(in.Controls, controls, e.controlOf)),
+		in.attack("longest run of words in the product", lengths(found.members), lengths(found.controls)),
+	}
+}
+
+// attack chooses the threshold that tells most on one half of the clients, and measures it on the other.
+func (in Input) attack(name string, members, controls []float64) Attack {
+	a := Attack{Name: name, AUC: metrics.AUC(members, controls)}
+	split := func(list []float64, what string) (fit, test []float64) {
+		for i, at := range in.random("attack " + what).Perm(len(list)) {
+			if i < len(list)/2 {
+				fit = append(fit, list[at])
+			} else {
+				test = append(test, list[at])
+			}
+		}
+		return fit, test
+	}
+	fitMembers, testMembers := split(members, "members")
+	fitControls, testControls := split(controls, "controls")
+	if len(fitMembers) == 0 || len(fitControls) == 0 {
+		return a
+	}
+	candidates := slices.Compact(slices.Sorted(slices.Values(slices.Concat(fitMembers, fitControls))))
+	threshold := slices.MaxFunc(candidates, func(s, t float64) int {
+		return cmp.Compare(in.shown(fitMembers, fitControls, s), in.shown(fitMembers, fitControls, t))
+	})
+	a.Epsilon = in.shown(testMembers, testControls, threshold)
+	return a
+}
+
+// shown is the ε that a guess at a threshold shows with 95 % confidence, never below 0 (Jagielski et al. 2020, with δ): both shares
+// of right and wrong guesses are bounded by Clopper and Pearson at 97.5 %.
+func (in Input) shown(members, controls []float64, threshold float64) float64 {
+	least := func(list []float64) (above int) {
+		for _, x := range list {
+			if x >= threshold {
+				above++
+			}
+		}
+		return above
+	}
+	k, n, f, m := least(members), len(members), least(controls), len(controls)
+	epsilon := func(right, wrong float64) float64 {
+		if right-in.Delta <= 0 {
+			return 0
+		}
+		return math.Log((right - in.Delta) / wrong)
+	}
+	return max(0, epsilon(lower(k, n), upper(f, m)), epsilon(lower(m-f, m), upper(n-k, n)))
+}
+
+// lower and upper bound a share of which k of n were seen, each with 97.5 % confidence (Clopper and Pearson 1934).
+func lower(k, n int) float64 {
+	if k == 0 {
+		return 0
+	}
+	return distuv.Beta{Alpha: float64(k), Beta: float64(n - k + 1)}.Quantile(0.025)
+}
+
+func upper(k, n int) float64 {
+	if k == n {
+		return 1
+	}
+	return distuv.Beta{Alpha: float64(k + 1), Beta: float64(n - k)}.Quantile(0.975)
+}

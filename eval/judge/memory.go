@@ -1,0 +1,215 @@
+package judge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas32"
+	"gonum.org/v1/gonum/stat"
+
+	"popri/eval/metrics"
+	"popri/model/embedding"
+)
+
+// Memory says what of the members' words stands in the product, beside the same for controls.
+type Memory struct {
+	WordsLooked int     `json:"words_looked"` // first words of each client that were compared
+	Runs        []Runs  `json:"runs"`
+	Found       []Found `json:"found"` // runs of members that chance does not explain
+	// Nearer is the share of the product's texts whose nearest text of a client is a member's, where as many members as controls
+	// are asked; 0.5 is chance. Its interval is over clients.
+	Nearer   float64    `json:"nearer"`
+	NearerCI [2]float64 `json:"nearer_ci"`
+	// Copies are the product's texts whose nearest text of a client is nearer than any two texts of different controls are.
+	Copies []Copy `json:"copies"`
+}
+
+// Runs counts clients with a run of so many words in common with the product, which public text does not have.
+type Runs struct {
+	Words    int     `json:"words"` // at least
+	Members  int     `json:"members"`
+	Controls int     `json:"controls"`
+	P        float64 `json:"p"` // chance of as many members or more, if both groups were alike (Fisher's exact test)
+}
+
+// Found is a run of words of a member in the product.
+type Found struct {
+	Client   string  `json:"client"`
+	Words    int     `json:"words"`
+	Expected float64 `json:"expected"` // members with a run of so many words, by the controls
+	Text     string  `json:"text"`
+	Product  int     `json:"product_row"`
+}
+
+// Copy is a text of the product that is near a member's.
+type Copy struct {
+	Client  string  `json:"client"`
+	Cosine  float64 `json:"cosine"`
+	Text    string  `json:"text"`
+	Product int     `json:"product_row"`
+}
+
+// expected is the number of members with a run of that many words that is not called chance.
+const expected = 0.01
+
+// mostFound bounds what is listed.
+const mostFound = 50
+
+func (in Input) memory(found runs, e embedded) Memory {
+	m := Memory{WordsLooked: found.most}
+	count := func(list []run, least int) (n int) {
+		for _, r := range list {
+			if r.Words >= least && !r.Public {
+				n++
+			}
+		}
+		return n
+	}
+	for _, least := range []int{8, 12, 16, 24, 32, 48} {
+		k, c := count(found.members, least), count(found.controls, least)
+		m.Runs = append(m.Runs, Runs{least, k, c, fisher(k, len(in.Members), c, len(in.Controls))})
+	}
+	tail := newTail(found.controls)
+	for i, r := range found.members {
+		if chance := tail.chance(r.Words) * float64(len(in.Members)); r.Words > 0 && !r.Public && chance < expected {
+			m.Found = append(m.Found, Found{in.Members[i].ID, r.Words, chance, r.Text, r.Product})
+		}
+	}
+	slices.SortStableFunc(m.Found, func(a, b Found) int { return b.Words - a.Words })
+	m.Found = m.Found[:min(len(m.Found), mostFound)]
+	in.near(e, &m)
+	return m
+}
+
+// tail is how likely a run of a length is for a control: the share of controls with a run at all, times an exponential fall of its
+// length beyond the least one. One more control with a run of two words more than the least is added, so that groups without runs
+// say that runs are rare and not that they are impossible.
+type tail struct{ share, mean float64 }
+
+func newTail(controls []run) tail {
+	const added = 2
+	n, excess := 1.0, float64(added)
+	for _, r := range controls {
+		if r.Words > 0 && !r.Public {
+			n++
+			excess += float64(r.Words - leastRun)
+		}
+	}
+	return tail{n / float64(len(controls)+1), max(1, excess/n)}
+}
+
+func (t tail) chance(length int) float64 {
+	return t.share * math.Exp(-float64(max(0, length-leastRun))/t.mean)
+}
+
+// fisher is the chance of at least k of n members among k+c clients with a property, drawn from n+m clients.
+func fisher(k, n, c, m int) float64 {
+	logChoose := func(n, k int) float64 {
+		a, _ := math.Lgamma(float64(n + 1))
+		b, _ := math.Lgamma(float64(k + 1))
+		d, _ := math.Lgamma(float64(n - k + 1))
+		return a - b - d
+	}
+	total, p := k+c, 0.0
+	for i := k; i <= min(n, total); i++ {
+		if total-i <= m {
+			p += math.Exp(logChoose(n, i) + logChoose(m, total-i) - logChoose(n+m, total))
+		}
+	}
+	return min(1, p)
+}
+
+// near compares the distances of the product's texts from members' with those from controls'.
+func (in Input) near(e embedded, m *Memory) {
+	// As many members as controls, or the other way round: with more clients, one of them is nearer by chance.
+	n := min(len(in.Members), len(in.Controls))
+	member, control := chosen(len(in.Members), n, in.random("members")), chosen(len(in.Controls), n, in.random("controls"))
+	product := e.product.Slice(0, min(e.product.Rows, mostTexts))
+	a, atA := nearest(product, e.members, func(_, row int) bool { return member[e.memberOf[row]] })
+	b, atB := nearest(product, e.controls, func(_, row int) bool { return control[e.controlOf[row]] })
+	won, of := map[int]float64{}, map[int]float64{} // by client
+	for i := range a {
+		client := e.memberOf[atA[i]]
+		if b[i] > a[i] {
+			client = -1 - e.controlOf[atB[i]]
+		}
+		of[client]++
+		switch {
+		case a[i] > b[i]:
+			won[client]++
+		case a[i] == b[i]:
+			won[client] += 0.5
+		}
+	}
+	m.Nearer, m.NearerCI = clusteredShare(won, of, in.random("interval"))
+	bound := between(e)
+	cosines, at := nearest(e.product, e.members, anyRow)
+	for i, c := range cosines {
+		if c > bound {
+			m.Copies = append(m.Copies, Copy{in.Members[e.memberOf[at[i]]].ID, c, in.Product[i], i})
+		}
+	}
+	slices.SortStableFunc(m.Copies, func(a, b Copy) int { return cmp.Compare(b.Cosine, a.Cosine) })
+	m.Copies = m.Copies[:min(len(m.Copies), mostFound)]
+}
+
+// between is the largest cosine of two texts of different controls.
+func between(e embedded) float64 {
+	cosines, _ := nearest(e.controls, e.controls, func(i, j int) bool { return e.controlOf[i] != e.controlOf[j] })
+	return slices.Max(cosines)
+}
+
+func anyRow(int, int) bool { return true }
+
+// clusteredShare is a share with its 95 % interval over clusters (bootstrap of 1000).
+func clusteredShare(won, of map[int]float64, random interface{ IntN(int) int }) (share float64, ci [2]float64) {
+	var keys []int
+	for k := range of {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	mean := func(draw func(i int) int) float64 {
+		w, n := 0.0, 0.0
+		for i := range keys {
+			k := keys[draw(i)]
+			w, n = w+won[k], n+of[k]
+		}
+		return w / n
+	}
+	var draws []float64
+	for range 1000 {
+		draws = append(draws, mean(func(int) int { return random.IntN(len(keys)) }))
+	}
+	slices.Sort(draws)
+	quantile := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, draws, nil) }
+	return mean(func(i int) int { return i }), [2]float64{quantile(0.025), quantile(0.975)}
+}
+
+func chosen(n, k int, random interface{ Perm(int) []int }) []bool {
+	out := make([]bool, n)
+	for _, i := range random.Perm(n)[:k] {
+		out[i] = true
+	}
+	return out
+}
+
+// nearest finds for each row i of a the row j of b with the largest cosine among those that use(i, j) admits; without any, it is −1
+// at row 0. All rows have the length 1.
+func nearest(a, b embedding.Matrix, use func(i, j int) bool) (cosines []float64, at []int) {
+	cosines, at = make([]float64, a.Rows), make([]int, a.Rows)
+	vector := func(row []float32) blas32.Vector { return blas32.Vector{N: len(row), Inc: 1, Data: row} }
+	metrics.Parallel(a.Rows, func(i int) {
+		best, x := float32(-1), vector(a.Row(i))
+		for j := range b.Rows {
+			if !use(i, j) {
+				continue
+			}
+			if c := blas32.Dot(x, vector(b.Row(j))); c > best {
+				best, at[i] = c, j
+			}
+		}
+		cosines[i] = float64(best)
+	})
+	return cosines, at
+}

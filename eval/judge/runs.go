@@ -1,0 +1,111 @@
+package judge
+
+import (
+	"strings"
+)
+
+// leastRun is the length in words from which a run of words in common counts. Shorter ones are common phrases.
+const leastRun = 8
+
+// run is the longest run of words that a client's texts have in common with the product.
+type run struct {
+	Words   int // 0 for fewer than leastRun
+	Text    string
+	Product int  // the place of the product's text
+	Public  bool // the words stand in public text, too
+}
+
+// index finds runs of words in texts.
+type index struct {
+	words vocabulary
+	texts [][]uint32
+	at    map[uint64][]place // by the hash of leastRun successive words
+}
+
+type place struct{ text, word int32 }
+
+func newIndex(v vocabulary, texts []string) *index {
+	x := &index{words: v, at: map[uint64][]place{}}
+	for i, text := range texts {
+		ids := v.ids(text, true)
+		x.texts = append(x.texts, ids)
+		for j := range len(ids) - leastRun + 1 {
+			h := hash(ids[j : j+leastRun])
+			x.at[h] = append(x.at[h], place{int32(i), int32(j)})
+		}
+	}
+	return x
+}
+
+// hash is FNV-1a over the words' numbers; equal hashes are compared word by word.
+func hash(ids []uint32) uint64 {
+	h := uint64(14695981039346656037)
+	for _, id := range ids {
+		h = (h ^ uint64(id)) * 1099511628211
+	}
+	return h
+}
+
+// longest finds the longest run of the first most words of a client's texts that the index has, too, and how many of the words
+// there are.
+func (x *index) longest(texts []string, most int) (found run, counted int) {
+	for _, text := range texts {
+		ids := x.words.ids(text, false)
+		ids = ids[:min(len(ids), max(0, most-counted))]
+		counted += len(ids)
+		for i := 0; i+leastRun <= len(ids); i++ {
+			for _, p := range x.at[hash(ids[i:i+leastRun])] {
+				if n := common(ids[i:], x.texts[p.text][p.word:]); n >= leastRun && n > found.Words {
+					found = run{Words: n, Text: strings.Join(words(text)[i:i+n], " "), Product: int(p.text)}
+				}
+			}
+		}
+	}
+	return found, counted
+}
+
+func common(a, b []uint32) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] || a[i] == 0 {
+			return i
+		}
+	}
+	return min(len(a), len(b))
+}
+
+// has reports whether a run of words, as [run].Text has it, stands in one of the texts.
+func (x *index) has(text string) bool {
+	ids := x.words.ids(text, false)
+	if len(ids) < leastRun {
+		return false
+	}
+	for _, p := range x.at[hash(ids[:leastRun])] {
+		if common(ids, x.texts[p.text][p.word:]) == len(ids) {
+			return true
+		}
+	}
+	return false
+}
+
+// runs are the longest runs of all members and of all controls.
+type runs struct {
+	members, controls []run
+	most              int // words of a client that were looked at
+}
+
+// runs finds the longest runs. All clients count with their first words, as many as half of the clients of the group with the shorter
+// texts have, so that no group has more chances; clients with fewer words count with what they have.
+func (in Input) runs() runs {
+	most := min(medianWords(in.Members), medianWords(in.Controls))
+	v := vocabulary{}
+	product, public := newIndex(v, in.Product), newIndex(v, in.Public)
+	find := func(clients []Client) []run {
+		out := make([]run, len(clients))
+		for i, c := range clients {
+			out[i], _ = product.longest(c.Texts, most)
+			out[i].Public = out[i].Words > 0 && public.has(out[i].Text)
+		}
+		return out
+	}
+	return runs{find(in.Members), find(in.Controls), most}
+}
