@@ -90,7 +90,7 @@ func Judge(in Input) (*Result, error) {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
 	first, second := in.halves()
-	if r.Likeness, r.Topics, err = in.likeness(e, first, second); err != nil {
+	if r.Likeness, r.Topics, err = in.likeness(first, second); err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
 	r.Attributes = in.attributes(first, second)
@@ -105,30 +105,43 @@ func Judge(in Input) (*Result, error) {
 
 // embedded are the embeddings of all texts, those of clients in order, each of length 1.
 type embedded struct {
-	product, public   embedding.Matrix
+	product           embedding.Matrix
+	productOf         []int // the product's text of each row
 	members, controls embedding.Matrix
 	memberOf          []int // the client of each row
 	controlOf         []int
 }
 
+// mostEmbedded bounds the texts of product and groups that are embedded, so that large ones take minutes. Words are compared in all
+// texts.
+const mostEmbedded = 6000
+
 func (in Input) embed() (e embedded, err error) {
-	list := func(clients []Client) (texts []string, of []int) {
-		for i, c := range clients {
-			for _, text := range c.Texts {
+	// Whole clients are drawn until they have so many texts.
+	list := func(clients []Client, what string) (texts []string, of []int) {
+		for _, i := range in.random("embedded " + what).Perm(len(clients)) {
+			for _, text := range clients[i].Texts {
 				texts, of = append(texts, text), append(of, i)
+			}
+			if len(texts) >= mostEmbedded {
+				break
 			}
 		}
 		return texts, of
 	}
-	members, memberOf := list(in.Members)
-	controls, controlOf := list(in.Controls)
+	members, memberOf := list(in.Members, "members")
+	controls, controlOf := list(in.Controls, "controls")
 	e.memberOf, e.controlOf = memberOf, controlOf
+	e.productOf = in.random("embedded product").Perm(len(in.Product))[:min(len(in.Product), mostEmbedded)]
+	product := make([]string, len(e.productOf))
+	for i, at := range e.productOf {
+		product[i] = in.Product[at]
+	}
 	for _, x := range []struct {
 		what  string
 		texts []string
 		to    *embedding.Matrix
-	}{{"product", in.Product, &e.product}, {"clients behind it", members, &e.members}, {"clients held out", controls, &e.controls},
-		{"public text", some(in.Public, mostTexts, in.random("public")), &e.public}} {
+	}{{"product", product, &e.product}, {"clients behind it", members, &e.members}, {"clients held out", controls, &e.controls}} {
 		tell := func(done, total int) { in.Tell("embed the "+x.what, done, total) }
 		if *x.to, err = embedding.InParts(in.Encoder, x.texts, tell); err != nil {
 			return e, err

@@ -151,12 +151,12 @@ func TestLikeness(t *testing.T) {
 	for _, l := range r.Likeness {
 		by[l.Name] = l
 	}
-	product, public, others := by[theProduct], by[publicText], by[realClients]
+	product, public, others := by[TheProduct], by[PublicText], by[RealClients]
 	if product.Mauve < others.Mauve-0.1 || public.Mauve > 0.2 || product.Precision < 0.7 || public.Precision > 0.05 || public.Frechet < 5*product.Frechet {
 		t.Errorf("product %+v\npublic %+v\nothers %+v", product, public, others)
 	}
 	for _, a := range r.Attributes {
-		if a.Name == "words" && (a.Divergence[publicText] < 0.8 || a.Divergence[theProduct] > 0.1) {
+		if a.Name == "words" && (a.Divergence[PublicText] < 0.8 || a.Divergence[TheProduct] > 0.1) {
 			t.Errorf("%+v", a)
 		}
 	}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strconv"
 
@@ -30,9 +31,9 @@ const mostTexts = 2000
 
 // The names of sets of texts.
 const (
-	theProduct  = "product"
-	publicText  = "public text"
-	realClients = "other clients"
+	TheProduct  = "product"
+	PublicText  = "public text"
+	RealClients = "other clients"
 )
 
 // set is texts that are compared with the first half of the controls.
@@ -51,65 +52,64 @@ func (in Input) sets(first, second []int) []set {
 		}
 		return s
 	}
-	all := []set{controls("clients", first), {theProduct, in.Product, in.Labels}}
+	all := []set{controls("clients", first), {TheProduct, in.Product, in.Labels}}
 	if len(in.Public) > 2*neighbours {
-		all = append(all, set{name: publicText, texts: in.Public})
+		all = append(all, set{name: PublicText, texts: in.Public})
 	}
-	return append(all, controls(realClients, second))
+	return append(all, controls(RealClients, second))
 }
 
-func (in Input) likeness(_ embedded, first, second []int) ([]Likeness, []Topic, error) {
+func (in Input) likeness(first, second []int) ([]Likeness, []Topic, error) {
 	sets := in.sets(first, second)
-	n, cut := mostTexts, 1<<30
+	cut := 1 << 30
 	for _, s := range sets {
-		n = min(n, len(s.texts))
-		if s.name != publicText {
+		if s.name != PublicText {
 			cut = min(cut, median(s.texts))
 		}
 	}
-	out := make([]Likeness, len(sets))
-	scores := make([][]float64, len(sets))
-	var topics []Topic
-	for seed := range seeds {
-		vectors := make([]embedding.Matrix, len(sets))
-		var drawn [][]string
-		for i, s := range sets {
-			texts := some(s.texts, n, in.random("likeness "+strconv.Itoa(seed)+s.name))
-			short := make([]string, len(texts))
-			for j, text := range texts {
-				short[j] = firstWords(text, cut)
-			}
-			var err error
-			what := "compare with the clients, draw " + strconv.Itoa(seed+1) + " of " + strconv.Itoa(seeds) + ": " + s.name
-			if vectors[i], err = embedding.InParts(in.Encoder, short, func(done, total int) { in.Tell(what, done, total) }); err != nil {
-				return nil, nil, err
-			}
-			drawn = append(drawn, short)
+	vectors, drawn, n := make([]embedding.Matrix, len(sets)), make([][]string, len(sets)), mostTexts
+	for i, s := range sets {
+		for _, text := range some(s.texts, mostTexts, in.random("likeness "+s.name)) {
+			drawn[i] = append(drawn[i], firstWords(text, cut))
 		}
-		for i := 1; i < len(sets); i++ {
-			score, err := mauve(vectors[i], vectors[0], in.random("clusters "+strconv.Itoa(seed)+sets[i].name))
+		n = min(n, len(drawn[i]))
+		var err error
+		tell := func(done, total int) { in.Tell("embed to compare: "+s.name, done, total) }
+		if vectors[i], err = embedding.InParts(in.Encoder, drawn[i], tell); err != nil {
+			return nil, nil, err
+		}
+	}
+	in.Tell("compare with the clients", 0, 0)
+	var out []Likeness
+	for i := 1; i < len(sets); i++ {
+		l, err := distances(vectors[i].Slice(0, n), vectors[0].Slice(0, n))
+		if err != nil {
+			return nil, nil, err
+		}
+		l.Name, l.Texts, l.Words = sets[i].name, n, cut
+		var scores []float64
+		for seed := range seeds {
+			random := in.random("clusters " + strconv.Itoa(seed) + sets[i].name)
+			score, err := mauve(rows(vectors[i], n, random), rows(vectors[0], n, random), random)
 			if err != nil {
 				return nil, nil, err
 			}
-			scores[i] = append(scores[i], score)
-			if seed > 0 {
-				continue
-			}
-			if out[i], err = distances(vectors[i], vectors[0]); err != nil {
-				return nil, nil, err
-			}
-			out[i].Name, out[i].Texts, out[i].Words = sets[i].name, n, cut
-			if sets[i].name == theProduct {
-				if topics, err = in.topics(vectors[i], vectors[0], drawn[i], drawn[0]); err != nil {
-					return nil, nil, err
-				}
-			}
+			scores = append(scores, score)
 		}
+		l.Mauve, l.MauveStd = stat.MeanStdDev(scores, nil)
+		out = append(out, l)
 	}
-	for i := 1; i < len(out); i++ {
-		out[i].Mauve, out[i].MauveStd = stat.MeanStdDev(scores[i], nil)
+	topics, err := in.topics(vectors[1], vectors[0], drawn[1], drawn[0])
+	return out, topics, err
+}
+
+// rows draws n rows.
+func rows(m embedding.Matrix, n int, random *rand.Rand) embedding.Matrix {
+	out := embedding.NewMatrix(n, m.Dim)
+	for i, at := range random.Perm(m.Rows)[:n] {
+		copy(out.Row(i), m.Row(at))
 	}
-	return out[1:], topics, nil
+	return out
 }
 
 func distances(texts, clients embedding.Matrix) (l Likeness, err error) {

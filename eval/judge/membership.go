@@ -20,16 +20,15 @@ type Attack struct {
 
 // attacks scores clients by how near the product is to their texts, and by their longest run of words in it.
 func (in Input) attacks(found runs, e embedded) []Attack {
-	near := func(group []Client, rows []float64, of []int) []float64 {
-		sums, n := make([]float64, len(group)), make([]float64, len(group))
-		for i, c := range rows {
-			sums[of[i]] += c
-			n[of[i]]++
+	near := func(cosines []float64, of []int) (means []float64) {
+		for i := 0; i < len(of); {
+			sum, first := 0.0, i
+			for ; i < len(of) && of[i] == of[first]; i++ {
+				sum += cosines[i]
+			}
+			means = append(means, sum/float64(i-first))
 		}
-		for i := range sums {
-			sums[i] /= max(1, n[i])
-		}
-		return sums
+		return means
 	}
 	members, _ := nearest(e.members, e.product, anyRow)
 	controls, _ := nearest(e.controls, e.product, anyRow)
@@ -43,7 +42,7 @@ func (in Input) attacks(found runs, e embedded) []Attack {
 		return out
 	}
 	return []Attack{
-		in.attack("nearest text of the product", near(in.Members, members, e.memberOf), near(in.Controls, controls, e.controlOf)),
+		in.attack("nearest text of the product", near(members, e.memberOf), near(controls, e.controlOf)),
 		in.attack("longest run of words in the product", lengths(found.members), lengths(found.controls)),
 	}
 }

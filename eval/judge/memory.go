@@ -123,8 +123,9 @@ func fisher(k, n, c, m int) float64 {
 // near compares the distances of the product's texts from members' with those from controls'.
 func (in Input) near(e embedded, m *Memory) {
 	// As many members as controls, or the other way round: with more clients, one of them is nearer by chance.
-	n := min(len(in.Members), len(in.Controls))
-	member, control := chosen(len(in.Members), n, in.random("members")), chosen(len(in.Controls), n, in.random("controls"))
+	members, controls := distinct(e.memberOf), distinct(e.controlOf)
+	n := min(len(members), len(controls))
+	member, control := first(members, n), first(controls, n)
 	product := e.product.Slice(0, min(e.product.Rows, mostTexts))
 	a, atA := nearest(product, e.members, func(_, row int) bool { return member[e.memberOf[row]] })
 	b, atB := nearest(product, e.controls, func(_, row int) bool { return control[e.controlOf[row]] })
@@ -147,11 +148,24 @@ func (in Input) near(e embedded, m *Memory) {
 	cosines, at := nearest(e.product, e.members, anyRow)
 	for i, c := range cosines {
 		if c > bound {
-			m.Copies = append(m.Copies, Copy{in.Members[e.memberOf[at[i]]].ID, c, in.Product[i], i})
+			row := e.productOf[i]
+			m.Copies = append(m.Copies, Copy{in.Members[e.memberOf[at[i]]].ID, c, in.Product[row], row})
 		}
 	}
 	slices.SortStableFunc(m.Copies, func(a, b Copy) int { return cmp.Compare(b.Cosine, a.Cosine) })
 	m.Copies = m.Copies[:min(len(m.Copies), mostFound)]
+}
+
+// distinct are the clients of rows, in order.
+func distinct(of []int) (clients []int) { return slices.Compact(slices.Clone(of)) }
+
+// first are the first n clients.
+func first(clients []int, n int) map[int]bool {
+	out := map[int]bool{}
+	for _, c := range clients[:n] {
+		out[c] = true
+	}
+	return out
 }
 
 // between is the largest cosine of two texts of different controls.

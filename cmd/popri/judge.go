@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"popri/eval/judge"
+	"popri/run/judging"
+	"popri/show/judgement"
+)
+
+func (a *app) judge() *cobra.Command {
+	var flags configFlags
+	var o judging.Options
+	var against string
+	cmd := &cobra.Command{
+		Use:   "judge --run DIR | --product FILE --against CLIENTS",
+		Short: "Ask of synthetic texts whether they are like the clients', and whether they repeat anybody",
+		Long: `Judges a run's product, or synthetic texts that any program made, for the owner of the data: how like the clients' texts it is
+(MAUVE, precision and recall, Fréchet distance, divergences of lengths, words, patterns and labels, topics side by side); which
+clients' words it repeats; whether it can be told who took part; what in it looks like personal data.
+
+The clients whose texts are behind the product (train clients) are compared with clients who were held out, so that chance is
+told from leaks: validation and test clients, or those of --controls. The held-out clients must have been drawn as the others
+were; the page says where they differ.
+
+It writes judge.json and the page quality-and-privacy.html into --out, by default for-the-data-owner in the run's folder. They are
+made of clients' texts without noise, and they are outside of ε: data push-ready leaves them out.
+
+--canaries names a file of texts that were planted among the clients', one on each line; --names a file of people's names.
+--schema names a JSON schema that each text keeps, --pattern a regular expression.`,
+		Example: "  popri judge --run runs/eps1\n" +
+			"  popri judge --product texts.jsonl --against clients.parquet --set scoring.encoder=minilm --out judged",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (o.Run == "") == (o.Product == "") {
+				return usage(errors.New("judge: name either --run or --product"))
+			}
+			if o.Schema != "" && o.Pattern != "" {
+				return usage(errors.New("judge: name either --schema or --pattern"))
+			}
+			if o.Run != "" {
+				for _, name := range []string{"against", "config", "preset", "set"} {
+					if cmd.Flags().Changed(name) {
+						return usage(fmt.Errorf("judge: --%s cannot be combined with --run, which has its own configuration", name))
+					}
+				}
+			} else {
+				if against == "" || o.Out == "" {
+					return usage(errors.New("judge: --product needs --against, a file of clients, and --out, a folder"))
+				}
+				flags.set = append(flags.set, "data.private="+against)
+				c, err := flags.load()
+				if err != nil {
+					return err
+				}
+				o.Config = c
+			}
+			p := a.progress()
+			stage := ""
+			o.Tell = func(name string, done, total int) {
+				if name != stage {
+					stage = name
+					p.begin(name)
+				}
+				p.update(done, total)
+			}
+			result, page, err := judging.Judge(o)
+			p.stop()
+			if err != nil {
+				return err
+			}
+			a.say("page: %s", page)
+			return a.emit(result, func(w io.Writer) { judgeTable(w, result) })
+		},
+	}
+	flags.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.Run, "run", "", "folder of a finished run")
+	f.StringVar(&o.Product, "product", "", "file of synthetic texts: Parquet, JSON lines or plain lines")
+	f.StringVar(&against, "against", "", "with --product: Parquet file of the clients; train clients are behind the product")
+	f.StringVar(&o.Controls, "controls", "", "Parquet file of clients who were held out (default: validation and test clients)")
+	f.StringVar(&o.Canaries, "canaries", "", "file of planted texts, one on each line")
+	f.StringVar(&o.Names, "names", "", "file of people's names, one on each line")
+	f.StringVar(&o.Schema, "schema", "", "file with the JSON schema that each text keeps")
+	f.StringVar(&o.Pattern, "pattern", "", "regular expression that each text keeps")
+	f.StringVar(&o.Out, "out", "", "folder for the page and the figures")
+	return cmd
+}
+
+// judgeTable prints the answers and the figures behind them.
+func judgeTable(w io.Writer, r *judge.Result) {
+	for _, s := range append(judgement.Sentences(r), judgement.Mind(r)...) {
+		fmt.Fprintln(w, s)
+	}
+	fmt.Fprintln(w, "\ntexts\tMAUVE\tprecision %\trecall %\tFréchet distance")
+	for _, l := range r.Likeness {
+		fmt.Fprintf(w, "%s\t%.3f ± %.3f\t%.1f\t%.1f\t%.3f\n", l.Name, l.Mauve, l.MauveStd, 100*l.Precision, 100*l.Recall, l.Frechet)
+	}
+	fmt.Fprintf(w, "\nrun of words\tof %d clients behind it\tof %d held out\tchance of as many\n", r.Members, r.Controls)
+	for _, m := range r.Memory.Runs {
+		fmt.Fprintf(w, "%d or more\t%d\t%d\t%.3f\n", m.Words, m.Members, m.Controls, m.P)
+	}
+	fmt.Fprintln(w, "\nguessed by\tAUC\tε at least")
+	for _, m := range r.Membership {
+		fmt.Fprintf(w, "%s\t%.3f\t%.2f\n", m.Name, m.AUC, m.Epsilon)
+	}
+}

@@ -1,0 +1,182 @@
+// Package judging judges a run's product, or any synthetic texts, against the clients whose texts are behind them and against
+// clients who were held out (eval/judge). It reads train clients' texts without noise, for their owner's eyes.
+package judging
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/accountant/guarantee"
+	"popri/configs"
+	"popri/datasets"
+	"popri/datasets/clients"
+	"popri/eval/judge"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/sampling"
+	"popri/model/embedding"
+	"popri/run/assembly"
+	"popri/show/judgement"
+)
+
+// The files of the folder that [Judge] writes: for the owner of the data alone.
+const (
+	Folder  = "for-the-data-owner"
+	Figures = "judge.json"
+	Page    = "quality-and-privacy.html"
+)
+
+// Options say what is judged.
+type Options struct {
+	Run     string // the folder of a run, whose product is judged; or
+	Product string // a file of texts: Parquet, JSON lines or plain lines
+	// Config has the clients (data.private), public text and encoder of texts that no run made.
+	Config configs.Config
+	// Controls is a Parquet file of clients who were held out, "" for validation and test clients.
+	Controls string
+	Canaries string // a file of planted texts, one on each line
+	Names    string // a file of names of people, one on each line
+	Schema   string // a file with the JSON schema that texts keep
+	Pattern  string // a regular expression that texts keep
+	Out      string // the folder that is written; "" for Folder in the run's
+	Tell     func(stage string, done, total int)
+}
+
+// Judge judges, and writes figures and page. It returns the page's path.
+func Judge(o Options) (*judge.Result, string, error) {
+	in := judge.Input{Tell: o.Tell}
+	c, name := o.Config, o.Product
+	if o.Run != "" {
+		loaded, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Run, rundir.Config)})
+		if err != nil {
+			return nil, "", err
+		}
+		c, name = *loaded, o.Run
+		if o.Out == "" {
+			o.Out = filepath.Join(o.Run, Folder)
+		}
+		facts, err := guarantee.Read(o.Run)
+		if err != nil {
+			return nil, "", err
+		}
+		in.Epsilon, in.Delta = facts.Spent, facts.Record.Budget.Delta
+	}
+	if err := os.MkdirAll(o.Out, 0o700); err != nil {
+		return nil, "", fault.Userf("judge: the folder of the figures cannot be made: %w", err)
+	}
+	if err := o.texts(&in); err != nil {
+		return nil, "", err
+	}
+	if err := o.clients(c, &in); err != nil {
+		return nil, "", err
+	}
+	public, err := assembly.LoadPublic(c)
+	if err != nil {
+		return nil, "", err
+	}
+	in.Public = datasets.Strings(public.Generator)
+	encoder, err := assembly.NewEncoder(c, public)
+	if err != nil {
+		return nil, "", err
+	}
+	defer assembly.FreeEncoder(encoder)
+	in.Encoder, in.Seed = embedding.Sentence(encoder), c.Seed
+	result, err := judge.Judge(in)
+	if err != nil {
+		return nil, "", fault.Userf("%w", err)
+	}
+	if err := atomicfile.WriteJSON(filepath.Join(o.Out, Figures), result); err != nil {
+		return nil, "", err
+	}
+	page := filepath.Join(o.Out, Page)
+	return result, page, judgement.Write(page, name, result)
+}
+
+// texts reads the product and the lists that the user names.
+func (o Options) texts(in *judge.Input) (err error) {
+	if o.Run != "" {
+		written, err := rows.Read[sampling.Row](filepath.Join(o.Run, rundir.Synthetic))
+		if errors.Is(err, fs.ErrNotExist) {
+			return fault.Userf("judge: %s holds no synthetic set yet: let the run end first (--resume)", o.Run)
+		}
+		if err != nil {
+			return err
+		}
+		for _, r := range written {
+			in.Product, in.Labels = append(in.Product, r.Text), append(in.Labels, r.Label)
+		}
+	} else {
+		texts, err := datasets.ReadPublic(o.Product)
+		if err != nil {
+			return fault.Userf("%w", err)
+		}
+		in.Product, in.Labels = datasets.Strings(texts), datasets.Labels(texts)
+	}
+	if in.Canaries, err = lines(o.Canaries); err != nil {
+		return err
+	}
+	if in.Names, err = lines(o.Names); err != nil {
+		return err
+	}
+	switch {
+	case o.Schema != "":
+		in.Schema, err = judge.ReadSchema(o.Schema)
+	case o.Pattern != "":
+		in.Schema, err = judge.PatternSchema(o.Pattern)
+	}
+	return fault.User(err)
+}
+
+// clients reads those behind the product and those who were held out.
+func (o Options) clients(c configs.Config, in *judge.Input) error {
+	population, err := assembly.LoadPrivate(c)
+	if err != nil {
+		return err
+	}
+	of := func(list []clients.Client) (out []judge.Client) {
+		for _, x := range list {
+			labels := x.Labels
+			if labels == nil && x.Label != "" {
+				labels = slices.Repeat([]string{x.Label}, len(x.Texts))
+			}
+			out = append(out, judge.Client{ID: x.ID, Texts: x.Texts, Labels: labels})
+		}
+		return out
+	}
+	in.Members = of(population.Split(clients.Train))
+	in.Controls = of(append(population.Split(clients.Validation), population.Split(clients.Test)...))
+	if o.Controls != "" {
+		held, err := clients.Read(o.Controls)
+		if err != nil {
+			return fault.User(err)
+		}
+		in.Controls = of(held.Clients)
+	}
+	if len(in.Members) == 0 {
+		return fault.Userf("judge: %s has no train clients, whose words could be repeated", c.Data.Private)
+	}
+	return nil
+}
+
+// lines reads the lines of a file that are not blank; none of the file "".
+func lines(file string) (out []string, err error) {
+	if file == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fault.Userf("judge: %w", err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if line = strings.TrimSpace(line); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out, nil
+}
