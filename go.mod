@@ -24,6 +24,11 @@ require (
 require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 
 require (
+	github.com/cloudflare/circl v1.6.5
+	golang.org/x/crypto v0.54.0 // indirect
+)
+
+require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
 	codeberg.org/go-latex/latex v0.2.0 // indirect
 	codeberg.org/go-pdf/fpdf v0.11.1 // indirect

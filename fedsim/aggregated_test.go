@@ -42,7 +42,7 @@ func questions(t *testing.T) map[string]query.Mergeable {
 
 // twoAggregators has the reporting clients send their vectors to two aggregators, and returns both noised shares. take, if not
 // nil, says whether a report arrives.
-func twoAggregators(t *testing.T, q query.Query, all query.Clients, reporting []int, take func(client int,
+func twoAggregators(t *testing.T, proof string, q query.Query, all query.Clients, reporting []int, take func(client int,
 	role aggregate.Role) bool) (
 	*aggregate.Announcement, [2]*aggregate.Share) {
 	t.Helper()
@@ -50,7 +50,7 @@ func twoAggregators(t *testing.T, q query.Query, all query.Clients, reporting []
 	hash := sha256.Sum256([]byte(q.Key()))
 	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: q.Name(),
 		Values: uint64(q.Len()),
-		Bound:  q.Bound(), Sigma: sigma, Clients: uint64(all.Clients), Least: 5, Deadline: 1000, InsecureSeed: true}
+		Bound:  q.Bound(), Sigma: sigma, Clients: uint64(all.Clients), Least: 5, Deadline: 1000, InsecureSeed: true, Proof: proof}
 	grid, err := a.Grid()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,9 @@ func twoAggregators(t *testing.T, q query.Query, all query.Clients, reporting []
 			t.Fatal(err)
 		}
 		var parts [2][]byte
-		parts[0], parts[1] = aggregate.Split(steps)
+		if parts[0], parts[1], err = a.Split(enrolled[i], steps); err != nil {
+			t.Fatal(err)
+		}
 		for k, role := range aggregate.Roles {
 			if take != nil && !take(i, role) {
 				continue
@@ -123,6 +125,9 @@ func twoAggregators(t *testing.T, q query.Query, all query.Clients, reporting []
 			t.Fatal(err)
 		}
 	}
+	if proof != aggregate.NoProof {
+		prove(t, a.ID(), sides, lists)
+	}
 	var shares [2]*aggregate.Share
 	for k, side := range sides {
 		if err := side.Aggregate(a.ID(), lists[1-k]); err != nil {
@@ -137,6 +142,32 @@ func twoAggregators(t *testing.T, q query.Query, all query.Clients, reporting []
 		}
 	}
 	return a, shares
+}
+
+// prove has both aggregators check the proofs.
+func prove(t *testing.T, id aggregate.ID, sides []*aggregate.Aggregator, lists [2][]aggregate.ReportID) {
+	t.Helper()
+	for k, side := range sides {
+		half, err := sides[1-k].VerifyHalf(id)
+		if err == nil {
+			err = side.Verify(id, lists[1-k], half)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k, side := range sides {
+		err := side.Decide(id, func(from uint64) (*aggregate.Proofs, error) {
+			content, err := sides[1-k].Records(id, from)
+			if err != nil {
+				return nil, err
+			}
+			return aggregate.ParseProofs(content)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // behind collects a round of clients behind two aggregators, or of their simulation if noised is nil.
@@ -163,14 +194,20 @@ func (r *run) behind(noised Noised, change func(*Config)) (*release.Release, err
 }
 
 // TestAggregatedIsTheSimulation: with the same seed, clients behind two aggregators, some of whom are gone before or between
-// their two uploads, give the release of the simulation with those who are left.
+// their two uploads, give the release of the simulation with those who are left, with and without range proofs.
 func TestAggregatedIsTheSimulation(t *testing.T) {
+	for _, proof := range []string{aggregate.NoProof, aggregate.RangeProof} {
+		testAggregated(t, proof)
+	}
+}
+
+func testAggregated(t *testing.T, proof string) {
 	reporting := slices.DeleteFunc(places.All(testClients), func(i int) bool { return i%5 == 1 })
 	left := slices.DeleteFunc(slices.Clone(reporting), func(i int) bool { return i%7 == 2 })
 	there := newRun(t, 1, &aggregatorSeed)
 	there.config.Sigma = 2.5
 	got, err := there.behind(func(q release.Request) ([]int64, int, error) {
-		a, shares := twoAggregators(t, q.Query, embedded(t, testClients), reporting, func(i int, role aggregate.Role) bool {
+		a, shares := twoAggregators(t, proof, q.Query, embedded(t, testClients), reporting, func(i int, role aggregate.Role) bool {
 			return i%7 != 2 || role == aggregate.Helper == (i%2 == 0)
 		})
 		return aggregate.Merge(a, shares[0], shares[1])

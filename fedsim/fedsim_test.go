@@ -343,7 +343,8 @@ func TestKeyIdentifiesSamples(t *testing.T) {
 	}
 }
 
-// All ways to a sum give the same: computed at once, in parts, client by client and by two aggregators. Vectors that are rounded
+// All ways to a sum give the same: computed at once, in parts, client by client and by two aggregators, with and
+// without range proofs. Vectors that are rounded
 // one by one lie up to half a step each off the rounded sum.
 func TestPathsConform(t *testing.T) {
 	all := embedded(t, testClients)
@@ -373,19 +374,21 @@ func TestPathsConform(t *testing.T) {
 				t.Fatalf("%s: value %d is %d steps, client by client %d", name, i, fast[i], slow[i])
 			}
 		}
-		id, shares := twoAggregators(t, asked, all, places.All(testClients), nil)
-		steps, reports, err := aggregate.Merge(id, shares[0], shares[1])
-		if err != nil || reports != testClients {
-			t.Fatalf("%s: %d reports, %v", name, reports, err)
-		}
 		noised := slices.Clone(slow)
 		for _, role := range aggregate.Roles {
 			if err := aggregate.AddNoise(noised, grid, aggregate.NoiseSource(&aggregatorSeed, role, 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if !slices.Equal(steps, noised) {
-			t.Errorf("%s: with equal noise, two aggregators give another sum", name)
+		for _, proof := range []string{aggregate.NoProof, aggregate.RangeProof} {
+			id, shares := twoAggregators(t, proof, asked, all, places.All(testClients), nil)
+			steps, reports, err := aggregate.Merge(id, shares[0], shares[1])
+			if err != nil || reports != testClients {
+				t.Fatalf("%s, proof %q: %d reports, %v", name, proof, reports, err)
+			}
+			if !slices.Equal(steps, noised) {
+				t.Errorf("%s, proof %q: with equal noise, two aggregators give another sum", name, proof)
+			}
 		}
 	}
 }

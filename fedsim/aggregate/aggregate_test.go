@@ -19,6 +19,7 @@ import (
 
 	"popri/accountant"
 	"popri/accountant/ledger"
+	"popri/fedsim/aggregate/rangeproof"
 	"popri/fedsim/noise"
 	"popri/fedsim/sealing"
 	"popri/internal/rng"
@@ -118,19 +119,36 @@ func vector(i int) []int64 {
 // report is a client's report about steps to one aggregator.
 func (w *world) report(i int, role Role, steps []int64) []byte {
 	w.Helper()
-	leader, helper := Split(steps)
-	if role == Helper {
-		leader = helper
+	return w.sealed(i, role, w.split(i, steps)[role])
+}
+
+// split is both shares of a client's vector.
+func (w *world) split(i int, steps []int64) map[Role][]byte {
+	w.Helper()
+	leader, helper, err := w.asked.Split(w.clients[i].Public().(ed25519.PublicKey), steps)
+	if err != nil {
+		w.Fatal(err)
 	}
-	return w.must(Seal(w.asked, role, w.public[role], w.clients[i], leader)).([]byte)
+	return map[Role][]byte{Leader: leader, Helper: helper}
+}
+
+// sealed is a report that carries a share.
+func (w *world) sealed(i int, role Role, share []byte) []byte {
+	w.Helper()
+	return w.must(Seal(w.asked, role, w.public[role], w.clients[i], share)).([]byte)
 }
 
 // upload sends a client's shares to both.
 func (w *world) upload(i int, steps []int64) {
 	w.Helper()
-	leader, helper := Split(steps)
-	for role, share := range map[Role][]byte{Leader: leader, Helper: helper} {
-		if err := w.sides[role].Accept(w.must(Seal(w.asked, role, w.public[role], w.clients[i], share)).([]byte)); err != nil {
+	w.send(i, w.split(i, steps))
+}
+
+// send sends shares of a client to both.
+func (w *world) send(i int, shares map[Role][]byte) {
+	w.Helper()
+	for role, share := range shares {
+		if err := w.sides[role].Accept(w.sealed(i, role, share)); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -144,12 +162,46 @@ func (w *world) finish() (steps []int64, reports int, err error) {
 	for _, role := range Roles {
 		lists[role] = w.must(w.sides[role].IDs(w.asked.ID())).([]ReportID)
 	}
+	if w.asked.Proof != NoProof {
+		for _, role := range Roles {
+			w.verify(role, lists[role.Peer()])
+		}
+		for _, role := range Roles {
+			w.decide(role)
+		}
+	}
 	for _, role := range Roles {
 		if err := w.sides[role].Aggregate(w.asked.ID(), lists[role.Peer()]); err != nil {
 			return nil, 0, err
 		}
 	}
 	return Merge(w.asked, w.share(Leader), w.share(Helper))
+}
+
+func (w *world) verify(role Role, peer []ReportID) {
+	w.Helper()
+	half := w.must(w.sides[role.Peer()].VerifyHalf(w.asked.ID())).([]byte)
+	if err := w.sides[role].Verify(w.asked.ID(), peer, half); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// records asks the other aggregator for its records.
+func (w *world) records(role Role) func(from uint64) (*Proofs, error) {
+	return func(from uint64) (*Proofs, error) {
+		content, err := w.sides[role.Peer()].Records(w.asked.ID(), from)
+		if err != nil {
+			return nil, err
+		}
+		return ParseProofs(content)
+	}
+}
+
+func (w *world) decide(role Role) {
+	w.Helper()
+	if err := w.sides[role].Decide(w.asked.ID(), w.records(role)); err != nil {
+		w.Fatal(err)
+	}
 }
 
 func (w *world) share(role Role) *Share {
@@ -177,7 +229,14 @@ func want(t testing.TB, what string, err error, o Outcome) {
 
 // TestSum: the shares of those who reported to both add up to their vectors, with both noises.
 func TestSum(t *testing.T) {
+	for _, proof := range []string{NoProof, RangeProof} {
+		testSum(t, proof)
+	}
+}
+
+func testSum(t *testing.T, proof string) {
 	w := newWorld(t, true)
+	w.asked.Proof = proof
 	w.announce()
 	sum := make([]int64, testValues)
 	for i := range testClients - 2 {
@@ -252,7 +311,7 @@ func TestReportsAreRefused(t *testing.T) {
 	want(t, "late", leader.Accept(w.report(5, Leader, vector(5))), Late)
 	w.now = deadline - 1
 	want(t, "in time", leader.Accept(w.report(5, Leader, vector(5))), Accepted)
-	if _, held, _ := leader.Counts(); held != 2 {
+	if _, held, _, _ := leader.Counts(); held != 2 {
 		t.Errorf("%d reports are held, want 2", held)
 	}
 }
@@ -294,7 +353,7 @@ func TestShareAloneIsUniform(t *testing.T) {
 		var counts [2][256]float64
 		var total [2]float64
 		for range 200 {
-			leader, helper := Split(steps)
+			leader, helper := split(steps)
 			for view, share := range [][]byte{leader, helper} {
 				for _, b := range share {
 					counts[view][b]++
@@ -317,35 +376,53 @@ func TestShareAloneIsUniform(t *testing.T) {
 
 // TestOneHonestAggregator: if one of the two adds no noise and tells all it has, the sum still has the noise that is charged.
 func TestOneHonestAggregator(t *testing.T) {
-	for _, honest := range Roles {
-		squares, n := 0.0, 0
-		var grid noise.Grid
-		for range 5 {
-			w := newWorld(t, false)
-			grid = w.grid
-			w.announce()
-			for i := range 4 {
-				w.upload(i, make([]int64, testValues))
-			}
-			// The other one opens all that it was sent and sums it without noise.
-			cheat := w.sides[honest.Peer()]
-			b := cheat.batches[w.asked.ID()]
-			w.now = deadline
-			ids := w.must(cheat.IDs(b.id)).([]ReportID)
+	for _, proof := range []string{NoProof, RangeProof} {
+		for _, honest := range Roles {
+			testOneHonest(t, proof, honest)
+		}
+	}
+}
+
+func testOneHonest(t *testing.T, proof string, honest Role) {
+	squares, n := 0.0, 0
+	var grid noise.Grid
+	for range 5 {
+		w := newWorld(t, false)
+		w.asked.Proof = proof
+		grid = w.grid
+		w.announce()
+		for i := range 4 {
+			w.upload(i, make([]int64, testValues))
+		}
+		// The other one opens all that it was sent and sums it without noise.
+		cheat := w.sides[honest.Peer()]
+		b := cheat.batches[w.asked.ID()]
+		w.now = deadline
+		ids := w.must(cheat.IDs(b.id)).([]ReportID)
+		w.must(w.sides[honest].IDs(b.id))
+		bare := &Share{Version: Version, Reports: 4}
+		if proof == NoProof {
 			open := func(r *Report) ([]byte, error) { return r.open(b.Announcement, cheat.Role, cheat.Key) }
-			bare := w.must(b.sum(ids, cheat.Role, open)).([]uint64)
-			w.must(w.sides[honest].IDs(b.id))
-			if err := w.sides[honest].Aggregate(b.id, ids); err != nil {
-				t.Fatal(err)
+			bare.Values = w.must(b.sum(ids, cheat.Role, open)).([]uint64)
+		} else {
+			for _, role := range Roles {
+				w.verify(role, ids)
 			}
-			for j, v := range w.share(honest).Values {
-				d := float64(int64(v + bare[j]))
-				squares, n = squares+d*d, n+1
-			}
+			w.decide(honest)
+			sum := w.must(cheat.check(b, ids, func(int, []byte) {})).(rangeproof.Vector)
+			bare.Values = w.must(rangeproof.Words(sum)).([]uint64)
 		}
-		if ratio := squares / float64(n) / math.Pow(float64(grid.Units), 2); math.Abs(ratio-1) > 6*math.Sqrt(2/float64(n)) {
-			t.Errorf("with the %s alone honest, the noise has %.3f of the charged variance", honest, ratio)
+		if err := w.sides[honest].Aggregate(b.id, ids); err != nil {
+			t.Fatal(err)
 		}
+		sides := map[Role]*Share{honest: w.share(honest), cheat.Role: bare}
+		for _, k := range w.must(w.asked.addUp(sides[Leader], sides[Helper])).([]int64) {
+			d := float64(k)
+			squares, n = squares+d*d, n+1
+		}
+	}
+	if ratio := squares / float64(n) / math.Pow(float64(grid.Units), 2); math.Abs(ratio-1) > 6*math.Sqrt(2/float64(n)) {
+		t.Errorf("with the %s alone honest, the noise has %.3f of the charged variance", honest, ratio)
 	}
 }
 
@@ -486,7 +563,7 @@ func TestTornLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.open(Leader)
-	if _, held, _ := w.sides[Leader].Counts(); held != 5 {
+	if _, held, _, _ := w.sides[Leader].Counts(); held != 5 {
 		t.Errorf("%d reports are held, want 5", held)
 	}
 	w.upload(5, vector(5))
@@ -515,6 +592,8 @@ func TestAnnouncements(t *testing.T) {
 		"question":    {func(a *Announcement) { a.Question = nil }, Malformed},
 		"nonce":       {func(a *Announcement) { a.Nonce = "" }, Malformed},
 		"real noise":  {func(a *Announcement) { a.InsecureSeed = false }, Malformed},
+		"proof":       {func(a *Announcement) { a.Proof = "norm" }, Malformed},
+		"too long":    {func(a *Announcement) { a.Proof, a.Values = RangeProof, MaxValues }, Malformed},
 		"past":        {func(a *Announcement) { a.Deadline = 1 }, Late},
 	} {
 		asked := *w.asked
@@ -543,7 +622,7 @@ func TestSchema(t *testing.T) {
 	}
 	kinds := map[string]string{"uint64": "uint64", "string": "string", "bytes": "[]uint8", "double": "float64", "bool": "bool",
 		"repeated fixed64": "[]uint64"}
-	for _, m := range []message{&Announcement{}, &Report{}, &Share{}} {
+	for _, m := range []message{&Announcement{}, &Report{}, &Share{}, &Proofs{}} {
 		name := reflect.TypeOf(m).Elem().Name()
 		_, body, ok := strings.Cut(string(content), "message "+name+" {")
 		body, _, _ = strings.Cut(body, "\n}")
@@ -591,6 +670,11 @@ func FuzzShare(f *testing.F) {
 	s := &Share{Version: 1, Role: "leader", Announcement: make([]byte, 32), Batch: make([]byte, 32), Reports: 3,
 		Values: []uint64{1, 2}}
 	fuzz(f, [][]byte{nil, s.Encode()}, func(b []byte) (message, error) { return ParseShare(b) })
+}
+
+func FuzzProofs(f *testing.F) {
+	p := &Proofs{Version: 1, Role: "helper", Announcement: make([]byte, 32), Batch: make([]byte, 32), First: 3, Records: []byte{1, 2}}
+	fuzz(f, [][]byte{nil, p.Encode()}, func(b []byte) (message, error) { return ParseProofs(b) })
 }
 
 // FuzzReport: no bytes but a client's own report are taken.

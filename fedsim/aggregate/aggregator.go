@@ -43,9 +43,11 @@ type Aggregator struct {
 	Config
 	enrolled map[string]bool
 
-	mutex   sync.Mutex
-	batches map[ID]*batch
-	current *batch // the newest; nil if there is none
+	// settling is held while proofs are checked and a share is made, which takes long; mutex is held for moments.
+	settling sync.Mutex
+	mutex    sync.Mutex
+	batches  map[ID]*batch
+	current  *batch // the newest; nil if there is none
 }
 
 // Outcome says in a word what became of a message. Metrics count outcomes, and clients decide by them whether to try again.
@@ -183,6 +185,11 @@ func (a *Aggregator) Announce(content []byte) error {
 	if err := b.openLog(); err != nil {
 		return err
 	}
+	if asked.Proof != NoProof {
+		if err := b.drawHalf(); err != nil {
+			return err
+		}
+	}
 	if err := atomicfile.WriteBytes(b.path(announcementFile), content); err != nil { // last: it makes the folder a batch
 		return err
 	}
@@ -297,14 +304,17 @@ func (a *Aggregator) ids(id ID) ([]ReportID, error) {
 // Aggregate makes the share of a batch, given the identifiers that the other aggregator holds. It is charged before it can be
 // seen, and a batch has one: called again, after a crash too, Aggregate makes no other.
 func (a *Aggregator) Aggregate(id ID, peer []ReportID) error {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	own, err := a.ids(id)
+	own, err := a.IDs(id)
 	if err != nil {
 		return err
 	}
+	a.settling.Lock()
+	defer a.settling.Unlock()
+	a.mutex.Lock()
 	b := a.batches[id]
-	if b.done {
+	done := b.done
+	a.mutex.Unlock()
+	if done {
 		return nil
 	}
 	content, err := os.ReadFile(b.path(pendingFile))
@@ -313,11 +323,22 @@ func (a *Aggregator) Aggregate(id ID, peer []ReportID) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	default:
-		both := intersect(own, peer)
-		if len(both) < int(b.Least) {
-			return a.abandon(b, refuse(Few, "%d reports are at both aggregators, want at least %d: nothing is summed", len(both), b.Least))
+		counted, refused := intersect(own, peer), 0
+		if b.Proof != NoProof {
+			if counted, err = b.both(peer); err != nil {
+				return err
+			}
 		}
-		if content, err = a.draw(b, both); err != nil {
+		if b.Proof != NoProof && len(counted) >= int(b.Least) {
+			if counted, refused, err = b.countedReports(); err != nil {
+				return err
+			}
+		}
+		if len(counted) < int(b.Least) {
+			return a.abandon(b, refuse(Few, "%d reports are at both aggregators%s, want at least %d: nothing is summed", len(counted),
+				without(refused), b.Least))
+		}
+		if content, err = a.draw(b, counted, refused); err != nil {
 			return fmt.Errorf("aggregate: round %d: %w", b.Round, err)
 		}
 		if err := atomicfile.WriteBytes(b.path(pendingFile), content); err != nil {
@@ -336,12 +357,55 @@ func (a *Aggregator) Aggregate(id ID, peer []ReportID) error {
 	if err := atomicfile.SyncDir(b.dir); err != nil {
 		return err
 	}
+	return a.finish(b, true)
+}
+
+// without says how many reports were refused.
+func without(refused int) string {
+	if refused == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" without the %d whose proofs do not hold", refused)
+}
+
+// finish ends a batch. If it has a share, the other aggregator has all that it needed of earlier batches.
+func (a *Aggregator) finish(b *batch, share bool) error {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
 	b.done = true
+	if share {
+		for _, earlier := range a.batches {
+			if earlier == b {
+				continue
+			}
+			if err := os.Remove(earlier.path(recordsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
 	return b.forget()
 }
 
 // draw is the noised share of the reports with these identifiers.
-func (a *Aggregator) draw(b *batch, ids []ReportID) ([]byte, error) {
+func (a *Aggregator) draw(b *batch, ids []ReportID, refused int) ([]byte, error) {
+	var values []uint64
+	var err error
+	if b.Proof == NoProof {
+		values, err = a.drawSum(b, ids)
+	} else {
+		values, err = a.drawProved(b, ids)
+	}
+	if err != nil {
+		return nil, err
+	}
+	batch := sha256.Sum256(AppendIDs(nil, ids))
+	share := &Share{Version: Version, Role: string(a.Role), Announcement: b.id[:], Batch: batch[:], Reports: uint64(len(ids)),
+		Values: values, Refused: uint64(refused)}
+	return share.Encode(), nil
+}
+
+// drawSum is the noised share of reports without proofs.
+func (a *Aggregator) drawSum(b *batch, ids []ReportID) ([]uint64, error) {
 	grid, err := b.Grid()
 	if err != nil {
 		return nil, err
@@ -350,13 +414,7 @@ func (a *Aggregator) draw(b *batch, ids []ReportID) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := AddNoise(values, grid, NoiseSource(a.InsecureSeed, a.Role, int(b.Round))); err != nil {
-		return nil, err
-	}
-	batch := sha256.Sum256(AppendIDs(nil, ids))
-	share := &Share{Version: Version, Role: string(a.Role), Announcement: b.id[:], Batch: batch[:], Reports: uint64(len(ids)),
-		Values: values}
-	return share.Encode(), nil
+	return values, AddNoise(values, grid, NoiseSource(a.InsecureSeed, a.Role, int(b.Round)))
 }
 
 // pay charges a share, unless it is charged already. One that the ledger refuses is removed.
@@ -391,8 +449,7 @@ func (a *Aggregator) abandon(b *batch, why error) error {
 	if err := atomicfile.WriteBytes(b.path(abandonedFile), []byte(why.Error()+"\n")); err != nil {
 		return err
 	}
-	b.done = true
-	return errors.Join(why, b.forget())
+	return errors.Join(why, a.finish(b, false))
 }
 
 func (a *Aggregator) at(stage string) error {
@@ -435,14 +492,15 @@ func (a *Aggregator) Share(id ID) ([]byte, error) {
 	return content, err
 }
 
-// Counts are the figures of the current batch, for metrics.
-func (a *Aggregator) Counts() (round uint64, held, batches int) {
+// Counts are the figures of the current batch, for metrics: reports that are held until its share is made, and those whose proofs
+// did not hold.
+func (a *Aggregator) Counts() (round uint64, held, refused, batches int) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.current != nil {
-		round, held = a.current.Round, len(a.current.held)
+		round, held, refused = a.current.Round, len(a.current.held), a.current.refused
 	}
-	return round, held, len(a.batches)
+	return round, held, refused, len(a.batches)
 }
 
 // NoiseSource is the source of an aggregator's noise: the system's entropy or, insecurely, a seed.

@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"popri/accountant/ledger"
+	"popri/fedsim/aggregate/rangeproof"
 	"popri/fedsim/noise"
 )
 
@@ -31,11 +33,18 @@ type Announcement struct {
 	Rate     float64 // probability with which a client takes part, by its own coin; 0: all do
 	// InsecureSeed says that the noise comes from a seed, for tests.
 	InsecureSeed bool
+	Proof        string // that reports have of their values: [NoProof] or [RangeProof]
 }
+
+// The proofs that reports can have.
+const (
+	NoProof    = ""
+	RangeProof = "range" // each value is in the range of [Announcement.Bits]
+)
 
 func (a *Announcement) fields() []any {
 	return []any{&a.Version, &a.Nonce, &a.Round, &a.Question, &a.Encoder, &a.Query, &a.Values, &a.Bound, &a.Sigma, &a.Clients,
-		&a.Least, &a.Deadline, &a.Rate, &a.InsecureSeed}
+		&a.Least, &a.Deadline, &a.Rate, &a.InsecureSeed, &a.Proof}
 }
 
 // Encode is the message; its SHA-256 is the announcement's [ID].
@@ -86,12 +95,57 @@ func (a *Announcement) Validate() error {
 	if _, err := a.Grid(); err != nil {
 		return fail("values that fit no grid: %w", err)
 	}
+	switch a.Proof {
+	case NoProof:
+	case RangeProof:
+		if _, err := a.scheme(); err != nil {
+			return fail("values that cannot be proved: %w", err)
+		}
+	default:
+		return fail("the proof %.40q, want none or %q", a.Proof, RangeProof)
+	}
 	return nil
 }
 
 // Grid is the grid of the clients' vectors and of the noise.
 func (a *Announcement) Grid() (noise.Grid, error) {
 	return noise.NewGrid(a.Sigma, a.Bound, int(a.Values), int(a.Clients))
+}
+
+// bitsOf is the number of bits of a value of a bounded vector in steps, with its sign: from 1 − 2^(bits−1) to 2^(bits−1).
+func bitsOf(bound float64, grid noise.Grid) int {
+	return 1 + bits.Len64(uint64(math.Ceil(bound/grid.Step))-1)
+}
+
+// Bits is the number of bits of each value that a range proof allows: the fewest in which a value of a bounded vector fits.
+func (a *Announcement) Bits() (int, error) {
+	grid, err := a.Grid()
+	return bitsOf(a.Bound, grid), err
+}
+
+// scheme is that of the range proofs. A proof for another announcement does not hold.
+func (a *Announcement) scheme() (*rangeproof.Scheme, error) {
+	bits, err := a.Bits()
+	if err != nil {
+		return nil, err
+	}
+	id := a.ID()
+	return rangeproof.New(int(a.Values), bits, append([]byte("popri range 1\n"), id[:]...))
+}
+
+// shareBytes is the length of a share for an aggregator.
+func (a *Announcement) shareBytes(role Role) (int, error) {
+	if a.Proof == RangeProof {
+		scheme, err := a.scheme()
+		if err != nil {
+			return 0, err
+		}
+		return scheme.ShareBytes(role.party()), nil
+	}
+	if role == Helper {
+		return seedBytes, nil
+	}
+	return 8 * int(a.Values), nil
 }
 
 // Ends is the deadline.

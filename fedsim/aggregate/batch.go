@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"popri/fedsim/aggregate/rangeproof"
 	"popri/internal/atomicfile"
 )
 
@@ -38,6 +39,10 @@ type batch struct {
 	frozen []ReportID
 	// done says that the batch has a share, or will have none.
 	done bool
+	// refused is the number of reports whose proofs did not hold.
+	refused int
+	// optimistic is the sum of this aggregator's shares of all reports whose proofs it has checked; nil if it must be made again.
+	optimistic rangeproof.Vector
 }
 
 // place is where a report lies in the log.
@@ -69,6 +74,11 @@ func openBatch(dir string) (*batch, error) {
 		b.frozen = ParseIDs(ids)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
+	}
+	if b.has(countedFile) {
+		if _, b.refused, err = b.countedReports(); err != nil {
+			return nil, err
+		}
 	}
 	if b.done {
 		return b, b.forget()

@@ -27,8 +27,7 @@ func BenchmarkReports(b *testing.B) {
 		b.Run(fmt.Sprintf("client/d=%d", values), func(b *testing.B) {
 			steps := make([]int64, values)
 			for b.Loop() {
-				leader, helper := Split(steps)
-				for role, share := range map[Role][]byte{Leader: leader, Helper: helper} {
+				for role, share := range w.split(0, steps) {
 					w.must(Seal(w.asked, role, w.public[role], w.clients[0], share))
 				}
 			}

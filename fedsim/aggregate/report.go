@@ -72,14 +72,18 @@ func (r *Report) open(a *Announcement, role Role, key sealing.PrivateKey) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if want := shareBytes(role, a.Values); len(share) != want {
-		return nil, fmt.Errorf("the share has %d bytes, want %d", len(share), want)
+	want, err := a.shareBytes(role)
+	if err == nil && len(share) != want {
+		err = fmt.Errorf("the share has %d bytes, want %d", len(share), want)
 	}
-	return share, nil
+	return share, err
 }
 
 // overhead bounds the bytes of a report beside its share.
 const overhead = 2048
 
 // MaxReport is the largest message that can be a report to an aggregator.
-func MaxReport(a *Announcement, role Role) int64 { return int64(shareBytes(role, a.Values)) + overhead }
+func MaxReport(a *Announcement, role Role) int64 {
+	n, _ := a.shareBytes(role) // it has no error: the announcement is valid
+	return int64(n) + overhead
+}

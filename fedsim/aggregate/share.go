@@ -3,12 +3,14 @@ package aggregate
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 
+	"popri/fedsim/aggregate/rangeproof"
 	"popri/fedsim/noise"
 )
 
@@ -32,16 +34,25 @@ func (r Role) Peer() Role {
 	return Leader
 }
 
+// party is the number of an aggregator in a proof.
+func (r Role) party() int {
+	if r == Helper {
+		return rangeproof.Helper
+	}
+	return rangeproof.Leader
+}
+
 // seedBytes is the length of the helper's share.
 const seedBytes = 32
 
 // Round is a client's vector in steps of the grid. A value that is not finite, or a vector longer than the bound, is an error: a
-// client with a broken encoder sends nothing.
+// client with a broken encoder sends nothing. A value of −2^(bits−1) steps, which is the negative bound itself, is moved by one step
+// into the range of [Announcement.Bits].
 func Round(vector []float64, bound float64, grid noise.Grid) ([]int64, error) {
-	out, squares := make([]int64, len(vector)), 0.0
+	out, squares, end := make([]int64, len(vector)), 0.0, int64(1)<<(bitsOf(bound, grid)-1)
 	for i, v := range vector {
 		squares += v * v
-		out[i] = grid.Round(v)
+		out[i] = max(1-end, min(grid.Round(v), end))
 	}
 	if !(math.Sqrt(squares) <= bound*(1+1e-9)) { // as the grid's sensitivity allows
 		return nil, fmt.Errorf("aggregate: a vector of norm %g, want at most %g", math.Sqrt(squares), bound)
@@ -49,9 +60,21 @@ func Round(vector []float64, bound float64, grid noise.Grid) ([]int64, error) {
 	return out, nil
 }
 
-// Split divides a vector into the leader's share and the helper's: Σ modulo 2^64 of the first and of the second's expansion is
-// the vector, and each alone is uniform.
-func Split(steps []int64) (leader, helper []byte) {
+// Split divides a vector of a client into the leader's share and the helper's, with the announced proof. Each alone is uniform.
+func (a *Announcement) Split(client ed25519.PublicKey, steps []int64) (leader, helper []byte, err error) {
+	if a.Proof == NoProof {
+		leader, helper = split(steps)
+		return leader, helper, nil
+	}
+	scheme, err := a.scheme()
+	if err != nil {
+		return nil, nil, err
+	}
+	return scheme.Split(reportID(a.ID(), client), steps)
+}
+
+// split divides a vector without a proof: Σ modulo 2^64 of the leader's share and of the helper's expansion is the vector.
+func split(steps []int64) (leader, helper []byte) {
 	helper = make([]byte, seedBytes)
 	_, _ = rand.Read(helper) // it never fails: it ends the program instead
 	leader = make([]byte, 8*len(steps))
@@ -90,14 +113,6 @@ func (r Role) add(sum []uint64, share, buffer []byte) error {
 	return nil
 }
 
-// shareBytes is the length of a share.
-func shareBytes(r Role, values uint64) int {
-	if r == Helper {
-		return seedBytes
-	}
-	return 8 * int(values)
-}
-
 // Share is an aggregator's noised sum of its shares. It is uniform alone; both together are the noised sum of the vectors.
 type Share struct {
 	Version      uint64
@@ -105,11 +120,12 @@ type Share struct {
 	Announcement []byte
 	Batch        []byte // SHA-256 of the reports' identifiers
 	Reports      uint64
-	Values       []uint64
+	Values       []uint64 // with a range proof, two for each value: an element of the field, the low word first
+	Refused      uint64   // reports whose proof did not hold
 }
 
 func (s *Share) fields() []any {
-	return []any{&s.Version, &s.Role, &s.Announcement, &s.Batch, &s.Reports, &s.Values}
+	return []any{&s.Version, &s.Role, &s.Announcement, &s.Batch, &s.Reports, &s.Values, &s.Refused}
 }
 
 // Encode is the message.
@@ -138,8 +154,8 @@ func Merge(a *Announcement, leader, helper *Share) (steps []int64, reports int, 
 			return nil, 0, fmt.Errorf("aggregate: a share of version %d of the %q, want %d of the %q", s.Version, s.Role, Version, role)
 		case string(s.Announcement) != string(id[:]):
 			return nil, 0, fmt.Errorf("aggregate: the %s's share answers another announcement: %x, want %s", role, s.Announcement, id)
-		case uint64(len(s.Values)) != a.Values:
-			return nil, 0, fmt.Errorf("aggregate: the %s's share has %d values, want %d", role, len(s.Values), a.Values)
+		case len(s.Values) != a.words():
+			return nil, 0, fmt.Errorf("aggregate: the %s's share has %d words, want %d", role, len(s.Values), a.words())
 		case s.Reports < a.Least || s.Reports > a.Clients:
 			return nil, 0, fmt.Errorf("aggregate: the %s's share is of %d reports, want %d to %d", role, s.Reports, a.Least, a.Clients)
 		}
@@ -154,13 +170,48 @@ func Merge(a *Announcement, leader, helper *Share) (steps []int64, reports int, 
 	}
 	// Noise of more than 16 standard deviations has a chance of 10^-56.
 	limit := float64(leader.Reports)*(a.Bound/grid.Step+1) + 2*16*float64(grid.Units)
-	steps = make([]int64, a.Values)
+	if steps, err = a.addUp(leader, helper); err != nil {
+		return nil, 0, fmt.Errorf("aggregate: round %d: %w", a.Round, err)
+	}
 	for i := range steps {
-		steps[i] = int64(leader.Values[i] + helper.Values[i])
 		if !(math.Abs(float64(steps[i])) <= limit) {
 			return nil, 0, fmt.Errorf("aggregate: round %d: %w: value %d is %.3g steps, want at most %.3g", a.Round, ErrOutOfRange, i,
 				float64(steps[i]), limit)
 		}
 	}
 	return steps, int(leader.Reports), nil
+}
+
+// words is the number of words of a noised share.
+func (a *Announcement) words() int {
+	if a.Proof == RangeProof {
+		return 2 * int(a.Values)
+	}
+	return int(a.Values)
+}
+
+// addUp adds up two shares that belong together.
+func (a *Announcement) addUp(leader, helper *Share) ([]int64, error) {
+	if a.Proof == NoProof {
+		steps := make([]int64, a.Values)
+		for i := range steps {
+			steps[i] = int64(leader.Values[i] + helper.Values[i])
+		}
+		return steps, nil
+	}
+	scheme, err := a.scheme()
+	if err != nil {
+		return nil, err
+	}
+	var sums [2]rangeproof.Vector
+	for i, s := range []*Share{leader, helper} {
+		if sums[i], err = rangeproof.FromWords(s.Values); err != nil {
+			return nil, err
+		}
+	}
+	steps, err := scheme.Sum(sums[0], sums[1], leader.Reports)
+	if errors.Is(err, rangeproof.ErrOutOfRange) {
+		err = fmt.Errorf("%w: %w", ErrOutOfRange, err)
+	}
+	return steps, err
 }

@@ -194,7 +194,10 @@ func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement) (map
 	}
 	r.confirmed = true
 	shares := map[aggregate.Role][]byte{}
-	shares[aggregate.Leader], shares[aggregate.Helper] = aggregate.Split(vector)
+	shares[aggregate.Leader], shares[aggregate.Helper], err = a.Split(r.Key.Public().(ed25519.PublicKey), vector)
+	if err != nil {
+		return nil, err
+	}
 	for _, role := range aggregate.Roles {
 		key, err := r.Federation.Party(role).SealingKey()
 		if err != nil {

@@ -139,7 +139,7 @@ func TestAnsweredOnce(t *testing.T) {
 		t.Errorf("charges %+v", entries)
 	}
 	for _, role := range aggregate.Roles {
-		if _, held, _ := w.Aggregator(role).Counts(); held != 1 {
+		if _, held, _, _ := w.Aggregator(role).Counts(); held != 1 {
 			t.Errorf("the %s holds %d reports", role, held)
 		}
 	}
@@ -202,7 +202,7 @@ func TestOwnerDecides(t *testing.T) {
 	if err := r.Answer(t.Context(), w.asked); err != nil || asked != 2 {
 		t.Errorf("%v, asked %d times", err, asked)
 	}
-	if _, held, _ := w.Aggregator(aggregate.Leader).Counts(); held != 1 {
+	if _, held, _, _ := w.Aggregator(aggregate.Leader).Counts(); held != 1 {
 		t.Errorf("%d reports", held)
 	}
 }

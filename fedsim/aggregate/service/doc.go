@@ -6,6 +6,8 @@
 //	GET  /v1/files/SHA256             anybody
 //	POST /v1/reports                  clients     a report, which the client's key signs
 //	GET  /v1/batches/ID/reports       aggregator  identifiers of the reports, once nothing is taken any more
+//	GET  /v1/batches/ID/verify        aggregator  its half of the key by which proofs are checked
+//	GET  /v1/batches/ID/proofs/N      aggregator  its records about the proofs of the reports that both hold, from the N-th on
 //	GET  /v1/batches/ID/share         trainer     the noised share
 //	GET  /metrics, /healthz           anybody
 //

@@ -25,6 +25,7 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/rangeproof"
 	"popri/fedsim/aggregate/service"
 	"popri/fedsim/release"
 	"popri/fedsim/sealing"
@@ -137,6 +138,22 @@ type round struct {
 	bare    map[aggregate.Role][]uint64 // the sum of the counted shares, without noise
 	views   map[aggregate.Role]*[256]float64
 	refused map[aggregate.Outcome]int
+	// With a range proof: the scheme, the sums of the counted shares in its field instead of bare, and how many reports' proofs do
+	// not hold.
+	scheme   *rangeproof.Scheme
+	field    map[aggregate.Role]rangeproof.Vector
+	unproved int
+}
+
+// own is the share of the values of a client's report with a range proof.
+func (r *round) own(role aggregate.Role, client ed25519.PrivateKey, share []byte) (rangeproof.Vector, error) {
+	h := sha256.New()
+	id := r.ID()
+	h.Write(append([]byte("popri report 1\n"), id[:]...))
+	h.Write(client.Public().(ed25519.PublicKey))
+	party := map[aggregate.Role]int{aggregate.Leader: rangeproof.Leader, aggregate.Helper: rangeproof.Helper}[role]
+	_, own, err := r.scheme.Check([32]byte{}, [16]byte(h.Sum(nil)[:16]), party, share)
+	return own, err
 }
 
 // ask announces a round, lets people behave, passes the deadline and merges.
@@ -148,11 +165,25 @@ func (f *federation) ask(number, attempt int, behave func(*round)) (*round, feds
 		Question: hash[:], Query: f.asked.Name(),
 		Values: uint64(f.asked.Len()), Bound: bound, Sigma: sigma, Clients: uint64(len(f.people)), Least: uint64(f.least()),
 		Deadline: uint64(f.Now().Add(time.Hour / 2).Unix()), InsecureSeed: true}
+	if number%3 != 1 {
+		a.Proof = aggregate.RangeProof
+	}
 	r := &round{Announcement: a, lies: make([]int64, a.Values), bare: map[aggregate.Role][]uint64{},
 		refused: map[aggregate.Outcome]int{},
 		views:   map[aggregate.Role]*[256]float64{}}
 	for _, role := range aggregate.Roles {
 		r.bare[role], r.views[role] = make([]uint64, a.Values), &[256]float64{}
+	}
+	if a.Proof == aggregate.RangeProof {
+		bits, err := a.Bits()
+		if err != nil {
+			f.Fatal(err)
+		}
+		id := a.ID()
+		if r.scheme, err = rangeproof.New(int(a.Values), bits, append([]byte("popri range 1\n"), id[:]...)); err != nil {
+			f.Fatal(err)
+		}
+		r.field = map[aggregate.Role]rangeproof.Vector{aggregate.Leader: r.scheme.Zero(), aggregate.Helper: r.scheme.Zero()}
 	}
 	return r, func(release.Request) ([]int64, int, error) {
 		ctx, cancel := context.WithTimeout(f.Context(), patience)
@@ -175,6 +206,11 @@ func (f *federation) ask(number, attempt int, behave func(*round)) (*round, feds
 			var err error
 			if shares[role], err = remote.Share(ctx, a.ID()); err != nil {
 				return nil, 0, err
+			}
+		}
+		for role, share := range shares {
+			if int(share.Refused) != r.unproved {
+				return nil, 0, fmt.Errorf("the %s refused %d proofs, %d do not hold", role, share.Refused, r.unproved)
 			}
 		}
 		steps, reports, err := aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
@@ -200,7 +236,7 @@ const (
 	elsewhere           // a report about an announcement that was never made
 	broken              // a vector that is not a number
 	forging             // under another's name
-	liar                // a vector of ten times the bound
+	liar                // a vector of ten times the bound or, with proofs, one whose proof does not hold
 )
 
 // drawn is a client's behaviour: of five, one is not honest.
@@ -232,13 +268,21 @@ func (f *federation) act(r *round, i int, does behaviour) {
 		return
 	}
 	sent := slices.Clone(steps)
-	if does == liar {
+	if does == liar && r.scheme == nil {
 		for j := range sent {
 			sent[j] *= 10
 		}
 	}
 	shares := map[aggregate.Role][]byte{}
-	shares[aggregate.Leader], shares[aggregate.Helper] = aggregate.Split(sent)
+	shares[aggregate.Leader], shares[aggregate.Helper], err = r.Split(p.key.Public().(ed25519.PublicKey), sent)
+	if err != nil {
+		f.Error(err)
+		return
+	}
+	if does == liar && r.scheme != nil {
+		part := shares[aggregate.Roles[i%2]]
+		part[i%len(part)] ^= 1
+	}
 	seal := func(a *aggregate.Announcement, role aggregate.Role, key ed25519.PrivateKey) []byte {
 		content, err := aggregate.Seal(a, role, f.keys[role], key, shares[role])
 		if err != nil {
@@ -313,7 +357,22 @@ func (f *federation) act(r *round, i int, does behaviour) {
 	if does == half {
 		return
 	}
+	if r.scheme != nil && does == liar {
+		r.unproved++
+		return
+	}
 	r.counted = append(r.counted, i)
+	for role := range r.field {
+		own, err := r.own(role, p.key, shares[role])
+		if err != nil {
+			f.Error(err)
+			return
+		}
+		r.field[role].AddAssign(own)
+	}
+	if r.scheme != nil {
+		return
+	}
 	for j := range sent {
 		r.lies[j] += sent[j] - steps[j]
 		own := binary.LittleEndian.Uint64(shares[aggregate.Leader][8*j:])
@@ -369,7 +428,7 @@ func TestFederation(t *testing.T) {
 	views := map[aggregate.Role]*[256]float64{aggregate.Leader: {}, aggregate.Helper: {}}
 	refused := map[aggregate.Outcome]int{}
 	var heap uint64
-	lied := 0
+	lied, unproved := 0, 0
 	for number := 1; number <= rounds; number++ {
 		behaviours := rng.New(f.seed, "behaviour", fmt.Sprint(number))
 		r, noised := f.ask(number, 0, func(r *round) { f.behave(r, behaviours, number) })
@@ -399,6 +458,7 @@ func TestFederation(t *testing.T) {
 			lied++
 		}
 		f.tap(r)
+		unproved += r.unproved
 		for role := range views {
 			for b := range views[role] {
 				views[role][b] += r.views[role][b]
@@ -424,7 +484,10 @@ func TestFederation(t *testing.T) {
 			t.Errorf("the %s charged %d times in %d rounds (%v)", role, len(charges), rounds, err)
 		}
 	}
-	t.Logf("federation: %d rounds of %d clients, %d of them with lies; refused: %v", rounds, n, lied, refused)
+	t.Logf("federation: %d rounds of %d clients, %d of them with lies; refused: %v, %d unproved", rounds, n, lied, refused, unproved)
+	if unproved == 0 {
+		t.Error("no proof was refused")
+	}
 }
 
 // memory is what clients and aggregators hold without connections, whose number is chance.
@@ -498,26 +561,61 @@ func (f *federation) tap(r *round) {
 		if err != nil {
 			f.Fatal(err)
 		}
+		noise, secrets, err := r.noise(role, share)
+		if err != nil {
+			f.Fatal(err)
+		}
 		squares, bare := 0.0, 0
-		for j, v := range share.Values {
-			d := float64(int64(v - r.bare[role][j]))
+		for _, d := range noise {
 			squares += d * d
 			if d == 0 {
 				bare++
 			}
 		}
-		n := float64(len(share.Values))
+		n := float64(len(noise))
 		if ratio := squares / n / math.Pow(float64(grid.Units), 2); bare > 0 || math.Abs(ratio-1) > 6*math.Sqrt(2/n) {
 			f.Errorf("round %d: %d values of the %s's share have no noise, all have %.3f of its variance", r.Round, bare, role, ratio)
 		}
 		for path, body := range f.AllLeft(role) {
-			for j := range r.bare[role] {
-				if word := binary.LittleEndian.AppendUint64(nil, r.bare[role][j]); r.bare[role][j] != 0 && bytes.Contains(body, word) {
+			for j, secret := range secrets {
+				if bytes.Contains(body, secret) {
 					f.Errorf("round %d: value %d of the %s's sum left it without noise, by %s", r.Round, j, role, path)
 				}
 			}
 		}
 	}
+}
+
+// noise is what an aggregator added to its sum, and the values of that sum as they are written.
+func (r *round) noise(role aggregate.Role, share *aggregate.Share) (noise []float64, secrets [][]byte, err error) {
+	if r.scheme == nil {
+		for j, v := range share.Values {
+			noise = append(noise, float64(int64(v-r.bare[role][j])))
+			if r.bare[role][j] != 0 {
+				secrets = append(secrets, binary.LittleEndian.AppendUint64(nil, r.bare[role][j]))
+			}
+		}
+		return noise, secrets, nil
+	}
+	noised, err := rangeproof.FromWords(share.Values)
+	if err != nil {
+		return nil, nil, err
+	}
+	for j := range noised {
+		secret, err := r.field[role][j].MarshalBinary()
+		if err != nil {
+			return nil, nil, err
+		}
+		secrets = append(secrets, secret)
+		noised[j].SubAssign(&r.field[role][j])
+		rangeproof.Add(&noised[j], 1<<40)
+		d, err := noised[j].GetUint64()
+		if err != nil {
+			return nil, nil, err
+		}
+		noise = append(noise, float64(d)-1<<40)
+	}
+	return noise, secrets, nil
 }
 
 // uniform tests the counts of bytes by χ².
@@ -554,7 +652,10 @@ func TestAbortedRoundIsCharged(t *testing.T) {
 			f.act(r, i+1, honest)
 		}
 		for _, role := range aggregate.Roles {
-			leader, helper := aggregate.Split(make([]int64, r.Values))
+			leader, helper, err := r.Split(f.people[0].key.Public().(ed25519.PublicKey), make([]int64, r.Values))
+			if err != nil {
+				t.Fatal(err)
+			}
 			if role == aggregate.Helper {
 				leader = helper
 			}

@@ -47,9 +47,10 @@ func (s *Server) metrics(out http.ResponseWriter, _ *http.Request) {
 	one("popri_aggregate_received_bytes_total", "counter", "Bytes of requests.", float64(c.bytes))
 	one("popri_aggregate_request_seconds_total", "counter", "Seconds that requests took together.", c.seconds)
 	c.mutex.Unlock()
-	round, held, batches := s.Aggregator.Counts()
+	round, held, refused, batches := s.Aggregator.Counts()
 	one("popri_aggregate_round", "gauge", "Round of the newest announcement.", float64(round))
 	one("popri_aggregate_reports", "gauge", "Reports that are held for it.", float64(held))
+	one("popri_aggregate_reports_unproved", "gauge", "Reports for it that were refused because their proofs do not hold.", float64(refused))
 	one("popri_aggregate_batches_total", "counter", "Announcements so far.", float64(batches))
 	one("popri_aggregate_requests_in_flight", "gauge", "Requests that are being answered.", float64(len(s.slots)))
 	if spent, err := s.Aggregator.Ledger.Spent(); err == nil {

@@ -158,6 +158,20 @@ func (r *Remote) ReportIDs(ctx context.Context, id aggregate.ID) ([]aggregate.Re
 	return aggregate.ParseIDs(content), err
 }
 
+// VerifyHalf is the aggregator's half of the key by which proofs are checked.
+func (r *Remote) VerifyHalf(ctx context.Context, id aggregate.ID) ([]byte, error) {
+	return r.once(ctx, http.MethodGet, "/v1/batches/"+id.String()+"/verify", nil)
+}
+
+// Proofs are the aggregator's records about proofs from a place on.
+func (r *Remote) Proofs(ctx context.Context, id aggregate.ID, from uint64) (*aggregate.Proofs, error) {
+	content, err := r.once(ctx, http.MethodGet, fmt.Sprintf("/v1/batches/%s/proofs/%d", id, from), nil)
+	if err != nil {
+		return nil, err
+	}
+	return aggregate.ParseProofs(content)
+}
+
 // Share waits for the noised share of a batch.
 func (r *Remote) Share(ctx context.Context, id aggregate.ID) (*aggregate.Share, error) {
 	content, err := r.do(ctx, http.MethodGet, "/v1/batches/"+id.String()+"/share", nil)

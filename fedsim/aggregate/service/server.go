@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -117,6 +118,8 @@ func (s *Server) Handler() http.Handler {
 	handle("GET /v1/files/{hash}", "", s.file)
 	handle("POST /v1/reports", "", s.report)
 	handle("GET /v1/batches/{id}/reports", string(s.role.Peer()), s.reports)
+	handle("GET /v1/batches/{id}/verify", string(s.role.Peer()), s.verifyHalf)
+	handle("GET /v1/batches/{id}/proofs/{from}", string(s.role.Peer()), s.records)
 	handle("GET /v1/batches/{id}/share", identity.Trainer, s.share)
 	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) { fmt.Fprintln(out, "ok") })
 	mux.HandleFunc("GET /metrics", s.metrics)
@@ -322,6 +325,26 @@ func (s *Server) reports(in *http.Request) ([]byte, error) {
 	return aggregate.AppendIDs([]byte{}, ids), err
 }
 
+func (s *Server) verifyHalf(in *http.Request) ([]byte, error) {
+	id, err := batchOf(in)
+	if err != nil {
+		return nil, err
+	}
+	return s.Aggregator.VerifyHalf(id)
+}
+
+func (s *Server) records(in *http.Request) ([]byte, error) {
+	id, err := batchOf(in)
+	if err != nil {
+		return nil, err
+	}
+	from, err := strconv.ParseUint(in.PathValue("from"), 10, 32)
+	if err != nil {
+		return nil, &errOutcome{aggregate.Malformed, fmt.Sprintf("%.80q is no place of a record", in.PathValue("from"))}
+	}
+	return s.Aggregator.Records(id, from)
+}
+
 func (s *Server) share(in *http.Request) ([]byte, error) {
 	id, err := batchOf(in)
 	if err != nil {
@@ -352,7 +375,8 @@ func (s *Server) drive(ctx context.Context) {
 		} else if wait == 0 {
 			err := s.settle(ctx, id)
 			if outcome := aggregate.OutcomeOf(err); outcome == aggregate.Accepted || outcome == aggregate.Few {
-				s.Log.Info("settled", "batch", id.String()[:12], "outcome", string(outcome))
+				_, _, unproved, _ := s.Aggregator.Counts()
+				s.Log.Info("settled", "batch", id.String()[:12], "outcome", string(outcome), "unproved", unproved)
 				delay = 0
 				continue
 			}
@@ -379,5 +403,25 @@ func (s *Server) settle(ctx context.Context, id aggregate.ID) error {
 	if err != nil {
 		return err
 	}
+	if s.Aggregator.Proves(id) {
+		if err := s.prove(ctx, id, peer); err != nil {
+			return err
+		}
+	}
 	return s.Aggregator.Aggregate(id, peer)
+}
+
+// prove has both aggregators check the proofs of the reports that both hold.
+func (s *Server) prove(ctx context.Context, id aggregate.ID, held []aggregate.ReportID) error {
+	var half []byte
+	if len(held) > 0 {
+		var err error
+		if half, err = s.Peer.VerifyHalf(ctx, id); err != nil {
+			return err
+		}
+	}
+	if err := s.Aggregator.Verify(id, held, half); err != nil {
+		return err
+	}
+	return s.Aggregator.Decide(id, func(from uint64) (*aggregate.Proofs, error) { return s.Peer.Proofs(ctx, id, from) })
 }
