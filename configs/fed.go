@@ -34,7 +34,16 @@ func (v *validator) aggregate(c Config) {
 	} else if p < 1 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
 		v.add("aggregate.available", "is %g, must be 1 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0", p)
 	}
+	if d := c.Aggregate.Delay; !(d >= 0 && d <= maxMinutes) {
+		v.add("aggregate.delay", "is %g, must be 0 or more and at most %d", d, maxMinutes)
+	} else if d > 0 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
+		v.add("aggregate.delay", "is %g, must be 0 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0", d)
+	}
+	v.oneOf("aggregate.proof", c.Aggregate.Proof, proofs)
 	if c.Aggregate.Least == 0 {
+		if c.Aggregate.Proof == proofs[1] {
+			v.add("aggregate.proof", "is %q, must be %q where aggregate.least is 0: there are no aggregators", proofs[1], proofs[0])
+		}
 		return
 	}
 	const where = "where aggregate.least is above 0"
@@ -48,6 +57,9 @@ func (v *validator) aggregate(c Config) {
 		v.add("privacy.unsafe_diagnostics", "is set, must not be %s", where)
 	}
 }
+
+// proofs are the values of aggregate.proof.
+var proofs = []string{"none", "range"}
 
 // maxMinutes is a year.
 const maxMinutes = 366 * 24 * 60

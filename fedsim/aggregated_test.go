@@ -273,7 +273,7 @@ func TestOwnCoin(t *testing.T) {
 // the same clients, and nothing depends on the clients' texts.
 func TestArriving(t *testing.T) {
 	const clients, probability = 4000, 0.4
-	arriving := Arriving(clients, probability, 3)
+	arriving := Participation{Clients: clients, Available: probability, Seed: 3}.Arriving
 	rounds := make([][]bool, 2*day)
 	counts := make([]int, clients)
 	for r := range rounds {
@@ -311,7 +311,65 @@ func TestArriving(t *testing.T) {
 		opposite > probability-0.1 {
 		t.Errorf("of those who arrive, %.3f arrive in the next round and %.3f half a day later", next, opposite)
 	}
-	if all := Arriving(clients, 1, 3)(1); len(all) != clients {
+	if all := (Participation{Clients: clients, Available: 1, Seed: 3}).Arriving(1); len(all) != clients {
 		t.Errorf("with probability 1, %d of %d arrive", len(all), clients)
+	}
+}
+
+// TestLateReports: reports that arrive after the deadline do not count. Their share is that of the stated delays, a longer deadline
+// hears everybody whom a shorter one hears, slow clients are slow again, and without delays the draw is that of before.
+func TestLateReports(t *testing.T) {
+	const clients, rounds = 4000, 20
+	at := Participation{Clients: clients, Available: 0.7, Delay: 5, Minutes: 10, Seed: 3}
+	never, longer := at, at
+	never.Delay, longer.Minutes = 0, 20
+	inTime, sent, times := 0, 0, make([]int, clients)
+	for r := 1; r <= rounds; r++ {
+		all, some, more := never.Arriving(r), at.Arriving(r), longer.Arriving(r)
+		for _, pair := range [][2][]int{{some, more}, {more, all}} {
+			if i := slices.IndexFunc(pair[0], func(i int) bool { return !slices.Contains(pair[1], i) }); i >= 0 {
+				t.Fatalf("round %d: client %d is heard earlier and not later", r, pair[0][i])
+			}
+		}
+		inTime, sent = inTime+len(some), sent+len(all)
+		always := at
+		always.Available = 1
+		for _, i := range always.Arriving(r) {
+			times[i]++
+		}
+	}
+	// E[1 − exp(−minutes/(delay·f))] for the log-normal factor f.
+	expected, step := 0.0, 0.01
+	for z := -6.0; z < 6; z += step {
+		expected += step * math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) * -math.Expm1(-at.Minutes/(at.Delay*math.Exp(z-0.5)))
+	}
+	if got := float64(inTime) / float64(sent); math.Abs(got-expected) > 0.015 {
+		t.Errorf("%.4f of the reports arrive in time, want %.4f", got, expected)
+	}
+	// With equal clients, the times in time would have the variance of a binomial.
+	var mean, squares float64
+	for _, n := range times {
+		mean += float64(n) / clients
+		squares += float64(n) * float64(n) / clients
+	}
+	p := mean / rounds
+	if variance := squares - mean*mean; variance < 2*rounds*p*(1-p) {
+		t.Errorf("a client is in time %.1f of %d times with variance %.2f: nobody is slow again", mean, rounds, variance)
+	}
+	// The charge and the noise are those of all clients, the divisor is that of the reports in time.
+	small := Participation{Clients: testClients, Available: 1, Delay: 5, Minutes: 10, Seed: 3}
+	run := newRun(t, 1, nil)
+	got, err := run.behind(nil, func(c *Config) { c.Reports = small.Arriving })
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(small.Arriving(1))
+	if c := run.charges(); n == testClients || got.Clients != n || c[0].Clients != n || c[0].Cohort != testClients {
+		t.Errorf("of %d clients %d report in time; released for %d, charges %+v", testClients, n, got.Clients, c)
+	}
+	small.Minutes = 0.01
+	late := newRun(t, 1, nil)
+	if _, err := late.behind(nil, func(c *Config) { c.Reports = small.Arriving }); !errors.Is(err, ErrFew) || len(late.charges()) != 0 {
+		t.Errorf("almost all are late: %v, charges %+v", err, late.charges())
 	}
 }

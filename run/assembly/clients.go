@@ -16,8 +16,9 @@ import (
 func Federation(c configs.Config, dir string, l *ledger.Ledger, sigma float64) fedsim.Config {
 	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound,
 		Least: c.Aggregate.Least}
-	if c.Aggregate.Available < 1 {
-		f.Reports = fedsim.Arriving(l.Budget().Clients, c.Aggregate.Available, rng.Seed(c.Seed, "availability"))
+	if c.Aggregate.Available < 1 || c.Aggregate.Delay > 0 {
+		f.Reports = fedsim.Participation{Clients: l.Budget().Clients, Available: c.Aggregate.Available, Delay: c.Aggregate.Delay,
+			Minutes: c.Aggregate.Minutes, Seed: rng.Seed(c.Seed, "availability")}.Arriving
 	}
 	if c.Privacy.InsecureSeededNoise {
 		seed := rng.Seed(c.Seed, "noise")

@@ -64,7 +64,7 @@ func (e *FewError) Resumable() bool { return true }
 
 // Gather returns a function for [fedsim.NewAggregated] that announces the question of a round of the run in dir to both
 // aggregators and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement. tell, if not
-// nil, gets a line when the waiting begins.
+// nil, gets a line when the waiting begins, and one if reports were refused.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
 	to *Aggregators, tell func(string)) fedsim.Noised {
 	return func(r release.Request) (steps []int64, reports int, err error) {
@@ -97,6 +97,9 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		if err != nil {
 			return nil, 0, g.over(err)
 		}
+		if n := max(shares[aggregate.Leader].Refused, shares[aggregate.Helper].Refused); n > 0 && tell != nil {
+			tell(fmt.Sprintf("round %d: %d reports were refused: their proofs do not hold", r.Round, n))
+		}
 		steps, reports, err = aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
 		if err != nil {
 			seen := sha256.Sum256(append(shares[aggregate.Leader].Encode(), shares[aggregate.Helper].Encode()...))
@@ -128,6 +131,9 @@ func (g *gathering) announcement(waiting *WaitingError) (*aggregate.Announcement
 		Least:        uint64(g.c.Aggregate.Least),
 		Deadline:     uint64(time.Now().Add(time.Duration(g.c.Aggregate.Minutes*float64(time.Minute))).Unix()) + 1,
 		InsecureSeed: g.c.Privacy.InsecureSeededNoise}
+	if g.c.Aggregate.Proof == aggregate.RangeProof {
+		a.Proof = aggregate.RangeProof
+	}
 	if g.c.Fed.ClientsPerRound > 0 {
 		a.Rate = float64(g.c.Fed.ClientsPerRound) / float64(g.clients)
 	}

@@ -71,6 +71,7 @@ func TestAggregated(t *testing.T) {
 	for name, change := range map[string]func(*configs.Config){
 		"rounds": func(*configs.Config) {},
 		"once":   testworld.AskOnce,
+		"proved": func(c *configs.Config) { c.Aggregate.Proof = "range" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := testworld.Shared(t).Config
