@@ -94,8 +94,9 @@ golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what 
 		{ print; fflush() } \
 		END { printf "golden: %d kinds checked\n", kinds }'
 
-bench: build ## Go benchmarks
+bench: build ## Go benchmarks, and reports to two aggregators (popri bench aggregate)
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
+	build/popri bench aggregate --clients 50
 
 fuzz: setup ## each fuzz target for FUZZTIME (1m); INPUTS=1000000 gives so many inputs to all together, most to the fast ones
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(INPUTS)

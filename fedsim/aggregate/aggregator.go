@@ -323,7 +323,7 @@ func (a *Aggregator) Aggregate(id ID, peer []ReportID) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	default:
-		counted, refused := intersect(own, peer), 0
+		counted, refused := Intersect(own, peer), 0
 		if b.Proof != NoProof {
 			if counted, err = b.both(peer); err != nil {
 				return err

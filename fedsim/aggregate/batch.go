@@ -218,8 +218,8 @@ func ParseIDs(b []byte) []ReportID {
 	return ids
 }
 
-// intersect returns what is in both ascending lists.
-func intersect(a, b []ReportID) []ReportID {
+// Intersect returns what is in both ascending lists.
+func Intersect(a, b []ReportID) []ReportID {
 	both := []ReportID{}
 	for _, id := range a {
 		if _, ok := slices.BinarySearchFunc(b, id, compareIDs); ok {

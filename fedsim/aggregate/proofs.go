@@ -150,7 +150,7 @@ func first(path string, content []byte) ([]byte, error) {
 
 // both are the identifiers of the reports that both aggregators hold, by what the other one said first.
 func (b *batch) both(peer []ReportID) ([]ReportID, error) {
-	content, err := first(b.path(bothFile), AppendIDs(nil, intersect(b.frozen, peer)))
+	content, err := first(b.path(bothFile), AppendIDs(nil, Intersect(b.frozen, peer)))
 	return ParseIDs(content), err
 }
 
@@ -374,4 +374,13 @@ func (a *Aggregator) drawProved(b *batch, ids []ReportID) ([]uint64, error) {
 		rangeproof.Add(&total[i], draw.Next())
 	}
 	return rangeproof.Words(total)
+}
+
+// RecordBytes is the length of what an aggregator tells the other one of a report with a proof.
+func (a *Announcement) RecordBytes() (int, error) {
+	scheme, err := a.scheme()
+	if err != nil {
+		return 0, err
+	}
+	return scheme.RecordBytes(), nil
 }
