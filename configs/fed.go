@@ -80,9 +80,6 @@ func (v *validator) shards(c Config) {
 	if s := c.Fed.Sampling; s != "full" && slices.Contains(samplings, s) && c.Aggregate.Least == 0 {
 		v.add("fed.sampling", "is %q, must be \"full\" %s: who was drawn must stay secret, so no shard may know it", s, where)
 	}
-	if c.Scoring.Form > 0 {
-		v.add("scoring.form", "is %v, must be 0 %s: the encoder that answers there embeds meanings alone", c.Scoring.Form, where)
-	}
 	for key, set := range map[string]bool{"privacy.continues": c.Privacy.Continues != "",
 		"privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics, "privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling,
 		"eval.reference_private": c.Eval.ReferencePrivate} {

@@ -14,6 +14,7 @@ func TestReleaseSettings(t *testing.T) {
 	}{
 		{"demo", []string{"scoring.form=2"}, ""},
 		{"demo-rounds", []string{"scoring.form=0.3", "method=public_selection"}, ""},
+		{"demo-smollm2", []string{"fed.clients=10", "aggregate.least=7", "data.private=none"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool", "scoring.release=compact"}, ""},
 		{"demo-rounds", []string{"scoring.form=0.3"}, `scoring.form: is 0.3, which needs scoring.release "once"`},

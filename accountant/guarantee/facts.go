@@ -103,6 +103,8 @@ type Facts struct {
 	Elsewhere bool
 	// Aggregated says that two aggregators added noise each (aggregate.least above 0).
 	Aggregated bool
+	// Proved says that clients proved the range of their values to the aggregators (aggregate.proof).
+	Proved bool
 	// Changes are inputs that were changed while the run was interrupted.
 	Changes []string
 	// Corpus is a warning about weights and data; "" for none.
@@ -171,6 +173,7 @@ func (f *Facts) configured(c configs.Config) {
 	f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
 	f.Since = c.Data.Since
 	f.UnsafeCeiling, f.Elsewhere, f.Aggregated = c.Privacy.UnsafeCeiling, c.Fed.Elsewhere(), c.Aggregate.Least > 0
+	f.Proved = c.Aggregate.Proof == "range"
 	f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
 	if f.Validation == "" {
 		f.Validation = ValidationUse(c, 1)

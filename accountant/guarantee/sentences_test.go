@@ -1,6 +1,7 @@
 package guarantee
 
 import (
+	"strings"
 	"testing"
 
 	"popri/accountant/ledger"
@@ -27,6 +28,17 @@ func TestSpending(t *testing.T) {
 		f.Record.Entries = c.entries
 		if got := f.Spending(); got != want {
 			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
+
+// What is said of clients behind two aggregators depends on whether they proved anything.
+func TestProved(t *testing.T) {
+	for proved, want := range map[bool]string{false: "Nobody proved that vectors are bounded", true: "Clients proved that no value is larger"} {
+		f := Facts{Elsewhere: true, Aggregated: true, Proved: proved}
+		f.Record.Budget = ledger.Budget{Epsilon: 7, Delta: 1e-4, Clients: 998}
+		if said := strings.Join(f.Warnings(), "\n"); !strings.Contains(said, want) {
+			t.Errorf("proved %v: %s", proved, said)
 		}
 	}
 }

@@ -41,13 +41,13 @@ type Answered struct {
 	Out     string `json:"out"`
 }
 
-// checkEncoder refuses an encoder that is not the question's.
-func checkEncoder(encoder embedding.Encoder, path string, q shard.Question, otherArithmetic bool) error {
+// answering is the encoder that answers the question, made of an encoder of meanings; one that is not the question's is refused.
+func answering(encoder embedding.Encoder, path string, q shard.Question, otherArithmetic bool) (embedding.Encoder, error) {
 	key := embedding.Key(encoder)
 	if key != q.Encoder && !(otherArithmetic && embedding.SameWeights(key, q.Encoder)) {
-		return fault.Userf("the encoder %s has the key %s, the question is for %s", path, key, q.Encoder)
+		return nil, fault.Userf("the encoder %s has the key %s, the question is for %s", path, key, q.Encoder)
 	}
-	return nil
+	return q.With(encoder), nil
 }
 
 // Answer adds up the vectors of a shard's train clients and writes the sum, encrypted to the merger. It reads the clients in
@@ -71,7 +71,7 @@ func Answer(ctx context.Context, o Options) (*Answered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the encoder: %w", err)
 	}
-	if err := checkEncoder(encoder, o.Path, q, o.OtherArithmetic); err != nil {
+	if encoder, err = answering(encoder, o.Path, q, o.OtherArithmetic); err != nil {
 		return nil, err
 	}
 	var members shard.Members

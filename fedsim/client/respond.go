@@ -356,5 +356,5 @@ func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q sh
 	if err != nil {
 		return nil, fmt.Errorf("the encoder: %w", err)
 	}
-	return encoder, checkEncoder(encoder, path, q, true)
+	return answering(encoder, path, q, true)
 }

@@ -20,7 +20,9 @@ type Question struct {
 	scoring.Question
 	Round   int    // from 1
 	Clients int    // of all shards together
-	Encoder string // the encoder's key
+	Encoder string // the key of the encoder of meanings
+	// Form is the weight of the measures of form beside its embeddings ([embedding.Form]); 0: embeddings alone.
+	Form float64
 	// Since leaves out older texts, as data.since does; "" leaves out none.
 	Since string
 	// Nonce is drawn once for each round of a run, so that no partial sum of another run with the same question answers it.
@@ -40,6 +42,7 @@ type asked struct {
 	Encoder string  `json:"encoder"`
 	Since   string  `json:"since"`
 	Nonce   string  `json:"nonce,omitempty"` // older questions have none
+	Form    float64 `json:"form,omitempty"`
 }
 
 const (
@@ -51,12 +54,23 @@ const (
 	rootTensor    = "root"    // rank·d float64
 )
 
+// With is the encoder that answers the question, made of the encoder of meanings.
+func (q Question) With(e embedding.Encoder) embedding.Encoder {
+	if q.Form == 0 {
+		return e
+	}
+	return &embedding.Form{Encoder: e, Weight: q.Form}
+}
+
+// maxForm bounds the weight of form, as scoring.form is bounded.
+const maxForm = 10
+
 // maxClients bounds the number of clients that a question can claim.
 const maxClients = 1 << 40
 
 // Write writes the question's file. The same question gives the same bytes.
 func (q Question) Write(path string) error {
-	head, err := json.Marshal(asked{questionFormat, q.Round, q.Name, q.Key, q.Bound, q.Clients, q.Encoder, q.Since, q.Nonce})
+	head, err := json.Marshal(asked{questionFormat, q.Round, q.Name, q.Key, q.Bound, q.Clients, q.Encoder, q.Since, q.Nonce, q.Form})
 	if err != nil {
 		return fmt.Errorf("shard: the question of round %d: %w", q.Round, err)
 	}
@@ -104,10 +118,13 @@ func readQuestion(path string) (Question, error) {
 	if err := json.Unmarshal([]byte(f.Metadata()[questionKey]), &head); err != nil || head.Format != questionFormat {
 		return q, fmt.Errorf("%s does not have the metadata of %q", path, questionFormat)
 	}
-	q = Question{scoring.Question{Name: head.Query, Key: head.Key, Bound: head.Bound}, head.Round, head.Clients, head.Encoder,
-		head.Since, head.Nonce, id}
+	q = Question{Question: scoring.Question{Name: head.Query, Key: head.Key, Bound: head.Bound}, Round: head.Round,
+		Clients: head.Clients, Encoder: head.Encoder, Form: head.Form, Since: head.Since, Nonce: head.Nonce, ID: id}
 	if q.Round < 1 || q.Clients < 1 || q.Clients > maxClients || q.Key == "" || q.Encoder == "" {
 		return q, fmt.Errorf("%s: it asks %d clients in round %d about %q with encoder %q", path, q.Clients, q.Round, q.Key, q.Encoder)
+	}
+	if !(q.Form >= 0 && q.Form <= maxForm) {
+		return q, fmt.Errorf("%s: the measures of form have the weight %g, want 0 to %d", path, q.Form, maxForm)
 	}
 	if t, ok := f.Tensor(samplesTensor); ok {
 		data, err := t.Float32s()

@@ -66,6 +66,32 @@ func question(t testing.TB, change func(*Question)) (Question, query.Mergeable) 
 	return read, m
 }
 
+// TestForm: a question says the weight of form, one without form is written as before, and an impossible weight is refused.
+func TestForm(t *testing.T) {
+	q, _ := question(t, func(q *Question) { q.Form = 0.5 })
+	e, err := embedding.FitHashing([]string{"one", "two"}, embedding.HashingConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form, ok := q.With(e).(*embedding.Form); !ok || form.Weight != 0.5 || form.Encoder != embedding.Encoder(e) {
+		t.Errorf("the encoder is %v", q.With(e))
+	}
+	if q, _ := question(t, nil); q.With(e) != embedding.Encoder(e) {
+		t.Error("a question without form measures it")
+	}
+	for _, weight := range []float64{-1, 11} {
+		bad := q
+		bad.Form = weight
+		path := filepath.Join(t.TempDir(), "question")
+		if err := bad.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ReadQuestion(path); !fault.IsUser(err) || !strings.Contains(err.Error(), "weight") {
+			t.Errorf("weight %g: %v", weight, err)
+		}
+	}
+}
+
 // keys makes a key pair and reads it again.
 func keys(t testing.TB) (sealing.PrivateKey, sealing.PublicKey) {
 	t.Helper()

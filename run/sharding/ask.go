@@ -52,20 +52,23 @@ func ask(r release.Request, dir string, c configs.Config, clients int, encoder e
 	}
 	waiting := &WaitingError{Round: r.Round, Clients: clients, Question: filepath.Join(r.Dir, rundir.Question),
 		Encoder: c.Scoring.Encoder}
-	q := shard.Question{Question: described, Round: r.Round, Clients: clients, Encoder: embedding.Key(encoder),
-		Since: c.Data.Since}
+	sentence := embedding.Sentence(encoder)
+	q := shard.Question{Question: described, Round: r.Round, Clients: clients, Encoder: embedding.Key(sentence), Since: c.Data.Since}
+	if form, ok := encoder.(*embedding.Form); ok {
+		q.Form = form.Weight
+	}
 	if asked, _, err := shard.ReadQuestion(waiting.Question); err == nil {
 		q.Nonce = asked.Nonce // the run was started again: whoever has the question goes on with it
 	} else {
 		q.Nonce = rand.Text()
 	}
-	switch encoder.(type) {
+	switch sentence.(type) {
 	case *embedding.Latent, *embedding.Hashing:
 		waiting.Encoder = filepath.Join(dir, rundir.Encoder)
 		if saved, err := embedding.LoadSaved(waiting.Encoder); err == nil && embedding.Key(saved) == q.Encoder {
 			break // of an earlier round
 		}
-		if err := embedding.Save(waiting.Encoder, encoder); err != nil {
+		if err := embedding.Save(waiting.Encoder, sentence); err != nil {
 			return nil, err
 		}
 	}

@@ -71,6 +71,10 @@ func TestAggregated(t *testing.T) {
 	for name, change := range map[string]func(*configs.Config){
 		"rounds": func(*configs.Config) {},
 		"once":   testworld.AskOnce,
+		"form": func(c *configs.Config) {
+			testworld.AskOnce(c)
+			c.Scoring.Form = 0.5
+		},
 		"proved": func(c *configs.Config) { c.Aggregate.Proof = "range" },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -109,6 +109,10 @@ func TestShards(t *testing.T) {
 		"hashing": func(c *configs.Config) { c.Scoring.Encoder = "hashing" },
 		"compact": func(c *configs.Config) { c.Scoring.Release, c.Scoring.Normalize = "compact", "none" },
 		"once":    testworld.AskOnce,
+		"form": func(c *configs.Config) {
+			testworld.AskOnce(c)
+			c.Scoring.Form = 0.3
+		},
 		"votes":   func(c *configs.Config) { c.Method = evolution.Description.Name },
 		"bert": func(c *configs.Config) {
 			c.Scoring.Encoder, c.Trainer.Rounds = filepath.Join("..", "..", "testdata", "golden", "sentence", "bert-first"), 1
