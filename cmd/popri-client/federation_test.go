@@ -104,6 +104,22 @@ func TestPrograms(t *testing.T) {
 		running[role] = start(role)
 	}
 
+	for _, role := range aggregate.Roles { // they answer as soon as they listen
+		for {
+			_, _, err := run("", "aggregate", "health", "--federation", filepath.Join(fed, identity.FederationFile), string(role))
+			if err == nil {
+				break
+			}
+			if t.Context().Err() != nil || fault.IsUser(err) {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	if _, _, err := run("", "aggregate", "health", "--federation", filepath.Join(fed, identity.FederationFile), "trainer"); !fault.IsUser(err) {
+		t.Errorf("the health of a trainer: %v", err)
+	}
+
 	texts := []string{"rain in the north", "the last train home", "a boat on the river", "two clear days"}
 	encoder, err := embedding.FitHashing(append([]string{"snow at night", "a quiet harbour"}, texts...), embedding.HashingConfig{})
 	if err != nil {

@@ -141,7 +141,7 @@ func ReadPrivateKey(path string) (PrivateKey, error) {
 	if err != nil {
 		return PrivateKey{}, err
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(path); err == nil && exposed(info) {
 		return PrivateKey{}, fault.Userf("%s: others may read this private key, its mode is %04o: chmod 600", path, info.Mode().Perm())
 	}
 	key, err := kem.NewPrivateKey(b)
@@ -149,6 +149,14 @@ func ReadPrivateKey(path string) (PrivateKey, error) {
 		return PrivateKey{}, fault.Userf("%s: the private key cannot be used", path)
 	}
 	return PrivateKey{key}, nil
+}
+
+// exposedTo reports whether a mode lets others read: the group too, unless the file is lent by root.
+func exposedTo(mode fs.FileMode, lent bool) bool {
+	if lent {
+		return mode&0o037 != 0
+	}
+	return mode&0o077 != 0
 }
 
 // readKey reads a key file with the given head. Errors quote nothing of it.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -67,4 +68,30 @@ func TestKeys(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a private key was made for another public key (%v)", err)
 	}
+}
+
+// TestExposed: nobody but the owner may read a private key, or the group of one that root lends.
+func TestExposed(t *testing.T) {
+	for _, c := range []struct {
+		mode fs.FileMode
+		lent bool
+		want bool
+	}{{0o600, false, false}, {0o400, true, false}, {0o440, false, true}, {0o440, true, false}, {0o640, true, false}, {0o660, true, true},
+		{0o444, true, true}, {0o604, false, true}} {
+		if got := exposedTo(c.mode, c.lent); got != c.want {
+			t.Errorf("%04o, lent %v: exposed is %v", c.mode, c.lent, got)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "key")
+	if err := GenerateKey(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	_, err := ReadPrivateKey(path)
+	refusal(t, "a key that the group may read", err, path, "chmod 600")
 }

@@ -2,6 +2,7 @@
 package federated
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +38,7 @@ docs/federation.md says who runs what and who is trusted with what.`,
 		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper https://127.0.0.1:7402\n" +
 			"  popri aggregate leader --identity fed/leader --enrolled fed/enrolled.txt --state leader --epsilon 7 --delta 1e-5",
 	}
-	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), authority(), fetch(), send())
+	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), authority(), fetch(), send(), health())
 	return c
 }
 
@@ -121,6 +123,41 @@ func send() *cobra.Command {
 				return err
 			}
 			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"sent": len(dirs)})
+		},
+	}
+	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
+	required(c, "federation")
+	return c
+}
+
+func health() *cobra.Command {
+	var federation string
+	c := &cobra.Command{
+		Use:   "health --federation FILE leader|helper",
+		Short: "Ask an aggregator whether it answers",
+		Long: `Asks the aggregator once, as a client would, for at most ten seconds, and fails if it does not answer: for the health checks
+of containers.`,
+		Example:   "  popri aggregate health --federation fed/federation.json leader",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: []string{string(aggregate.Leader), string(aggregate.Helper)},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			role := aggregate.Role(args[0])
+			if !slices.Contains(aggregate.Roles, role) {
+				return fault.Userf("aggregate health: %q, want %s or %s", role, aggregate.Leader, aggregate.Helper)
+			}
+			f, err := identity.ReadFederation(federation)
+			if err != nil {
+				return err
+			}
+			secrets, err := f.ClientTLS("")
+			if err != nil {
+				return err
+			}
+			remote := service.NewRemote(f.Party(role).URL, secrets)
+			defer remote.Close()
+			ctx, cancel := context.WithTimeout(cmd.Context(), 10*time.Second)
+			defer cancel()
+			return remote.Health(ctx)
 		},
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)

@@ -112,6 +112,12 @@ func (r *Remote) do(ctx context.Context, method, path string, body []byte) ([]by
 	}
 }
 
+// Health asks once whether the aggregator answers.
+func (r *Remote) Health(ctx context.Context) error {
+	_, err := r.once(ctx, http.MethodGet, "/healthz", nil)
+	return err
+}
+
 // Announce opens a batch about files that the aggregator has.
 func (r *Remote) Announce(ctx context.Context, a *aggregate.Announcement) error {
 	_, err := r.do(ctx, http.MethodPost, "/v1/announcements", a.Encode())
