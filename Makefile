@@ -41,7 +41,7 @@ build: setup ## build/popri
 	go build -o build/popri ./cmd/popri
 
 client: ## build/popri-client, pure Go: answers a run's question near the clients' data; GOOS and GOARCH choose the platform
-	CGO_ENABLED=0 go build -o build/popri-client ./cmd/popri-client
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o build/popri-client ./cmd/popri-client
 
 # The demo of a language model on texts that are far from its public text, short enough for two cores.
 SPEECHES := --world speeches --model smollm2 --encoder minilm --rounds 3 --set synthetic.texts=1200 --set synthetic.public_texts=1200 \
@@ -123,6 +123,8 @@ flower: build ## 100 Flower nodes on this machine (flwr is installed once): the 
 clients: ## build/popri-client-OS-ARCH for linux, darwin and windows on amd64 and arm64 (two minutes the first time)
 	for os in linux darwin windows; do for arch in amd64 arm64; do \
 		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags '-s -w' -o build/popri-client-$$os-$$arch ./cmd/popri-client; done; done
+	@large=$$(find build -name 'popri-client-*' -size +17000k); if [ -n "$$large" ]; then \
+		echo "larger than 17 MB, perhaps because the linker keeps all methods (docs/building.md):"; ls -l $$large; exit 1; fi
 
 race: setup ## every test under the race detector
 	go test -race $(TESTFLAGS) $(PACKAGES)
