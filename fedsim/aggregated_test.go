@@ -130,7 +130,7 @@ func twoAggregators(t *testing.T, proof string, q query.Query, all query.Clients
 	}
 	var shares [2]*aggregate.Share
 	for k, side := range sides {
-		if err := side.Aggregate(a.ID(), lists[1-k]); err != nil {
+		if err := side.Aggregate(t.Context(), a.ID(), lists[1-k]); err != nil {
 			t.Fatal(err)
 		}
 		content, err := side.Share(a.ID())
@@ -150,7 +150,7 @@ func prove(t *testing.T, id aggregate.ID, sides []*aggregate.Aggregator, lists [
 	for k, side := range sides {
 		half, err := sides[1-k].VerifyHalf(id)
 		if err == nil {
-			err = side.Verify(id, lists[1-k], half)
+			err = side.Verify(t.Context(), id, lists[1-k], half)
 		}
 		if err != nil {
 			t.Fatal(err)

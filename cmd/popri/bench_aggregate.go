@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ the folder for temporary files ($TMPDIR): a client with 18000 values and a range
 		Example: "  popri bench aggregate --clients 1000 --values 384,1400 --json\n" +
 			"  popri bench aggregate --values 18000 --proof range --clients 20",
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all []*workload.Times
 			for _, proof := range proofs {
 				if !slices.Contains([]string{"none", aggregate.RangeProof}, proof) {
@@ -39,7 +40,7 @@ the folder for temporary files ($TMPDIR): a client with 18000 values and a range
 			}
 			for _, n := range values {
 				for _, proof := range proofs {
-					t, err := timeReports(clients, n, proof)
+					t, err := timeReports(cmd.Context(), clients, n, proof)
 					if err != nil {
 						return fmt.Errorf("bench: %w", err)
 					}
@@ -55,7 +56,7 @@ the folder for temporary files ($TMPDIR): a client with 18000 values and a range
 	return cmd
 }
 
-func timeReports(clients, values int, proof string) (*workload.Times, error) {
+func timeReports(ctx context.Context, clients, values int, proof string) (*workload.Times, error) {
 	dir, err := os.MkdirTemp("", "popri-aggregate-")
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func timeReports(clients, values int, proof string) (*workload.Times, error) {
 	if proof == aggregate.RangeProof {
 		o.Proof = proof
 	}
-	t, err := workload.Run(o)
+	t, err := workload.Run(ctx, o)
 	return t, errors.Join(err, os.RemoveAll(dir))
 }
 

@@ -171,7 +171,7 @@ func (w *world) finish() (steps []int64, reports int, err error) {
 		}
 	}
 	for _, role := range Roles {
-		if err := w.sides[role].Aggregate(w.asked.ID(), lists[role.Peer()]); err != nil {
+		if err := w.sides[role].Aggregate(w.Context(), w.asked.ID(), lists[role.Peer()]); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -181,7 +181,7 @@ func (w *world) finish() (steps []int64, reports int, err error) {
 func (w *world) verify(role Role, peer []ReportID) {
 	w.Helper()
 	half := w.must(w.sides[role.Peer()].VerifyHalf(w.asked.ID())).([]byte)
-	if err := w.sides[role].Verify(w.asked.ID(), peer, half); err != nil {
+	if err := w.sides[role].Verify(w.Context(), w.asked.ID(), peer, half); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -409,10 +409,10 @@ func testOneHonest(t *testing.T, proof string, honest Role) {
 				w.verify(role, ids)
 			}
 			w.decide(honest)
-			sum := w.must(cheat.check(b, ids, func(int, []byte) {})).(rangeproof.Vector)
+			sum := w.must(cheat.check(w.Context(), b, ids, func(int, []byte) error { return nil })).(rangeproof.Vector)
 			bare.Values = w.must(rangeproof.Words(sum)).([]uint64)
 		}
-		if err := w.sides[honest].Aggregate(b.id, ids); err != nil {
+		if err := w.sides[honest].Aggregate(w.Context(), b.id, ids); err != nil {
 			t.Fatal(err)
 		}
 		sides := map[Role]*Share{honest: w.share(honest), cheat.Role: bare}
@@ -508,7 +508,7 @@ func TestOneShareOfABatch(t *testing.T) {
 				}
 				return nil
 			}
-			if err := w.sides[Leader].Aggregate(w.asked.ID(), ids); !errors.Is(err, crash) {
+			if err := w.sides[Leader].Aggregate(w.Context(), w.asked.ID(), ids); !errors.Is(err, crash) {
 				t.Fatalf("at %s: %v", stage, err)
 			}
 			found, err := filepath.Glob(filepath.Join(w.configs[Leader].Dir, "*", pendingFile))
@@ -526,7 +526,7 @@ func TestOneShareOfABatch(t *testing.T) {
 			w.open(Leader)
 		}
 		for _, peer := range [][]ReportID{ids, ids[:5], nil} {
-			if err := w.sides[Leader].Aggregate(w.asked.ID(), peer); err != nil {
+			if err := w.sides[Leader].Aggregate(w.Context(), w.asked.ID(), peer); err != nil {
 				t.Fatal(err)
 			}
 			content := w.must(w.sides[Leader].Share(w.asked.ID())).([]byte)

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
@@ -303,7 +304,7 @@ func (a *Aggregator) ids(id ID) ([]ReportID, error) {
 
 // Aggregate makes the share of a batch, given the identifiers that the other aggregator holds. It is charged before it can be
 // seen, and a batch has one: called again, after a crash too, Aggregate makes no other.
-func (a *Aggregator) Aggregate(id ID, peer []ReportID) error {
+func (a *Aggregator) Aggregate(ctx context.Context, id ID, peer []ReportID) error {
 	own, err := a.IDs(id)
 	if err != nil {
 		return err
@@ -338,7 +339,7 @@ func (a *Aggregator) Aggregate(id ID, peer []ReportID) error {
 			return a.abandon(b, refuse(Few, "%d reports are at both aggregators%s, want at least %d: nothing is summed", len(counted),
 				without(refused), b.Least))
 		}
-		if content, err = a.draw(b, counted, refused); err != nil {
+		if content, err = a.draw(ctx, b, counted, refused); err != nil {
 			return fmt.Errorf("aggregate: round %d: %w", b.Round, err)
 		}
 		if err := atomicfile.WriteBytes(b.path(pendingFile), content); err != nil {
@@ -387,13 +388,13 @@ func (a *Aggregator) finish(b *batch, share bool) error {
 }
 
 // draw is the noised share of the reports with these identifiers.
-func (a *Aggregator) draw(b *batch, ids []ReportID, refused int) ([]byte, error) {
+func (a *Aggregator) draw(ctx context.Context, b *batch, ids []ReportID, refused int) ([]byte, error) {
 	var values []uint64
 	var err error
 	if b.Proof == NoProof {
 		values, err = a.drawSum(b, ids)
 	} else {
-		values, err = a.drawProved(b, ids)
+		values, err = a.drawProved(ctx, b, ids)
 	}
 	if err != nil {
 		return nil, err

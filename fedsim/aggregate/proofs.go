@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -102,7 +103,7 @@ func (a *Aggregator) Proves(id ID) bool {
 // Verify checks this aggregator's shares of the reports that both hold, given the identifiers that the other one holds and its
 // half of the key, and keeps what is to be told to the other one. Called again, with other identifiers or another half too, it
 // says the same: the secrecy of the values rests on one check of each report.
-func (a *Aggregator) Verify(id ID, peer []ReportID, half []byte) error {
+func (a *Aggregator) Verify(ctx context.Context, id ID, peer []ReportID, half []byte) error {
 	b, err := a.asked(id)
 	if err != nil {
 		return err
@@ -126,17 +127,29 @@ func (a *Aggregator) Verify(id ID, peer []ReportID, half []byte) error {
 	if err != nil {
 		return err
 	}
-	records := make([]byte, len(both)*scheme.RecordBytes())
-	b.optimistic, err = a.check(b, both, func(place int, record []byte) {
-		copy(records[place*scheme.RecordBytes():], record)
-	})
+	unfinished := b.path(recordsFile + ".part") // an earlier process may have left one
+	f, err := os.Create(unfinished)
 	if err != nil {
+		return err
+	}
+	sum, err := a.check(ctx, b, both, func(place int, record []byte) error {
+		_, err := f.WriteAt(record, int64(place)*int64(scheme.RecordBytes()))
+		return err
+	})
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("aggregate: round %d: %w", b.Round, err)
 	}
 	if err := a.at("checked"); err != nil {
 		return err
 	}
-	return atomicfile.WriteBytes(b.path(recordsFile), records)
+	b.optimistic = sum
+	if err := os.Rename(unfinished, b.path(recordsFile)); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(b.dir)
 }
 
 // first keeps content in a file, unless the file is there, and returns what the file has.
@@ -156,7 +169,8 @@ func (b *batch) both(peer []ReportID) ([]ReportID, error) {
 
 // check checks the proofs of the reports with these identifiers on all cores, gives each one's record and returns the sum of the
 // shares of their values. The shares of damaged reports, whose records never hold, are left out.
-func (a *Aggregator) check(b *batch, ids []ReportID, record func(place int, record []byte)) (rangeproof.Vector, error) {
+func (a *Aggregator) check(ctx context.Context, b *batch, ids []ReportID, record func(place int, record []byte) error) (
+	rangeproof.Vector, error) {
 	scheme, err := b.scheme()
 	if err != nil {
 		return nil, err
@@ -183,11 +197,14 @@ func (a *Aggregator) check(b *batch, ids []ReportID, record func(place int, reco
 				}
 				said, own, err := scheme.Check(key, reportID(b.id, j.Client), a.Role.party(), share)
 				if err != nil {
-					record(j.place, scheme.Damaged())
-					continue
+					said, own = scheme.Damaged(), nil
 				}
-				record(j.place, said)
-				sums[w].AddAssign(own)
+				if err := record(j.place, said); err != nil {
+					errs[w] = err
+				}
+				if own != nil {
+					sums[w].AddAssign(own)
+				}
 			}
 		})
 	}
@@ -197,7 +214,7 @@ func (a *Aggregator) check(b *batch, ids []ReportID, record func(place int, reco
 			found++
 			jobs <- job{r, place}
 		}
-		return nil
+		return ctx.Err()
 	})
 	close(jobs)
 	done.Wait()
@@ -281,10 +298,11 @@ func (a *Aggregator) Decide(id ID, get func(from uint64) (*Proofs, error)) error
 	if len(both) < int(b.Least) { // nothing will be summed
 		return nil
 	}
-	own, err := os.ReadFile(b.path(recordsFile))
+	f, err := os.Open(b.path(recordsFile))
 	if err != nil {
 		return err
 	}
+	defer f.Close()
 	scheme, err := b.scheme()
 	if err != nil {
 		return err
@@ -308,8 +326,12 @@ func (a *Aggregator) Decide(id ID, get func(from uint64) (*Proofs, error)) error
 		case n == 0 || n > len(both)-at || len(p.Records)%size != 0:
 			return refuse(Malformed, "%d bytes of records, want up to %d of %d bytes", len(p.Records), len(both)-at, size)
 		}
+		own := make([]byte, n*size)
+		if _, err := f.ReadAt(own, int64(at)*int64(size)); err != nil {
+			return err
+		}
 		for i := range n {
-			mine, theirs := own[(at+i)*size:(at+i+1)*size], p.Records[i*size:(i+1)*size]
+			mine, theirs := own[i*size:(i+1)*size], p.Records[i*size:(i+1)*size]
 			if a.Role == Helper {
 				mine, theirs = theirs, mine
 			}
@@ -354,11 +376,11 @@ func (b *batch) countedReports() ([]ReportID, int, error) {
 }
 
 // drawProved is the noised share of reports that were proved.
-func (a *Aggregator) drawProved(b *batch, ids []ReportID) ([]uint64, error) {
+func (a *Aggregator) drawProved(ctx context.Context, b *batch, ids []ReportID) ([]uint64, error) {
 	total := b.optimistic
 	if b.optimistic = nil; total == nil { // some were refused, or an earlier process checked them
 		var err error
-		if total, err = a.check(b, ids, func(int, []byte) {}); err != nil {
+		if total, err = a.check(ctx, b, ids, func(int, []byte) error { return nil }); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -196,12 +197,12 @@ func TestProvedKilled(t *testing.T) {
 		}
 		half := w.must(w.sides[Helper].VerifyHalf(w.asked.ID())).([]byte)
 		settle := func() error {
-			err := w.sides[Leader].Verify(w.asked.ID(), lists[Helper], half)
+			err := w.sides[Leader].Verify(w.Context(), w.asked.ID(), lists[Helper], half)
 			if err == nil && w.sides[Leader].Proves(w.asked.ID()) {
 				err = w.sides[Leader].Decide(w.asked.ID(), w.records(Leader))
 			}
 			if err == nil {
-				err = w.sides[Leader].Aggregate(w.asked.ID(), lists[Helper])
+				err = w.sides[Leader].Aggregate(w.Context(), w.asked.ID(), lists[Helper])
 			}
 			return err
 		}
@@ -226,7 +227,7 @@ func TestProvedKilled(t *testing.T) {
 			t.Errorf("stage %d: killed %d times", k, killed)
 		}
 		w.decide(Helper)
-		if err := w.sides[Helper].Aggregate(w.asked.ID(), lists[Leader]); err != nil {
+		if err := w.sides[Helper].Aggregate(w.Context(), w.asked.ID(), lists[Leader]); err != nil {
 			t.Fatal(err)
 		}
 		steps, reports, err := Merge(w.asked, w.share(Leader), w.share(Helper))
@@ -264,15 +265,15 @@ func TestOneCheckOfAReport(t *testing.T) {
 	w.must(w.sides[Leader].IDs(w.asked.ID()))
 	_, err = w.sides[Leader].Records(w.asked.ID(), 0)
 	want(t, "records before they are made", err, Waiting)
-	want(t, "half of a key", w.sides[Leader].Verify(w.asked.ID(), ids, make([]byte, 7)), Malformed)
+	want(t, "half of a key", w.sides[Leader].Verify(w.Context(), w.asked.ID(), ids, make([]byte, 7)), Malformed)
 	crash := errors.New("crash")
 	w.sides[Leader].crash = func(string) error { return crash }
 	half := bytes.Repeat([]byte{1}, keyBytes)
-	if err := w.sides[Leader].Verify(w.asked.ID(), ids, half); !errors.Is(err, crash) { // killed before its records are on disk
+	if err := w.sides[Leader].Verify(w.Context(), w.asked.ID(), ids, half); !errors.Is(err, crash) { // killed before its records are on disk
 		t.Fatal(err)
 	}
 	w.open(Leader)
-	if err := w.sides[Leader].Verify(w.asked.ID(), ids[:4], bytes.Repeat([]byte{2}, keyBytes)); err != nil {
+	if err := w.sides[Leader].Verify(w.Context(), w.asked.ID(), ids[:4], bytes.Repeat([]byte{2}, keyBytes)); err != nil {
 		t.Fatal(err)
 	}
 	b := w.sides[Leader].current
@@ -290,7 +291,7 @@ func TestOneCheckOfAReport(t *testing.T) {
 	}
 	_, err = w.sides[Leader].Records(w.asked.ID(), 7)
 	want(t, "records that there are not", err, Malformed)
-	if err := w.sides[Leader].Aggregate(w.asked.ID(), ids); OutcomeOf(err) != Waiting {
+	if err := w.sides[Leader].Aggregate(w.Context(), w.asked.ID(), ids); OutcomeOf(err) != Waiting {
 		t.Errorf("a share before the proofs are decided: %v", err)
 	}
 }
@@ -355,4 +356,30 @@ func FuzzProvedReport(f *testing.F) {
 			t.Errorf("%x is taken", b)
 		}
 	})
+}
+
+// TestVerifyEnds: an aggregator that is told to end while it checks proofs ends, and checks them when it runs again.
+func TestVerifyEnds(t *testing.T) {
+	w := proved(t, true)
+	for i := range 6 {
+		w.upload(i, vector(i))
+	}
+	w.now = deadline
+	ids := w.must(w.sides[Helper].IDs(w.asked.ID())).([]ReportID)
+	w.must(w.sides[Leader].IDs(w.asked.ID()))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	half := bytes.Repeat([]byte{1}, keyBytes)
+	if err := w.sides[Leader].Verify(ended, w.asked.ID(), ids, half); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	_, err := w.sides[Leader].Records(w.asked.ID(), 0)
+	want(t, "records of a check that was ended", err, Waiting)
+	w.open(Leader)
+	if err := w.sides[Leader].Verify(t.Context(), w.asked.ID(), ids, half); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.sides[Leader].Records(w.asked.ID(), 0); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -408,7 +408,7 @@ func (s *Server) settle(ctx context.Context, id aggregate.ID) error {
 			return err
 		}
 	}
-	return s.Aggregator.Aggregate(id, peer)
+	return s.Aggregator.Aggregate(ctx, id, peer)
 }
 
 // prove has both aggregators check the proofs of the reports that both hold.
@@ -420,7 +420,7 @@ func (s *Server) prove(ctx context.Context, id aggregate.ID, held []aggregate.Re
 			return err
 		}
 	}
-	if err := s.Aggregator.Verify(id, held, half); err != nil {
+	if err := s.Aggregator.Verify(ctx, id, held, half); err != nil {
 		return err
 	}
 	return s.Aggregator.Decide(id, func(from uint64) (*aggregate.Proofs, error) { return s.Peer.Proofs(ctx, id, from) })

@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
@@ -52,7 +53,7 @@ type Side struct {
 }
 
 // Run has made-up clients report once. The aggregators must agree on a sum, or it is an error.
-func Run(o Options) (*Times, error) {
+func Run(ctx context.Context, o Options) (*Times, error) {
 	if o.Clients < 2 || o.Values < 1 {
 		return nil, fault.Userf("%d clients with %d values, want at least 2 and 1", o.Clients, o.Values)
 	}
@@ -82,7 +83,7 @@ func Run(o Options) (*Times, error) {
 	}
 	t := &Times{Values: o.Values, Proof: proof, Clients: o.Clients, Threads: runtime.GOMAXPROCS(0), ClientBytes: map[string]int{},
 		Sides: map[string]Side{}}
-	return t, errors.Join(w.report(t), w.settle(t))
+	return t, errors.Join(w.report(t), w.settle(ctx, t))
 }
 
 // work is two aggregators and their clients.
@@ -186,7 +187,7 @@ func (w *work) report(t *Times) error {
 }
 
 // settle has both aggregators make their shares.
-func (w *work) settle(t *Times) error {
+func (w *work) settle(ctx context.Context, t *Times) error {
 	id := w.ID()
 	ids := map[aggregate.Role][]aggregate.ReportID{}
 	for role, side := range w.sides {
@@ -209,7 +210,7 @@ func (w *work) settle(t *Times) error {
 				return err
 			}
 			begun := time.Now()
-			if err := side.Verify(id, ids[role.Peer()], half); err != nil {
+			if err := side.Verify(ctx, id, ids[role.Peer()], half); err != nil {
 				return err
 			}
 			s.Verify = w.rate(time.Since(begun))
@@ -232,7 +233,7 @@ func (w *work) settle(t *Times) error {
 			s.Decide = w.rate(time.Since(begun))
 		}
 		begun := time.Now()
-		if err := side.Aggregate(id, ids[role.Peer()]); err != nil {
+		if err := side.Aggregate(ctx, id, ids[role.Peer()]); err != nil {
 			return err
 		}
 		s.Sum = w.rate(time.Since(begun))

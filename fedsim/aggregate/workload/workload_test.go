@@ -12,7 +12,7 @@ import (
 // TestRun: every kind of report is taken, counted and timed, in more than one part too.
 func TestRun(t *testing.T) {
 	for _, proof := range []string{aggregate.NoProof, aggregate.RangeProof} {
-		got, err := Run(Options{Clients: 20, Values: 30, Proof: proof, Dir: t.TempDir()})
+		got, err := Run(t.Context(), Options{Clients: 20, Values: 30, Proof: proof, Dir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, o := range []Options{{Clients: 1, Values: 3}, {Clients: 3}, {Clients: 3, Values: 1 << 30}, {Clients: 3, Values: 3, Proof: "none"}} {
 		o.Dir = t.TempDir()
-		if _, err := Run(o); err == nil {
+		if _, err := Run(t.Context(), o); err == nil {
 			t.Errorf("%+v is timed", o)
 		}
 	}
@@ -44,7 +44,7 @@ func BenchmarkReports(b *testing.B) {
 		for _, proof := range []string{aggregate.NoProof, aggregate.RangeProof} {
 			b.Run(fmt.Sprintf("d=%d/proof=%s", values, proof), func(b *testing.B) {
 				for b.Loop() {
-					t, err := Run(Options{Clients: clients, Values: values, Proof: proof, Dir: b.TempDir()})
+					t, err := Run(b.Context(), Options{Clients: clients, Values: values, Proof: proof, Dir: b.TempDir()})
 					if err != nil {
 						b.Fatal(err)
 					}
