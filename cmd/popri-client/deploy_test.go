@@ -12,8 +12,8 @@ import (
 	"popri/internal/testdeploy"
 )
 
-// checked returns what is wrong with a container of this program: a verb or a flag that there is not, a flag that is missing, a
-// path that is not mounted, a rule that it breaks.
+// checked returns what is wrong with a container of this program: a verb or a flag that there is not, a flag that is
+// missing, a path that is not mounted, a rule that it breaks.
 func checked(c testdeploy.Container) error {
 	cmd, rest, err := command(new(bool)).Find(c.Args)
 	if err != nil {
@@ -66,7 +66,8 @@ func both(compose, manifest []byte) ([]testdeploy.Container, error) {
 	return append(all, more...), nil
 }
 
-// TestDeployment: the containers of the compose file and of the manifest call this program as it is, with limits and not as root.
+// TestDeployment: the containers of the compose file and of the manifest call this program as it is, with limits and
+// not as root.
 func TestDeployment(t *testing.T) {
 	compose, manifest := deployed(t, "compose.yaml"), deployed(t, "kubernetes.yaml")
 	all, err := both(compose, manifest)
@@ -91,10 +92,12 @@ func TestDeployment(t *testing.T) {
 		{"--enrolled", "--enroled"}, {"aggregate, helper,", "aggregate, helpers,"}, {"--delta,", "--epsilon,"},
 		{`"7",`, `"much",`}, {"--state, /state", "--state, /elsewhere"}, {"read_only: true", "read_only: false"},
 		{"restart: unless-stopped", "restarts: unless-stopped"}, {"mem_limit: 512m", "mem_limit: ''"},
-		{"source: leader-seal", "source: leader-seals"}, {"target: client}", "target: clients}"}, {"federation.json, helper]", "federation.json, trainer, helper]"},
+		{"source: leader-seal", "source: leader-seals"}, {"target: client}", "target: clients}"},
+		{"federation.json, helper]", "federation.json, trainer, helper]"},
 		{"create_host_path: false", "create_host_path: true"}, {"runAsNonRoot: true", "runAsNonRoot: false"},
 		{"path: /healthz", "path: /health"}, {"defaultMode: 0440", "defaultMode: 0444"}, {"--yes, ", ""},
-		{"name: state, mountPath", "name: states, mountPath"}, {"limits: {cpu", "limit: {cpu"}, {"port: 7402, scheme", "port: 7401, scheme"},
+		{"name: state, mountPath", "name: states, mountPath"}, {"limits: {cpu", "limit: {cpu"}, {"port: 7402, scheme",
+			"port: 7401, scheme"},
 		{"replicas: 1", "replicas: 2"}, {"healthcheck:", "healthchecks:"}, {`"127.0.0.1:7401:7401"`, `"7401:7401"`},
 	} {
 		found := false
@@ -116,11 +119,12 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// TestDeploymentFiles: the secrets of the compose file are files that "popri aggregate ca" makes, and docs/federation.md makes those
-// that the manifest expects.
+// TestDeploymentFiles: the secrets of the compose file are files that "popri aggregate ca" makes, and
+// docs/federation.md makes those that the manifest expects.
 func TestDeploymentFiles(t *testing.T) {
 	fed := filepath.Join(t.TempDir(), "fed")
-	if _, _, err := run("", "aggregate", "ca", "--out", fed, "--clients", "3", "--leader", "https://leader:7401", "--helper",
+	if _, _, err := run("", "aggregate", "ca", "--out", fed, "--clients", "3", "--leader", "https://leader:7401",
+		"--helper",
 		"https://helper:7402"); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +160,8 @@ func TestDeploymentFiles(t *testing.T) {
 		}
 	}
 	f, err := identity.ReadFederation(filepath.Join(fed, identity.FederationFile))
-	if err != nil || !strings.HasSuffix(f.Leader.URL, testdeploy.Ports["leader"]) || !strings.HasSuffix(f.Helper.URL, testdeploy.Ports["helper"]) {
+	if err != nil || !strings.HasSuffix(f.Leader.URL, testdeploy.Ports["leader"]) || !strings.HasSuffix(f.Helper.URL,
+		testdeploy.Ports["helper"]) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

@@ -24,10 +24,11 @@ func (a *app) benchAggregate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "aggregate",
 		Short: "Time reports to two aggregators, with and without range proofs",
-		Long: `Has made-up clients report to two aggregators in this process, on all cores, without the network and without the encoder:
-split vectors into shares (with the proof), seal and sign, take reports (signature, decryption, disk), compare identifiers, check
-proofs and decide, sum up with noise. Prints reports a second, and the bytes that a client sends. The aggregators' files are in
-the folder for temporary files ($TMPDIR): a client with 18000 values and a range proof takes 9 MB there.`,
+		Long: `Has made-up clients report to two aggregators in this process, on all cores, without the network and without the
+encoder: split vectors into shares (with the proof), seal and sign, take reports (signature, decryption, disk),
+compare identifiers, check proofs and decide, sum up with noise. Prints reports a second, and the bytes that a
+client sends. The aggregators' files are in the folder for temporary files ($TMPDIR): a client with 18000 values
+and a range proof takes 9 MB there.`,
 		Example: "  popri bench aggregate --clients 1000 --values 384,1400 --json\n" +
 			"  popri bench aggregate --values 18000 --proof range --clients 20",
 		Args: cobra.NoArgs,
@@ -35,7 +36,8 @@ the folder for temporary files ($TMPDIR): a client with 18000 values and a range
 			var all []*workload.Times
 			for _, proof := range proofs {
 				if !slices.Contains([]string{"none", aggregate.RangeProof}, proof) {
-					return fault.Userf("bench: --proof is %q, want none, %s or both, separated by a comma", proof, aggregate.RangeProof)
+					return fault.Userf("bench: --proof is %q, want none, %s or both, separated by a comma", proof,
+						aggregate.RangeProof)
 				}
 			}
 			for _, n := range values {
@@ -52,7 +54,8 @@ the folder for temporary files ($TMPDIR): a client with 18000 values and a range
 	}
 	cmd.Flags().IntVar(&clients, "clients", 100, "made-up clients")
 	cmd.Flags().IntSliceVar(&values, "values", []int{384, 1400, 18000}, "values of a vector; separate several by commas")
-	cmd.Flags().StringSliceVar(&proofs, "proof", []string{"none", aggregate.RangeProof}, "none, range, or both, separated by a comma")
+	cmd.Flags().StringSliceVar(&proofs, "proof", []string{"none", aggregate.RangeProof},
+		"none, range, or both, separated by a comma")
 	return cmd
 }
 

@@ -20,7 +20,8 @@ func TestBenchAggregate(t *testing.T) {
 		t.Fatalf("exit code %d: %s%s (%v)", code, out, errs, err)
 	}
 	for i, r := range got.Results {
-		if want := []int{5, 5, 9, 9}[i]; r.Values != want || r.Proof != []string{"none", "range"}[i%2] || !(r.Sides["leader"].Sum > 0 && r.Sides["helper"].Take > 0) {
+		if want := []int{5, 5, 9, 9}[i]; r.Values != want || r.Proof != []string{"none", "range"}[i%2] ||
+			!(r.Sides["leader"].Sum > 0 && r.Sides["helper"].Take > 0) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -29,7 +30,8 @@ func TestBenchAggregate(t *testing.T) {
 		"1 clients":         {"--clients", "1"},
 		"0 values":          {"--values", "0"},
 	} {
-		if code, _, errs := popri(t, append([]string{"bench", "aggregate"}, args...)...); code != 2 || !strings.Contains(errs, want) {
+		if code, _, errs := popri(t, append([]string{"bench", "aggregate"}, args...)...); code != 2 ||
+			!strings.Contains(errs, want) {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}
 	}

@@ -100,9 +100,9 @@ func (a *Aggregator) Proves(id ID) bool {
 	return err == nil && !b.has(countedFile) && !b.has(shareFile) && !b.has(abandonedFile)
 }
 
-// Verify checks this aggregator's shares of the reports that both hold, given the identifiers that the other one holds and its
-// half of the key, and keeps what is to be told to the other one. Called again, with other identifiers or another half too, it
-// says the same: the secrecy of the values rests on one check of each report.
+// Verify checks this aggregator's shares of the reports that both hold, given the identifiers that the other one holds
+// and its half of the key, and keeps what is to be told to the other one. Called again, with other identifiers or
+// another half too, it says the same: the secrecy of the values rests on one check of each report.
 func (a *Aggregator) Verify(ctx context.Context, id ID, peer []ReportID, half []byte) error {
 	b, err := a.asked(id)
 	if err != nil {
@@ -167,8 +167,8 @@ func (b *batch) both(peer []ReportID) ([]ReportID, error) {
 	return ParseIDs(content), err
 }
 
-// check checks the proofs of the reports with these identifiers on all cores, gives each one's record and returns the sum of the
-// shares of their values. The shares of damaged reports, whose records never hold, are left out.
+// check checks the proofs of the reports with these identifiers on all cores, gives each one's record and returns the
+// sum of the shares of their values. The shares of damaged reports, whose records never hold, are left out.
 func (a *Aggregator) check(ctx context.Context, b *batch, ids []ReportID, record func(place int, record []byte) error) (
 	rangeproof.Vector, error) {
 	scheme, err := b.scheme()
@@ -278,8 +278,8 @@ func (a *Aggregator) Records(id ID, from uint64) ([]byte, error) {
 	return p.Encode(), nil
 }
 
-// Decide decides which reports count: those whose records of both aggregators hold. get asks the other one for its records from a
-// place on. Both come to the same decision. Called again, it changes nothing.
+// Decide decides which reports count: those whose records of both aggregators hold. get asks the other one for its
+// records from a place on. Both come to the same decision. Called again, it changes nothing.
 func (a *Aggregator) Decide(id ID, get func(from uint64) (*Proofs, error)) error {
 	b, err := a.asked(id)
 	if err != nil {
@@ -318,8 +318,10 @@ func (a *Aggregator) Decide(id ID, get func(from uint64) (*Proofs, error)) error
 		}
 		n := len(p.Records) / size
 		switch {
-		case p.Version != Version || p.Role != string(a.Role.Peer()) || string(p.Announcement) != string(id[:]) || p.First != uint64(at):
-			return refuse(Malformed, "the records of the %q from %d on about %.6x, want those of the %q from %d on about %.6x", p.Role,
+		case p.Version != Version || p.Role != string(a.Role.Peer()) || string(p.Announcement) != string(id[:]) ||
+			p.First != uint64(at):
+			return refuse(Malformed, "the records of the %q from %d on about %.6x, want those of the %q from %d on about %.6x",
+				p.Role,
 				p.First, p.Announcement, a.Role.Peer(), at, id)
 		case string(p.Batch) != string(batch[:]):
 			return refuse(Malformed, "the %s checks other reports: their hash is %.6x, want %.6x", p.Role, p.Batch, batch)

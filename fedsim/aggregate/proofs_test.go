@@ -87,7 +87,8 @@ func TestUnproved(t *testing.T) {
 			}
 		}
 	}
-	if got, reports, err := w.finish(); err != nil || reports != bad || !slices.Equal(got, w.noised(sum)) || w.share(Leader).Refused != 0 {
+	if got, reports, err := w.finish(); err != nil || reports != bad || !slices.Equal(got, w.noised(sum)) ||
+		w.share(Leader).Refused != 0 {
 		t.Errorf("without a liar: %d reports, %v", reports, err)
 	}
 }
@@ -113,8 +114,9 @@ func TestFewProved(t *testing.T) {
 	}
 }
 
-// TestOneProvedLiar states what a client can add with range proofs: each value may be as large as the bound of the norm, so the
-// vector is √d times as long as an honest one at most, and at least nearly that. Larger values have no proof.
+// TestOneProvedLiar states what a client can add with range proofs: each value may be as large as the bound of the
+// norm, so the vector is √d times as long as an honest one at most, and at least nearly that. Larger values have no
+// proof.
 func TestOneProvedLiar(t *testing.T) {
 	w := proved(t, true)
 	bits := w.must(w.asked.Bits()).(int)
@@ -159,15 +161,16 @@ func TestBound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if k, end := steps[1], int64(1)<<(bits-1); k <= -end || k > end || math.Abs(grid.Value(k)-v) > 2*grid.Step+1e-8*bound {
+			if k, end := steps[1], int64(1)<<(bits-1); k <= -end || k > end ||
+				math.Abs(grid.Value(k)-v) > 2*grid.Step+1e-8*bound {
 				t.Errorf("%g of %g is %d steps of %g, the range has %d bits", v, bound, k, grid.Step, bits)
 			}
 		}
 	}
 }
 
-// TestProvedKilled: whenever a process ends, the aggregators say the same about each proof, count the same reports, and a batch
-// has one share and one charge.
+// TestProvedKilled: whenever a process ends, the aggregators say the same about each proof, count the same reports, and
+// a batch has one share and one charge.
 func TestProvedKilled(t *testing.T) {
 	crash := errors.New("crash")
 	stages := []string{"checked", "decided", "pending", "charged"}
@@ -249,8 +252,8 @@ func TestProvedKilled(t *testing.T) {
 	}
 }
 
-// TestOneCheckOfAReport: whatever lists and keys the other aggregator tells later, a report is checked under one key, and nothing
-// about another one is said.
+// TestOneCheckOfAReport: whatever lists and keys the other aggregator tells later, a report is checked under one key,
+// and nothing about another one is said.
 func TestOneCheckOfAReport(t *testing.T) {
 	w := proved(t, false)
 	for i := range 6 {
@@ -269,7 +272,8 @@ func TestOneCheckOfAReport(t *testing.T) {
 	crash := errors.New("crash")
 	w.sides[Leader].crash = func(string) error { return crash }
 	half := bytes.Repeat([]byte{1}, keyBytes)
-	if err := w.sides[Leader].Verify(w.Context(), w.asked.ID(), ids, half); !errors.Is(err, crash) { // killed before its records are on disk
+	if err := w.sides[Leader].Verify(w.Context(), w.asked.ID(), ids, half); !errors.Is(err,
+		crash) { // killed before its records are on disk
 		t.Fatal(err)
 	}
 	w.open(Leader)

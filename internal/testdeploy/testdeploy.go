@@ -1,4 +1,5 @@
-// Package testdeploy reads the files by which a federation is deployed, for the tests that compare them with the programs.
+// Package testdeploy reads the files by which a federation is deployed, for the tests that compare them with the
+// programs.
 package testdeploy
 
 import (
@@ -21,8 +22,8 @@ type Container struct {
 	Args        []string
 	// Mounts are the paths that are there besides the image's.
 	Mounts []string
-	// Problems are rules that it breaks: it must not run as root, its root must be read-only, and it has limits; an aggregator is
-	// asked for its health, at the port of its address.
+	// Problems are rules that it breaks: it must not run as root, its root must be read-only, and it has limits; an
+	// aggregator is asked for its health, at the port of its address.
 	Problems []string
 }
 
@@ -134,7 +135,8 @@ func Compose(content []byte) ([]Container, error) {
 			}
 		}
 		problem(s.User == "" || regexp.MustCompile(`^(0|root)?(:|$)`).MatchString(s.User), "it runs as %q", s.User)
-		problem(!s.ReadOnly || len(s.Drop) != 1 || s.Drop[0] != "ALL" || len(s.Security) == 0, "its root can be written, or it has capabilities")
+		problem(!s.ReadOnly || len(s.Drop) != 1 || s.Drop[0] != "ALL" || len(s.Security) == 0,
+			"its root can be written, or it has capabilities")
 		problem(s.Memory == "" || s.CPUs <= 0 || s.PIDs <= 0, "it has no limits")
 		problem(!stages[s.Build.Target], "the Containerfile has no stage %q that runs as a user", s.Build.Target)
 		_, err := os.Stat(filepath.Join(Dir(), s.Build.Context, s.Build.Dockerfile))
@@ -144,7 +146,8 @@ func Compose(content []byte) ([]Container, error) {
 			problem(!known, "there is no network %q", n)
 		}
 		for other, d := range s.DependsOn {
-			problem(c.Services[other].Health == nil || d.Condition != "service_healthy", "it waits for %q, %q", other, d.Condition)
+			problem(c.Services[other].Health == nil || d.Condition != "service_healthy", "it waits for %q, %q", other,
+				d.Condition)
 		}
 		for _, v := range s.Volumes {
 			problem(v.Type != "bind" || v.Bind.Create, "the folder %s would be made by root", v.Source)
@@ -171,7 +174,8 @@ func Compose(content []byte) ([]Container, error) {
 			if len(s.Health.Test) < 3 || s.Health.Test[0] != "CMD" || s.Health.Test[1] != "/"+s.Image {
 				return nil, fmt.Errorf("%s: the health check is %q", name, s.Health.Test)
 			}
-			out = append(out, Container{Name: name + "'s health check", Image: s.Image, Args: s.Health.Test[2:], Mounts: k.Mounts})
+			out = append(out, Container{Name: name + "'s health check", Image: s.Image, Args: s.Health.Test[2:],
+				Mounts: k.Mounts})
 		}
 	}
 	return out, nil
@@ -324,11 +328,14 @@ func Kubernetes(content []byte) (all []Container, secrets, configs []string, err
 			}
 		}
 		s := p.Security
-		problem(!s.NonRoot || s.User == 0 || s.Group == 0 || s.FSGroup == 0 || s.Seccomp.Type != "RuntimeDefault", "it runs as %+v", s)
-		problem(!c.Security.ReadOnly || c.Security.Escalation == nil || *c.Security.Escalation || len(c.Security.Caps.Drop) != 1 ||
+		problem(!s.NonRoot || s.User == 0 || s.Group == 0 || s.FSGroup == 0 || s.Seccomp.Type != "RuntimeDefault",
+			"it runs as %+v", s)
+		problem(!c.Security.ReadOnly || c.Security.Escalation == nil || *c.Security.Escalation ||
+			len(c.Security.Caps.Drop) != 1 ||
 			c.Security.Caps.Drop[0] != "ALL", "its root can be written, or it has capabilities")
 		problem(p.Token == nil || *p.Token, "it has the token of a service account")
-		problem(c.Resources.Limits["cpu"] == "" || c.Resources.Limits["memory"] == "" || len(c.Resources.Requests) < 2, "it has no limits")
+		problem(c.Resources.Limits["cpu"] == "" || c.Resources.Limits["memory"] == "" || len(c.Resources.Requests) < 2,
+			"it has no limits")
 		problem(o.Metadata.Namespace == "", "it is in no namespace")
 		volumes := map[string]bool{}
 		for _, v := range o.Spec.Claims {

@@ -37,11 +37,12 @@ type Scheme struct {
 	share, record       int // bytes of the leader's share and of a record
 }
 
-// New makes the scheme for vectors of so many values, each from 1 − 2^(bits−1) to 2^(bits−1). Shares, proofs and checks belong
-// to the context: those of another one fail.
+// New makes the scheme for vectors of so many values, each from 1 − 2^(bits−1) to 2^(bits−1). Shares, proofs and checks
+// belong to the context: those of another one fail.
 func New(values, bits int, context []byte) (*Scheme, error) {
 	if values < 1 || bits < 1 || bits > MaxBits || values > MaxElements/bits {
-		return nil, fmt.Errorf("rangeproof: %d values of %d bits, want 1 or more of 1 to %d and at most %d bits together", values,
+		return nil, fmt.Errorf("rangeproof: %d values of %d bits, want 1 or more of 1 to %d and at most %d bits together",
+			values,
 			bits, MaxBits, MaxElements)
 	}
 	return newScheme(values, bits, chunk(values*bits), context)
@@ -68,8 +69,8 @@ func (s *Scheme) vec() (*sumvec.SumVec, error) {
 	return vec, nil
 }
 
-// chunk is the number of bits that one call of the proof's gadget checks: that of the shortest proof of n bits. A proof has
-// 2·chunk + 2p − 1 elements, with p the power of two above the number of calls, so all p − 1 calls are used.
+// chunk is the number of bits that one call of the proof's gadget checks: that of the shortest proof of n bits. A proof
+// has 2·chunk + 2p − 1 elements, with p the power of two above the number of calls, so all p − 1 calls are used.
 func chunk(n int) int {
 	best, length := n, math.MaxInt
 	for p := 2; p <= 2*n; p *= 2 {
@@ -95,8 +96,8 @@ func (s *Scheme) RecordBytes() int { return s.record }
 // offset is what is added to values so that none is negative.
 func (s *Scheme) offset() int64 { return 1<<(s.bits-1) - 1 }
 
-// Split divides a vector into two shares with a proof. nonce names the report; a client uses it once. A value beyond the range is
-// an error.
+// Split divides a vector into two shares with a proof. nonce names the report; a client uses it once. A value beyond
+// the range is an error.
 func (s *Scheme) Split(nonce [16]byte, vector []int64) (leader, helper []byte, err error) {
 	if len(vector) != s.values {
 		return nil, nil, fmt.Errorf("rangeproof: a vector of %d values, want %d", len(vector), s.values)
@@ -132,9 +133,10 @@ func (s *Scheme) Split(nonce [16]byte, vector []int64) (leader, helper []byte, e
 // Vector is a share of a vector or of a sum of vectors, in the field.
 type Vector = fp128.Vec
 
-// Check is a party's part of checking a share: the record goes to the other party, the vector is the share of the values, which
-// counts if [Scheme.Holds] for the records of both. The key is a secret of both parties that no client knows. The same share gives
-// the same record. A share that is damaged for everybody to see is an error; its record is [Scheme.Damaged].
+// Check is a party's part of checking a share: the record goes to the other party, the vector is the share of the
+// values, which counts if [Scheme.Holds] for the records of both. The key is a secret of both parties that no client
+// knows. The same share gives the same record. A share that is damaged for everybody to see is an error; its record is
+// [Scheme.Damaged].
 func (s *Scheme) Check(key [32]byte, nonce [16]byte, party int, share []byte) (record []byte, own Vector, err error) {
 	fail := func(err error) ([]byte, Vector, error) { return nil, nil, fmt.Errorf("rangeproof: %w", err) }
 	if len(share) != s.ShareBytes(party) {
@@ -172,8 +174,9 @@ func (s *Scheme) Check(key [32]byte, nonce [16]byte, party int, share []byte) (r
 // Damaged is the record of a share that cannot be checked. It never holds.
 func (s *Scheme) Damaged() []byte { return make([]byte, s.RecordBytes()) }
 
-// Holds decides by the records of both parties whether the report's values are in the range. Both come to the same decision: what
-// one of them would find out alone, such as that the client told each of them another public part, is in the records.
+// Holds decides by the records of both parties whether the report's values are in the range. Both come to the same
+// decision: what one of them would find out alone, such as that the client told each of them another public part, is in
+// the records.
 func (s *Scheme) Holds(leader, helper []byte) bool {
 	vec, err := s.vec()
 	if err != nil {
@@ -250,13 +253,14 @@ func FromWords(words []uint64) (Vector, error) {
 // ErrOutOfRange marks sums that no vectors within the range and their noise have.
 var ErrOutOfRange = errors.New("a value of the sum is beyond 2^62")
 
-// Sum is the sum of the vectors of so many reports, from the sums of both parties' shares. What was added to these, such as
-// noise, is in it.
+// Sum is the sum of the vectors of so many reports, from the sums of both parties' shares. What was added to these,
+// such as noise, is in it.
 func (s *Scheme) Sum(leader, helper Vector, reports uint64) ([]int64, error) {
 	const middle = 1 << 62
 	high, shift := bits.Mul64(reports, uint64(s.offset()))
 	if len(leader) != s.values || len(helper) != s.values || high != 0 || shift >= middle {
-		return nil, fmt.Errorf("rangeproof: sums of %d and %d values and %d reports, want %d values", len(leader), len(helper), reports,
+		return nil, fmt.Errorf("rangeproof: sums of %d and %d values and %d reports, want %d values", len(leader),
+			len(helper), reports,
 			s.values)
 	}
 	out := make([]int64, s.values)

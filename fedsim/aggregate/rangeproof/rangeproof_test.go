@@ -140,7 +140,8 @@ func toBytes(in []hexBytes) [][]byte {
 	return out
 }
 
-// prepared is the decision over the draft's first report of two parties, as a [Scheme] makes it, after something was changed.
+// prepared is the decision over the draft's first report of two parties, as a [Scheme] makes it, after something was
+// changed.
 func prepared(t *testing.T, v vectors, change func(s *Scheme, shares *[2][]byte, nonces *[2][16]byte, keys *[2][32]byte,
 	parties *[2]int)) bool {
 	t.Helper()
@@ -165,8 +166,8 @@ func prepared(t *testing.T, v vectors, change func(s *Scheme, shares *[2][]byte,
 	return s.Holds(records[0], records[1])
 }
 
-// TestTamperedVectors: the draft's reports are refused after any change: of a share of values or proof, the public part, the
-// nonce, the verification key, the party's number or the context.
+// TestTamperedVectors: the draft's reports are refused after any change: of a share of values or proof, the public
+// part, the nonce, the verification key, the party's number or the context.
 func TestTamperedVectors(t *testing.T) {
 	v := readVectors(t)["Prio3SumVec_0.json.gz"]
 	if v.Shares != 2 {
@@ -203,12 +204,14 @@ func TestTamperedVectors(t *testing.T) {
 	// Every element and seed of either share.
 	for party := range 2 {
 		for at := 0; at < len(v.Prep[0].Inputs[party])+len(v.Prep[0].Public); at += elementBytes {
-			changes[fmt.Sprintf("byte %d of share %d", at, party)] = func(_ *Scheme, s *[2][]byte, _ *[2][16]byte, _ *[2][32]byte,
+			changes[fmt.Sprintf("byte %d of share %d", at, party)] = func(_ *Scheme, s *[2][]byte, _ *[2][16]byte,
+				_ *[2][32]byte,
 				_ *[2]int) {
 				s[party][at] ^= 1
 			}
 		}
-		changes[fmt.Sprintf("share %d cut", party)] = func(_ *Scheme, s *[2][]byte, _ *[2][16]byte, _ *[2][32]byte, _ *[2]int) {
+		changes[fmt.Sprintf("share %d cut", party)] = func(_ *Scheme, s *[2][]byte, _ *[2][16]byte, _ *[2][32]byte,
+			_ *[2]int) {
 			s[party] = s[party][1:]
 		}
 	}
@@ -340,8 +343,8 @@ func TestTwoPublicParts(t *testing.T) {
 	}
 }
 
-// TestShareAloneIsUniform: the shares of smallest and largest values are uniform by χ². The field is smaller than 2^128 by parts in
-// 2^59, which nobody sees.
+// TestShareAloneIsUniform: the shares of smallest and largest values are uniform by χ². The field is smaller than 2^128
+// by parts in 2^59, which nobody sees.
 func TestShareAloneIsUniform(t *testing.T) {
 	s := scheme(t, 64, 8)
 	for _, value := range []int64{-127, 0, 128} {
@@ -433,8 +436,8 @@ func FuzzWords(f *testing.F) {
 	})
 }
 
-// BenchmarkProof measures what a client does for a report with a proof, and what a party does to check it: at 31 bits, as a
-// noise multiplier of 1 to 2 asks for.
+// BenchmarkProof measures what a client does for a report with a proof, and what a party does to check it: at 31 bits,
+// as a noise multiplier of 1 to 2 asks for.
 func BenchmarkProof(b *testing.B) {
 	for _, values := range []int{384, 1408, 18000} {
 		s := scheme(b, values, 31)

@@ -30,7 +30,8 @@ type Options struct {
 	Dir     string // for the aggregators' files; it must be empty
 }
 
-// Times are what one kind of report takes, on all cores. Rates are reports a second; 0 where there is nothing of the kind.
+// Times are what one kind of report takes, on all cores. Rates are reports a second; 0 where there is nothing of the
+// kind.
 type Times struct {
 	Values      int             `json:"values"`
 	Proof       string          `json:"proof"` // none or range
@@ -49,7 +50,7 @@ type Side struct {
 	Verify      float64 `json:"verify,omitempty"`       // proofs checked
 	Decide      float64 `json:"decide,omitempty"`       // records of both compared
 	RecordBytes int     `json:"record_bytes,omitempty"` // told to the other aggregator of each report
-	Sum         float64 `json:"sum"`                    // shares decrypted and summed, with noise and charge; proofs: those summed when checked
+	Sum         float64 `json:"sum"`                    // shares decrypted and summed, with noise; proved ones are summed when checked
 }
 
 // Run has made-up clients report once. The aggregators must agree on a sum, or it is an error.
@@ -64,7 +65,8 @@ func Run(ctx context.Context, o Options) (*Times, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fault.User(err)
 	}
-	w := &work{Announcement: a, sides: map[aggregate.Role]*aggregate.Aggregator{}, keys: map[aggregate.Role]sealing.PublicKey{}}
+	w := &work{Announcement: a, sides: map[aggregate.Role]*aggregate.Aggregator{},
+		keys: map[aggregate.Role]sealing.PublicKey{}}
 	for i := range o.Clients {
 		seed := sha256.Sum256(fmt.Append(nil, i))
 		w.clients = append(w.clients, ed25519.NewKeyFromSeed(seed[:]))
@@ -81,8 +83,9 @@ func Run(ctx context.Context, o Options) (*Times, error) {
 	if o.Proof != aggregate.NoProof {
 		proof = o.Proof
 	}
-	t := &Times{Values: o.Values, Proof: proof, Clients: o.Clients, Threads: runtime.GOMAXPROCS(0), ClientBytes: map[string]int{},
-		Sides: map[string]Side{}}
+	t := &Times{Values: o.Values, Proof: proof, Clients: o.Clients, Threads: runtime.GOMAXPROCS(0),
+		ClientBytes: map[string]int{},
+		Sides:       map[string]Side{}}
 	return t, errors.Join(w.report(t), w.settle(ctx, t))
 }
 
@@ -161,7 +164,8 @@ func (w *work) report(t *Times) error {
 		err = timed(&seal, n, func(i int) (err error) {
 			reports[i] = map[aggregate.Role][]byte{}
 			for _, role := range aggregate.Roles {
-				if reports[i][role], err = aggregate.Seal(w.Announcement, role, w.keys[role], w.clients[begin+i], shares[i][role]); err != nil {
+				if reports[i][role], err = aggregate.Seal(w.Announcement, role, w.keys[role], w.clients[begin+i],
+					shares[i][role]); err != nil {
 					return err
 				}
 			}

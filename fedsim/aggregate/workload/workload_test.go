@@ -17,7 +17,8 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		for role, s := range got.Sides {
-			if !(s.Take > 0 && s.Sum > 0 && s.Intersect > 0) || (s.Verify > 0) != (proof != "") || (s.RecordBytes > 0) != (proof != "") {
+			if !(s.Take > 0 && s.Sum > 0 && s.Intersect > 0) || (s.Verify > 0) != (proof != "") ||
+				(s.RecordBytes > 0) != (proof != "") {
 				t.Errorf("proof %q, %s: %+v", proof, role, s)
 			}
 		}
@@ -25,7 +26,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("proof %q: %+v", proof, got)
 		}
 	}
-	for _, o := range []Options{{Clients: 1, Values: 3}, {Clients: 3}, {Clients: 3, Values: 1 << 30}, {Clients: 3, Values: 3, Proof: "none"}} {
+	for _, o := range []Options{{Clients: 1, Values: 3}, {Clients: 3}, {Clients: 3, Values: 1 << 30}, {Clients: 3,
+		Values: 3, Proof: "none"}} {
 		o.Dir = t.TempDir()
 		if _, err := Run(t.Context(), o); err == nil {
 			t.Errorf("%+v is timed", o)
@@ -33,8 +35,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// BenchmarkReports measures what clients and aggregators do for a report, on all cores. $POPRI_BENCH_CLIENTS is the number of
-// clients (100).
+// BenchmarkReports measures what clients and aggregators do for a report, on all cores. $POPRI_BENCH_CLIENTS is the
+// number of clients (100).
 func BenchmarkReports(b *testing.B) {
 	clients := 100
 	if n, err := strconv.Atoi(os.Getenv("POPRI_BENCH_CLIENTS")); err == nil {
