@@ -314,7 +314,11 @@ func (f *federation) act(r *round, i int, does behaviour) {
 		return
 	case replaying:
 		if p.last != nil {
-			refused(p.last, aggregate.Late)
+			if int64(len(p.last)) > aggregate.MaxReport(r.Announcement, aggregate.Leader) { // it had a proof
+				refused(p.last, "too_large")
+			} else {
+				refused(p.last, aggregate.Late)
+			}
 		}
 		return
 	case elsewhere:

@@ -94,7 +94,11 @@ func again(err error) bool {
 	if !errors.As(err, &r) {
 		return true // no answer: the aggregator is down, or the network
 	}
-	return r.Outcome == overloaded || r.Outcome == aggregate.Waiting || r.Outcome == aggregate.Busy || r.Status/100 == 5
+	switch r.Outcome {
+	case overloaded, cutShort, aggregate.Waiting, aggregate.Busy:
+		return true
+	}
+	return r.Status/100 == 5
 }
 
 // do asks until there is an answer, with growing pauses, as long as ctx allows.

@@ -55,13 +55,14 @@ const (
 	overloaded = aggregate.Outcome("overloaded") // too many requests at once, or from one address
 	forbidden  = aggregate.Outcome("forbidden")  // the caller's certificate is not that of the one who may ask
 	tooLarge   = aggregate.Outcome("too_large")
-	Missing    = aggregate.Outcome("missing") // a file that the caller must send first
+	cutShort   = aggregate.Outcome("cut_short") // the request did not arrive in time, or its connection broke
+	Missing    = aggregate.Outcome("missing")   // a file that the caller must send first
 	failed     = aggregate.Outcome("failed")
 )
 
 var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repeated: 200, aggregate.Malformed: 400,
 	aggregate.Unannounced: 404, aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409, aggregate.Late: 410, aggregate.Busy: 409,
-	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, Missing: 404, failed: 500}
+	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, cutShort: 408, Missing: 404, failed: 500}
 
 // New makes a server. Its batches go on when [Server.Serve] is called.
 func New(o Options) *Server {
@@ -206,7 +207,7 @@ func read(in *http.Request, limit int64) ([]byte, error) {
 		return nil, &errOutcome{tooLarge, fmt.Sprintf("more than %d bytes", limit)}
 	}
 	if err != nil {
-		return nil, &errOutcome{aggregate.Malformed, "the request was cut short"}
+		return nil, &errOutcome{cutShort, "the request was cut short"}
 	}
 	return content, nil
 }
