@@ -203,7 +203,7 @@ func (f Facts) Warnings() []string {
 		if f.Proved {
 			bounded = "Clients proved that no value is larger than the bound; that the whole vector is bounded is each client's own work."
 		}
-		warn("Clients reported to two aggregators. Both together, or whoever has the keys and the reports of both, see each " +
+		warn("Clients reported to two aggregators. Both together, or whoever has the keys and the reports of both, see each "+
 			"client's vector, outside of ε. %s", bounded)
 	case f.Elsewhere:
 		warn("Partial sums have no noise: whoever holds the merger's private key and the partial sums sees them, outside of ε.")

@@ -120,7 +120,7 @@ func (a *Aggregator) Verify(ctx context.Context, id ID, peer []ReportID, half []
 	if len(half) != keyBytes {
 		return refuse(Malformed, "%d bytes of a verification key, want %d", len(half), keyBytes)
 	}
-	if half, err = first(b.path(peerFile), half); err != nil {
+	if _, err := first(b.path(peerFile), half); err != nil {
 		return err
 	}
 	scheme, err := b.scheme()

@@ -113,7 +113,7 @@ func TestShards(t *testing.T) {
 			testworld.AskOnce(c)
 			c.Scoring.Form = 0.3
 		},
-		"votes":   func(c *configs.Config) { c.Method = evolution.Description.Name },
+		"votes": func(c *configs.Config) { c.Method = evolution.Description.Name },
 		"bert": func(c *configs.Config) {
 			c.Scoring.Encoder, c.Trainer.Rounds = filepath.Join("..", "..", "testdata", "golden", "sentence", "bert-first"), 1
 		},
