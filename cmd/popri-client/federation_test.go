@@ -75,8 +75,8 @@ const seed = uint64(3)
 
 // TestPrograms: the federation of the documents, on this machine: certificates, two aggregators as processes, of which each is
 // killed once, and clients with texts in a folder, in a mailbox, in a file and on
-// standard input, of whom the last one's messages are carried by folders. The sum is that of the clients'
-// vectors, with the seeded noise of both.
+// standard input, of whom the last one's messages are carried by folders. Reports have range proofs. The sum is
+// that of the clients' vectors, with the seeded noise of both.
 func TestPrograms(t *testing.T) {
 	dir := t.TempDir()
 	fed := filepath.Join(dir, "fed")
@@ -126,6 +126,7 @@ func TestPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, files := announcement(t, encoder)
+	a.Proof = aggregate.RangeProof
 	federation, err := identity.ReadFederation(filepath.Join(fed, identity.FederationFile))
 	if err != nil {
 		t.Fatal(err)
@@ -172,10 +173,10 @@ func TestPrograms(t *testing.T) {
 				fmt.Sprint(i)), "--epsilon", "3", "--delta", "1e-3", "--once", "--every", "10ms",
 			"--insecure-seeds"}, more...)...)
 	}
-	// The first is asked, and says no before it says yes.
+	// The first is asked, and says no before it says yes. It is told of the proof.
 	_, question, err := answer(0, "no\n")
 	if !errors.Is(err, client.ErrNotConfirmed) || !strings.Contains(question, urls[0]) || !strings.Contains(question, urls[1]) ||
-		!strings.Contains(question, "of 3") {
+		!strings.Contains(question, "of 3") || !strings.Contains(question, "A proof that no number is larger") {
 		t.Errorf("%v, after\n%s", err, question)
 	}
 	for i := range sources {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/client"
 	"popri/internal/fault"
@@ -173,14 +174,18 @@ func ask(o client.Offer, in *bufio.Reader, out io.Writer) error {
 	if o.Rate > 0 {
 		coin = fmt.Sprintf("With probability %.4g that vector is yours, otherwise zeros; nobody sees which.\n", o.Rate)
 	}
+	proof := ""
+	if o.Proof == aggregate.RangeProof {
+		proof = "A proof that no number is larger than that goes with it, and says nothing else.\n"
+	}
 	fmt.Fprintf(out, `Round %d asks %q.
 From %d texts a vector of %d numbers is computed, of length %g at most. It is split into two shares; each alone is random.
-%sOne share goes to %s,
+%s%sOne share goes to %s,
 the other to %s: %s in all. Texts are not sent.
 If at least one of the two is honest, this answer costs ε = %.4g at δ = %.3g, and all your answers together %.4g of %g.
 Each aggregator adds noise of %.4g times that length to the sum of at least %d of %d clients.
 Agree to this and to further questions until your ε is spent? [y/N] `,
-		o.Round, o.Query, o.Texts, o.Values, o.Bound, coin, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta, o.Spent, o.Epsilon,
+		o.Round, o.Query, o.Texts, o.Values, o.Bound, coin, proof, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta, o.Spent, o.Epsilon,
 		o.Sigma, o.Least, o.Clients)
 	line, err := in.ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
