@@ -153,6 +153,10 @@ func (f Facts) sampling() []string {
 			s = fmt.Sprintf("asked each client with probability %.6g, in secret", e.SamplingRate)
 		case ledger.Fixed:
 			s = fmt.Sprintf("asked %d of %d clients, drawn without replacement and in secret", e.Cohort, f.Record.Budget.Clients)
+		case ledger.Tree:
+			s = fmt.Sprintf("asked %d clients each, in a shuffled order in which each of %d clients comes once at most; every %d of these "+
+				"rounds are a tree, and a sum is that of a node. A client's vectors are in at most %d released nodes of a tree, which is "+
+				"counted as so many sums", e.Cohort, f.Record.Budget.Clients, e.Leaves, accountant.PrefixSquares(e.Leaves))
 		}
 		if kinds[s]++; kinds[s] == 1 {
 			order = append(order, s)

@@ -95,7 +95,9 @@ func (c *Composed) compose(records []Record) error {
 	for _, e := range union(records) {
 		b := e.budget
 		b.Group = c.Group
-		entries, events = append(entries, e.Entry), append(events, e.Event(b))
+		event := e.Event(b)
+		event.Count = e.count
+		entries, events = append(entries, e.Entry), append(events, event)
 	}
 	c.Charges = len(entries)
 	if c.Unknown != "" {
@@ -112,6 +114,7 @@ func (c *Composed) compose(records []Record) error {
 type budgeted struct {
 	Entry
 	budget Budget
+	count  int // of releases, see releases
 }
 
 // union joins the charges of several ledgers. If ledgers share a charge, the result holds it as often as the ledger that
@@ -121,11 +124,12 @@ func union(records []Record) []budgeted {
 	have := map[Entry]int{}
 	for _, r := range records {
 		seen := map[Entry]int{}
-		for _, e := range r.Entries {
+		counts := releases(r.Entries)
+		for i, e := range r.Entries {
 			e.Inherited = false
 			if seen[e]++; seen[e] > have[e] {
 				have[e]++
-				out = append(out, budgeted{e, r.Budget})
+				out = append(out, budgeted{e, r.Budget, counts[i]})
 			}
 		}
 	}

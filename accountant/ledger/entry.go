@@ -15,6 +15,9 @@ const (
 	Full    Sampling = "full"    // every client in every round
 	Poisson Sampling = "poisson" // each client with the same chance, independently; how many they are stays secret
 	Fixed   Sampling = "fixed"   // a given number of clients, drawn without replacement
+	// Tree takes the clients in a shuffled order, a given number of them a round, and each once in a pass. A round's sum is that
+	// of a node of a binary tree over the pass's rounds (DP-FTRL), which the round completes.
+	Tree Sampling = "tree"
 )
 
 // Entry is one charge: one noised sum.
@@ -36,6 +39,12 @@ type Entry struct {
 	// sampling it is the number expected of those who could answer, because the true number depends on the data.
 	Clients     int    `json:"clients"`
 	ReleaseHash string `json:"release"` // hex SHA-256 of the released file
+	// Tree, Leaf and Leaves are the place of the sum under the sampling [Tree], else 0: it is that of the node of tree Tree (from
+	// 1) whose last leaf is Leaf (from 1 to Leaves), as [accountant.NodeStart] has it. A leaf is the clients of one round. Cohort
+	// and Clients are those of the leaf. A client is in one leaf of each tree.
+	Tree   int `json:"tree,omitempty"`
+	Leaf   int `json:"leaf,omitempty"`
+	Leaves int `json:"leaves,omitempty"`
 	// Inherited tells that the charge is from the ledger that this one continues.
 	Inherited bool `json:"inherited"`
 }
@@ -68,13 +77,14 @@ func (e Entry) validate(b Budget) error {
 			return fail("a cohort of fixed size %d at rate %g under %q, want %q", e.Cohort, e.SamplingRate,
 				b.Relation, accountant.Replace)
 		}
+	case Tree:
 	default:
-		return fail("sampling %q, want %q, %q or %q", e.Sampling, Full, Poisson, Fixed)
+		return fail("sampling %q, want %q, %q, %q or %q", e.Sampling, Full, Poisson, Fixed, Tree)
 	}
-	return nil
+	return e.validateTree(b)
 }
 
-// Event converts the charge for the accountants.
+// Event converts the charge for the accountants, by itself: a node of a tree counts fully.
 func (e Entry) Event(b Budget) accountant.Event {
 	event := accountant.Event{Sigma: e.Sigma, Group: b.Group, Count: 1}
 	switch e.Sampling {
@@ -88,9 +98,10 @@ func (e Entry) Event(b Budget) accountant.Event {
 
 // Events converts charges for the accountants.
 func Events(b Budget, entries []Entry) []accountant.Event {
-	var events []accountant.Event
-	for _, e := range entries {
-		events = append(events, e.Event(b))
+	events, counts := make([]accountant.Event, len(entries)), releases(entries)
+	for i, e := range entries {
+		events[i] = e.Event(b)
+		events[i].Count = counts[i]
 	}
 	return events
 }
@@ -98,7 +109,7 @@ func Events(b Budget, entries []Entry) []accountant.Event {
 // Accountant returns the accountant that decides about charges: the tightest one that covers them.
 func Accountant(b Budget, entries []Entry) accountant.Accountant {
 	for _, e := range entries {
-		if e.Sampling != Full {
+		if e.Sampling == Poisson || e.Sampling == Fixed {
 			return accountant.PLD{Relation: b.Relation}
 		}
 	}

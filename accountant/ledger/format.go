@@ -163,6 +163,9 @@ func (c *content) add(number int, body []byte) error {
 		if err := e.validate(c.budget); err != nil {
 			return err
 		}
+		if err := e.follows(c.entries); err != nil {
+			return err
+		}
 		if e.Inherited && (c.continues == "" || len(c.entries) > 0 && !c.entries[len(c.entries)-1].Inherited) {
 			return fmt.Errorf("it is an inherited charge where none can be")
 		}

@@ -194,6 +194,9 @@ func (l *Ledger) Charge(e Entry) error {
 	if l.content.by != "" {
 		return fmt.Errorf("ledger: %s: %w", l.path, ErrContinued)
 	}
+	if err := e.follows(l.content.entries); err != nil {
+		return err
+	}
 	before, err := Spent(l.content.budget, l.content.entries)
 	if err != nil {
 		return err

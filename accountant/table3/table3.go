@@ -56,6 +56,15 @@ type Row struct {
 	// clients, and a tree has a leaf for each of the pass's Clients / PerRound cohorts. The paper's noise fits this count. A run
 	// of Rounds rounds in all needs far less.
 	Tree float64 `json:"tree"`
+	// NeededTreeSigma is the least noise that keeps Epsilon, counted so. NeededTreeRounds is the same for Rounds rounds in all, as
+	// the paper's appendix C says: passes of Clients / PerRound rounds, each a tree, the last one ended early.
+	NeededTreeSigma  float64 `json:"needed_tree_sigma"`
+	NeededTreeRounds float64 `json:"needed_tree_rounds_sigma"`
+}
+
+// RoundSquares is the squared sensitivity of so many rounds, of which each pass over the clients is a tree of leaves.
+func RoundSquares(rounds, leaves int) int {
+	return rounds/leaves*accountant.PrefixSquares(leaves) + accountant.PrefixSquares(rounds%leaves)
 }
 
 // Compute fills in a row.
@@ -81,9 +90,19 @@ func (s Setting) Compute() (Row, error) {
 			return fail(err)
 		}
 	}
-	squares, err := accountant.Tree{Steps: s.Clients / s.PerRound, MaxParticipation: 1}.SumSquares()
+	leaves := s.Clients / s.PerRound
+	squares, err := accountant.Tree{Steps: leaves, MaxParticipation: 1}.SumSquares()
 	if err != nil {
 		return fail(err)
+	}
+	for _, c := range []struct {
+		squares int
+		into    *float64
+	}{{Rounds * squares, &r.NeededTreeSigma}, {RoundSquares(Rounds, leaves), &r.NeededTreeRounds}} {
+		plan := accountant.Plan{Each: accountant.Event{Count: c.squares}}
+		if *c.into, err = plan.Sigma(accountant.Exact{}, s.Epsilon, Delta); err != nil {
+			return fail(err)
+		}
 	}
 	if r.Tree, err = (accountant.Exact{}).Epsilon([]accountant.Event{accountant.TreeEvent(s.TreeSigma, Rounds*squares)}, Delta); err != nil {
 		return fail(err)

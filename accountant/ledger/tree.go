@@ -1,0 +1,91 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+
+	"popri/accountant"
+)
+
+// ErrSecondLeaf marks a charge by which a client could take part in a second leaf of a tree. Nothing was written.
+var ErrSecondLeaf = errors.New("a client may take part in one leaf of a tree")
+
+// At completes the charge of a round as the plan of its sampling has it. Under [Tree], a pass over the clients is a tree of as
+// many leaves as cohorts of this size have clients, and the next pass begins another tree.
+func (e Entry) At(round int, b Budget) Entry {
+	e.Round = round
+	if e.Sampling == Tree && e.Cohort > 0 {
+		e.Leaves = max(1, b.Clients/e.Cohort)
+		e.Tree, e.Leaf = (round-1)/e.Leaves+1, (round-1)%e.Leaves+1
+	}
+	return e
+}
+
+// validateTree checks a charge's place in a tree. Only under [Tree] it has one.
+func (e Entry) validateTree(b Budget) error {
+	fail := func(format string, args ...any) error { return fmt.Errorf("ledger: charge for "+format, args...) }
+	switch {
+	case e.Sampling != Tree && (e.Tree != 0 || e.Leaf != 0 || e.Leaves != 0):
+		return fail("leaf %d of %d of tree %d under the sampling %q", e.Leaf, e.Leaves, e.Tree, e.Sampling)
+	case e.Sampling != Tree:
+		return nil
+	case e.SamplingRate != 0 || e.Cohort < 1:
+		return fail("a leaf of %d clients at rate %g", e.Cohort, e.SamplingRate)
+	case e.Tree < 1 || e.Leaf < 1 || e.Leaf > e.Leaves || e.Leaves > accountant.MostLeaves:
+		return fail("leaf %d of %d of tree %d", e.Leaf, e.Leaves, e.Tree)
+	case e.Leaves > b.Clients/e.Cohort:
+		return fmt.Errorf("ledger: charge for %d leaves of %d clients each, and there are %d: %w", e.Leaves, e.Cohort, b.Clients,
+			ErrSecondLeaf)
+	}
+	return nil
+}
+
+// follows refuses a leaf that is out of its order. The leaves of a tree are charged one after another, or one again that was
+// lost; a tree that was left for the next one takes no further leaf. So each client has its one leaf.
+func (e Entry) follows(entries []Entry) error {
+	if e.Sampling != Tree {
+		return nil
+	}
+	last := Entry{}
+	for _, before := range entries {
+		if before.Sampling == Tree && before.Inherited == e.Inherited {
+			last = before
+		}
+	}
+	again, next := e.Leaf == last.Leaf, e.Leaf == last.Leaf+1
+	switch {
+	case e.Inherited && e.Leaf == 1: // a ledger that continues a ledger has the trees of both
+	case e.Tree == last.Tree && (again || next) && e.Leaves == last.Leaves && e.Cohort == last.Cohort:
+	case e.Tree == last.Tree+1 && e.Leaf == 1:
+	default:
+		return fmt.Errorf("ledger: charge for leaf %d of tree %d (%d leaves of %d clients) after leaf %d of tree %d (%d of %d): %w",
+			e.Leaf, e.Tree, e.Leaves, e.Cohort, last.Leaf, last.Tree, last.Leaves, last.Cohort, ErrSecondLeaf)
+	}
+	return nil
+}
+
+// releases is by how many Gaussian releases each charge counts. A sum of clients is one. The nodes of a tree count together as
+// the most of them that one leaf is in: a client's updates are in the nodes above its one leaf, each of which has noise of its
+// own, so that a charge costs only what it adds to that number.
+func releases(entries []Entry) []int {
+	counts := make([]int, len(entries))
+	var above []int // of the current tree: the nodes charged so far above each leaf
+	most, last := 0, Entry{}
+	for i, e := range entries {
+		if e.Sampling != Tree {
+			counts[i] = 1
+			continue
+		}
+		if e.Tree != last.Tree || e.Leaf < last.Leaf || e.Leaves != last.Leaves || e.Inherited != last.Inherited {
+			above, most = make([]int, e.Leaves), 0
+		}
+		last = e
+		before := most
+		for leaf := accountant.NodeStart(e.Leaf); leaf <= e.Leaf; leaf++ {
+			above[leaf-1]++
+			most = max(most, above[leaf-1])
+		}
+		counts[i] = most - before
+	}
+	return counts
+}

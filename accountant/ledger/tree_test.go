@@ -1,0 +1,127 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"popri/accountant"
+	"popri/internal/rng"
+)
+
+func leaf(round int, b Budget, sigma float64, cohort int) Entry {
+	e := Entry{Sigma: sigma, Sensitivity: 1, Sampling: Tree, Cohort: cohort, Clients: cohort, ReleaseHash: fmt.Sprintf("%064x", round)}
+	return e.At(round, b)
+}
+
+// A ledger of whole trees spends what account tree says: 20 passes of n leaves have 20·(⌊log2 n⌋ + 1) squares. The figures are
+// those of the specification's table, which was computed apart from this code.
+func TestTreesSpendWhatTheTableSays(t *testing.T) {
+	for _, c := range []struct {
+		clients, cohort int
+		sigma, want     float64
+	}{{2000, 1000, 4.8, 6.401}, {2000, 1000, 28, .894}, {4000, 1000, 5.8, 6.502}, {10000, 2000, 34, .903}, {10000, 1000, 6.7, 6.499},
+		{10000, 500, 43, .923}, {17000, 1000, 44, .900}, {10000, 7500, 3.35, 6.499}, {10000, 10000, 19.5, .909}} {
+		b := budget()
+		b.Clients, b.Delta, b.Epsilon = c.clients, 3e-6, math.Inf(1)
+		n := c.clients / c.cohort
+		var entries []Entry
+		for round := range 20 * n {
+			entries = append(entries, leaf(round+1, b, c.sigma, c.cohort))
+		}
+		spent, err := Spent(b, entries)
+		if err != nil || math.Abs(spent-c.want) > 6e-4 {
+			t.Errorf("%d leaves, sigma %g: %g, want %g (%v)", n, c.sigma, spent, c.want, err)
+		}
+		squares, err := accountant.Tree{Steps: n, MaxParticipation: 1}.SumSquares()
+		if err != nil {
+			t.Fatal(err)
+		}
+		exact, err := accountant.Exact{}.Epsilon([]accountant.Event{accountant.TreeEvent(c.sigma, 20*squares)}, 3e-6)
+		if err != nil || math.Abs(exact-spent) > 1e-9 {
+			t.Errorf("account tree says %g, the ledger %g (%v)", exact, spent, err)
+		}
+	}
+}
+
+// What a charge counts follows from counting nodes above each leaf, also where leaves were lost and released again.
+func TestTreeCountsAgreeWithEnumeration(t *testing.T) {
+	random := rng.New(1, t.Name())
+	for range 200 {
+		leaves := 1 + random.IntN(40)
+		b := budget()
+		b.Clients = leaves * 3
+		var entries []Entry
+		want, total, above := 0, 0, make([]int, leaves+1)
+		for at := 1; at <= 2*leaves; at++ {
+			for again := 0; again == 0 || random.IntN(6) == 0; again++ {
+				e := leaf(at, b, 1, 3)
+				if e.Leaf == 1 && again == 0 {
+					total, want, above = total+want, 0, make([]int, leaves+1)
+				}
+				entries = append(entries, e)
+				for size := 1; size <= leaves; size *= 2 { // the node that ends at the leaf and begins at a multiple of twice its size
+					if first := e.Leaf - size; first >= 0 && first%(2*size) == 0 {
+						for l := first + 1; l <= e.Leaf; l++ {
+							above[l]++
+							want = max(want, above[l])
+						}
+					}
+				}
+			}
+		}
+		got := 0
+		for _, n := range releases(entries) {
+			got += n
+		}
+		if got != total+want {
+			t.Fatalf("%d leaves: %d releases, want %d", leaves, got, total+want)
+		}
+	}
+}
+
+// A leaf out of its order, or more leaves than the clients fill, would let a client join a second one.
+func TestSecondLeafIsRefused(t *testing.T) {
+	b := budget()
+	b.Epsilon = math.Inf(1)
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	l, err := Create(path, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { l.Close() }()
+	for _, round := range []int{1, 2, 2, 3, 4, 5} { // 250 clients a leaf: round 5 begins tree 2
+		if err := l.Charge(leaf(round, b, 10, 250)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := leaf(6, b, 10, 250)
+	other.Cohort, other.Clients = 200, 200
+	many := leaf(6, b, 10, 250)
+	many.Leaves = 5
+	late := leaf(6, b, 10, 250)
+	late.Tree = 1
+	for _, e := range []Entry{leaf(4, b, 10, 250), leaf(7, b, 10, 250), other, many, late} {
+		if err := l.Charge(e); !errors.Is(err, ErrSecondLeaf) {
+			t.Errorf("leaf %d of %d of tree %d with %d clients: %v", e.Leaf, e.Leaves, e.Tree, e.Cohort, err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = Open(path); err != nil || len(l.Entries()) != 6 {
+		t.Fatalf("opened anew: %v", err)
+	}
+	spent, err := l.Spent()
+	want, _ := accountant.Exact{}.Epsilon([]accountant.Event{accountant.TreeEvent(10, 3+1+1)}, b.Delta) // leaf 2 was released twice
+	if err != nil || math.Abs(spent-want) > 1e-9 {
+		t.Errorf("spent %g, want %g (%v)", spent, want, err)
+	}
+	plain := charge(6, 10)
+	plain.Leaf = 1
+	if err := l.Charge(plain); err == nil {
+		t.Error("a leaf outside of a tree is taken")
+	}
+}
