@@ -16,8 +16,9 @@ type Config struct {
 	// Method is how a run learns from the clients' answers: "popri" trains the generator on preference pairs;
 	// "private_evolution" varies a population of texts that the clients vote on; "private_evolution_sft" trains the
 	// generator on the samples that the clients score highest; "grpo" trains it on all samples of a prompt by a
-	// group-relative policy gradient; "public_selection" tunes nothing and selects public texts by one release. Default
-	// "popri".
+	// group-relative policy gradient; "public_selection" tunes nothing and selects public texts by one release. "dp_fedavg" and
+	// "dp_ftrl" write no text: clients train the small model itself, whose noised average is the product, by federated averaging
+	// or with the noise of a tree. Default "popri".
 	Method string `yaml:"method"`
 
 	Data       Data       `yaml:"data"`
@@ -36,11 +37,12 @@ type Config struct {
 	Downstream Downstream `yaml:"downstream"`
 	Eval       Eval       `yaml:"eval"`
 
-	// PrivateEvolution, GRPO and PublicSelection have the settings of the methods of these names;
-	// other methods ignore them.
+	// PrivateEvolution, GRPO and PublicSelection have the settings of the methods of these names, FedAvg those of "dp_fedavg" and
+	// "dp_ftrl"; other methods ignore them.
 	PrivateEvolution PrivateEvolution `yaml:"private_evolution"`
 	GRPO             GRPO             `yaml:"grpo"`
 	PublicSelection  PublicSelection  `yaml:"public_selection"`
+	FedAvg           FedAvg           `yaml:"fedavg"`
 
 	// Provenance holds what a run adds to its own config.yaml: versions and hashes of program, model and data. Loading
 	// accepts it, so that one run's file can configure another, and ignores it.
@@ -59,7 +61,9 @@ type Trainer struct {
 	// "once", which it needs, so it costs no privacy and no validation text. The Fréchet distance is computed without noise, so
 	// validation clients are not protected; reports say so. A round's samples measure the adapters before the round; the last
 	// adapters are measured on the samples that one more round would begin with. Distances of a few hundred samples differ by
-	// chance. Default "last". Methods that train no adapters have none to choose from and leave it, and Patience, aside.
+	// chance. Methods that train the small model itself (dp_fedavg, dp_ftrl) have "last" and "validation": the model of the round,
+	// or before the first, with the least loss on the validation clients; "fid" stands for "validation" there. Default "last". Other
+	// methods that train no adapters have none to choose from and leave it, and Patience, aside.
 	Select string `yaml:"select"`
 	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that Select goes by
 	// did not fall below its last fall by more than chance. Rounds is then the most that are done, and the rate of a schedule
@@ -72,9 +76,15 @@ type Trainer struct {
 	MaxHours float64 `yaml:"max_hours"`
 }
 
+// ValidationLoss is the figure of a round that the methods which train the small model are chosen by: nats a token.
+const ValidationLoss = "validation_loss"
+
 // SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the product; "" for the last ones
 // and where the method trains none.
 func (c Config) SelectsBy() string {
+	if c.Learns() && (c.Trainer.Select == "validation" || c.Trainer.Select == "fid") {
+		return ValidationLoss
+	}
 	if c.Trainer.Select == "last" || !slices.Contains(tuning, c.Method) {
 		return ""
 	}

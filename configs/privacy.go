@@ -66,7 +66,9 @@ type Fed struct {
 	ClientsPerRound int `yaml:"clients_per_round"`
 	// Sampling says how a cohort is drawn, which decides the privacy accounting. "full", the default, takes every client in
 	// every round. "poisson" takes each client with the same probability, so that the same noise costs less. "fixed" draws a
-	// given number without replacement; it is accounted for the replacement of a client, at twice the distance.
+	// given number without replacement; it is accounted for the replacement of a client, at twice the distance. "tree", of the
+	// method "dp_ftrl" alone, takes the clients in a shuffled order, each once in a pass; a client's updates are in the nodes of a
+	// binary tree over the rounds of the pass, and nothing need be secret. Clients that fill no cohort wait for the next pass.
 	Sampling string `yaml:"sampling"`
 }
 

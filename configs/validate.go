@@ -16,7 +16,7 @@ var (
 	normalizers = []string{"none", "standardize"}
 	denoisers   = []string{"none", "project", "pool"}
 	objectives  = []string{"similarity", "witness"}
-	samplings   = []string{"full", "poisson", "fixed"}
+	samplings   = []string{"full", "poisson", "fixed", "tree"}
 	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"}, together)
 	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair", "bco_pair",
 		"sppo_hard", "apo_zero", "apo_down", "sft"}
@@ -40,14 +40,15 @@ var (
 	truncations = []string{"keep_start", "keep_end"}
 	duplicates  = []string{"skip", "index", "published"}
 
-	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection"}
-	tuning  = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
+	methods  = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg", "dp_ftrl"}
+	learning = []string{"dp_fedavg", "dp_ftrl"}                   // methods that train the small model at the clients
+	tuning   = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
 
 	evolutionVariants = []string{"pre_text", "aug_pe"}
 
 	policyLosses    = []string{"grpo", "dr_grpo", "bnpo", "dapo"}
 	rewardScales    = []string{"group", "batch", "none"}
-	roundSelections = []string{"last", "distance", "fid"}
+	roundSelections = []string{"last", "distance", "fid", "validation"}
 )
 
 // Encoders are the values of scoring.encoder that need no folder.
@@ -180,6 +181,7 @@ func (c Config) check(v *validator) error {
 	v.count("warmup.steps", c.Warmup.Steps, 0, maxCount)
 	v.once(c)
 	v.policyGradient(c)
+	v.fedAvg(c)
 
 	if len(v.problems) == 0 {
 		return nil

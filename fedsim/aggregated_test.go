@@ -207,7 +207,7 @@ func testAggregated(t *testing.T, proof string) {
 	there := newRun(t, 1, &aggregatorSeed)
 	there.config.Sigma = 2.5
 	got, err := there.behind(func(q release.Request) ([]int64, int, error) {
-		a, shares := twoAggregators(t, proof, q.Query, embedded(t, testClients), reporting, func(i int, role aggregate.Role) bool {
+		a, shares := twoAggregators(t, proof, q.Query.(query.Query), embedded(t, testClients), reporting, func(i int, role aggregate.Role) bool {
 			return i%7 != 2 || role == aggregate.Helper == (i%2 == 0)
 		})
 		return aggregate.Merge(a, shares[0], shares[1])

@@ -11,7 +11,7 @@ func (c Config) cohort(source noise.Source, train int) []int {
 	var drawn []int
 	switch c.Sampling {
 	case ledger.Poisson:
-		rate := c.charge(train).SamplingRate
+		rate := float64(c.Cohort) / float64(train)
 		for i := range train {
 			if noise.Chance(source, rate) {
 				drawn = append(drawn, i)

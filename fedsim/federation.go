@@ -25,8 +25,10 @@ type Config struct {
 	// and in secret: sampling protects only if nobody knows who was asked.
 	Sampling ledger.Sampling
 	// Cohort is the number of clients of a round: exact under [ledger.Fixed], expected under [ledger.Poisson]. 0 under
-	// [ledger.Full].
+	// [ledger.Full]. Under [ledger.Tree], it is the number of clients of a leaf.
 	Cohort int
+	// Order is the seed of the order in which the clients take part under [ledger.Tree]; it is no secret.
+	Order uint64
 	// InsecureSeed takes the noise from this seed instead of the system's entropy: anybody who knows the seed
 	// can subtract the noise. For tests. The ledger's budget must say so too.
 	InsecureSeed *uint64
@@ -47,6 +49,8 @@ type Federation struct {
 	clients query.Clients // empty if sums is set
 	sums    Sums          // not nil if the clients are elsewhere, in shards
 	noised  Noised        // not nil if the clients are elsewhere, behind two aggregators
+	learner Learner       // not nil if the clients answer with updates of a model's weights
+	prefix  prefix        // of the tree under way, under ledger.Tree
 	// crash stands for a process that ends at the named stage of a release; tests set it.
 	crash func(stage string) error
 }
@@ -73,12 +77,12 @@ func (c Config) validate(train int) error {
 		if c.Cohort != 0 {
 			fault("fedsim: a cohort of %d under full participation", c.Cohort)
 		}
-	case ledger.Poisson, ledger.Fixed:
+	case ledger.Poisson, ledger.Fixed, ledger.Tree:
 		if c.Cohort < 1 || c.Cohort >= train {
 			fault("fedsim: a cohort of %d of %d clients, want at least 1 and fewer than all", c.Cohort, train)
 		}
 	default:
-		fault("fedsim: sampling is %q, want %q, %q or %q", c.Sampling, ledger.Full, ledger.Poisson, ledger.Fixed)
+		fault("fedsim: sampling is %q, want %q, %q, %q or %q", c.Sampling, ledger.Full, ledger.Poisson, ledger.Fixed, ledger.Tree)
 	}
 	switch {
 	case c.Least < 0 || c.Least > train:
@@ -163,15 +167,15 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 // Clients is the number of train clients.
 func (f *Federation) Clients() int { return f.train }
 
-// charge is the cost of a round in which everybody answers, without its number and hash.
-func (c Config) charge(train int) ledger.Entry {
+// charge is the cost of a round in which everybody answers, without its hash.
+func (c Config) charge(train, round int) ledger.Entry {
 	e := ledger.Entry{Sigma: c.Sigma, Sampling: c.Sampling, Cohort: train}
 	switch c.Sampling {
 	case ledger.Poisson:
 		e.Cohort, e.SamplingRate = c.Cohort, float64(c.Cohort)/float64(train)
-	case ledger.Fixed:
+	case ledger.Fixed, ledger.Tree:
 		e.Cohort = c.Cohort
 	}
 	e.Clients = e.Cohort
-	return e
+	return e.At(round, c.Ledger.Budget())
 }

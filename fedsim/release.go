@@ -15,6 +15,8 @@ import (
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
+	"popri/scoring/query"
+	"popri/scoring/update"
 )
 
 // Collect asks the clients, charges the ledger and returns the noised sum. Called again for a round that is on disk, it
@@ -31,7 +33,7 @@ func (f *Federation) Collect(r release.Request) (*release.Release, error) {
 		return nil, fmt.Errorf("fedsim: round %d: %w", r.Round, err)
 	}
 	if f.config.UnsafeDiagnostics != nil {
-		if err := f.diagnose(r.Query, answer); err != nil {
+		if err := f.diagnose(r.Query.(query.Query), answer); err != nil {
 			return nil, fmt.Errorf("fedsim: round %d: %w", r.Round, err)
 		}
 	}
@@ -50,7 +52,14 @@ func (f *Federation) validate(r release.Request) error {
 		return fmt.Errorf("fedsim: the query of round %d does not say what it is about", r.Round)
 	case !(r.Query.Bound() > 0) || math.IsInf(r.Query.Bound(), 1) || r.Query.Len() < 1:
 		return fmt.Errorf("fedsim: %s asks for %d values of norm %g at most", r.Query.Name(), r.Query.Len(), r.Query.Bound())
-	case f.sums == nil && f.noised == nil && r.Query.NeedsTexts() && !f.clients.HasTexts():
+	}
+	asked, embedded := r.Query.(query.Query)
+	switch _, updates := r.Query.(update.Question); {
+	case updates != (f.learner != nil) || !updates && !embedded:
+		return fmt.Errorf("fedsim: the clients cannot answer %s", r.Query.Name())
+	case !updates && f.config.Sampling == ledger.Tree:
+		return fmt.Errorf("fedsim: %s is no question about weights, whose sums alone are those of a tree", r.Query.Name())
+	case f.sums == nil && f.noised == nil && embedded && asked.NeedsTexts() && !f.clients.HasTexts():
 		return fmt.Errorf("fedsim: %s needs each text's embedding, and only the clients' means were kept", r.Query.Name())
 	}
 	return nil
@@ -102,7 +111,7 @@ func (f *Federation) release(r release.Request) (*release.Release, error) {
 	if err := f.config.Ledger.Check(); err != nil {
 		return nil, err
 	}
-	if err := f.affordable(len(charged)); err != nil {
+	if err := f.affordable(r.Round, len(charged)); err != nil {
 		return nil, err
 	}
 	fresh, err := f.draw(r)
@@ -159,12 +168,12 @@ func (f *Federation) unusable(err error, r release.Request, charged map[string]b
 }
 
 // affordable asks the ledger before anything is drawn. It only reports lost charges of this round.
-func (f *Federation) affordable(lost int) error {
+func (f *Federation) affordable(round, lost int) error {
 	if f.config.InsecureSeed != nil {
 		return nil // the draw decides: it may repeat the charged release
 	}
 	budget := f.config.Ledger.Budget()
-	after, err := f.config.Ledger.After(f.config.charge(f.train), 1)
+	after, err := f.config.Ledger.After(f.config.charge(f.train, round), 1)
 	if err != nil {
 		return err
 	}
@@ -201,8 +210,8 @@ func (f *Federation) pay(fresh *release.Release, pending, final string) (*releas
 
 // charge records a release in the ledger.
 func (f *Federation) charge(r *release.Release) error {
-	charge := f.config.charge(f.train)
-	charge.Round, charge.Sigma, charge.Sensitivity = r.Round, r.Sigma, r.Sensitivity
+	charge := f.config.charge(f.train, r.Round)
+	charge.Sigma, charge.Sensitivity = r.Sigma, r.Sensitivity
 	charge.Clients, charge.ReleaseHash, charge.Query = r.Clients, r.Hash, r.Query
 	return f.config.Ledger.Charge(charge)
 }
@@ -248,6 +257,9 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 	answer.Sum = make([]float64, len(steps))
 	for i, k := range steps {
 		answer.Sum[i] = grid.Value(k)
+		if answer.Narrow {
+			answer.Sum[i] = float64(float32(answer.Sum[i]))
+		}
 	}
 	return answer, nil
 }
@@ -258,9 +270,13 @@ func (f *Federation) sum(r release.Request, grid noise.Grid, answer *release.Rel
 	if f.sums != nil {
 		return f.remote(r, grid)
 	}
+	if q, ok := r.Query.(update.Question); ok {
+		return f.updates(r, q, grid, answer)
+	}
+	q := r.Query.(query.Query) // as validate has it
 	asked := c.cohort(source(c.InsecureSeed, "cohort", r.Round), f.train)
 	if c.Least == 0 {
-		return fastSum(r.Query, f.clients.Select(asked), grid)
+		return fastSum(q, f.clients.Select(asked), grid)
 	}
 	reports := f.train
 	if c.Reports != nil {
@@ -272,7 +288,7 @@ func (f *Federation) sum(r release.Request, grid noise.Grid, answer *release.Rel
 		return nil, fmt.Errorf("%w: %d of %d clients, want at least %d", ErrFew, reports, f.train, c.Least)
 	}
 	answer.Clients = c.answering(reports, f.train)
-	return clientSum(r.Query, f.clients.Select(asked), grid)
+	return clientSum(q, f.clients.Select(asked), grid)
 }
 
 // ErrFew marks a round in which fewer clients reported than were stated to be the least. Nothing was summed or charged.
@@ -281,7 +297,7 @@ var ErrFew = errors.New("too few clients reported")
 // answering is the number of clients in a sum of so many reports, as far as it is public: of a Poisson sample, what is expected.
 func (c Config) answering(reports, train int) int {
 	if c.Sampling == ledger.Poisson {
-		return aggregate.Expected(c.charge(train).SamplingRate, reports)
+		return aggregate.Expected(float64(c.Cohort)/float64(train), reports)
 	}
 	return reports
 }
@@ -289,7 +305,7 @@ func (c Config) answering(reports, train int) int {
 // planned is the release if all clients answer, without the sum, and its grid.
 func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, error) {
 	c := f.config
-	charge := c.charge(f.train)
+	charge := c.charge(f.train, r.Round)
 	// The largest sum is that of all clients, and a cohort is never larger.
 	grid, err := noise.NewGrid(c.Sigma, r.Query.Bound(), r.Query.Len(), f.train)
 	if err != nil {
@@ -299,7 +315,8 @@ func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, e
 	if c.Least > 0 {
 		noises = len(aggregate.Roles)
 	}
-	return &release.Release{Noises: noises, Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort,
+	_, narrow := r.Query.(update.Question)
+	return &release.Release{Tree: charge.Tree, Leaf: charge.Leaf, Leaves: charge.Leaves, Narrow: narrow, Noises: noises, Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort,
 		Clients: charge.Clients, Planned: c.Sigma, Sigma: c.Sigma, Query: r.Query.Name(), Bound: r.Query.Bound(),
 		Sensitivity: grid.Sensitivity, Seeded: c.InsecureSeed != nil, Key: r.Query.Key()}, grid, nil
 }

@@ -59,7 +59,7 @@ func TestRemoteIsTheSame(t *testing.T) {
 	}
 	for n := 1; n <= 5; n++ {
 		there := newRun(t, 2, &seed)
-		got, err := there.remote(func(r release.Request) (query.Partial, error) { return partials(t, r.Query, n), nil }, nil)
+		got, err := there.remote(func(r release.Request) (query.Partial, error) { return partials(t, r.Query.(query.Query), n), nil }, nil)
 		if err != nil || !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Errorf("in %d parts the release is another one (%v)", n, err)
 		}
@@ -79,7 +79,7 @@ func TestMergeKilled(t *testing.T) {
 			merged := 0
 			sums := func(q release.Request) (query.Partial, error) {
 				merged++
-				return partials(t, q.Query, merged+1), nil
+				return partials(t, q.Query.(query.Query), merged+1), nil
 			}
 			var drawn []byte
 			for _, stage := range stages {

@@ -4,6 +4,7 @@ package methods
 import (
 	"popri/configs"
 	"popri/methods/evolution"
+	"popri/methods/fedavg"
 	"popri/methods/grpo"
 	"popri/methods/method"
 	"popri/methods/popri"
@@ -18,6 +19,8 @@ var All = []method.Description{
 	sft.Description,
 	grpo.Description,
 	selection.Description,
+	fedavg.FedAvg,
+	fedavg.FTRL,
 }
 
 // Of returns the method that a configuration names; it has been validated.

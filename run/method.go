@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 
+	"popri/configs"
 	"popri/datasets/ceiling"
 	"popri/datasets/clients"
 	"popri/datasets/kinds"
@@ -45,6 +46,9 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 	if c.SelectsBy() == rounds.FID && reference == nil {
 		return nil, fault.Userf("trainer.select is \"fid\", and %s has no validation clients to choose by", s.Data.Private.Name)
 	}
+	if c.SelectsBy() == configs.ValidationLoss && reference == nil {
+		return nil, fault.Userf("trainer.select is %q, and %s has no validation clients to choose by", c.Trainer.Select, s.Data.Private.Name)
+	}
 	if d.ChoosesMix(c) && reference == nil {
 		return nil, fault.Userf("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Data.Private.Name)
 	}
@@ -59,10 +63,16 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 		}
 	}
 	s.engine = s.server()
-	return d.New(method.Env{Ceiling: unprotected, Engine: s.engine, Dir: s.Dir, Config: c,
+	e := method.Env{Ceiling: unprotected, Engine: s.engine, Dir: s.Dir, Config: c,
 		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
 		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder, Kinds: asking,
-		Reference: reference})
+		Reference: reference}
+	if c.Learns() {
+		if err := s.learning(&e); err != nil {
+			return nil, err
+		}
+	}
+	return d.New(e)
 }
 
 // server describes the server that draws samples; nil where this program does.

@@ -11,6 +11,7 @@ import (
 	"popri/configs"
 	"popri/datasets/clients"
 	"popri/fedsim"
+	"popri/fedsim/local"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rundir"
@@ -69,6 +70,7 @@ type Session struct {
 	log       *logging.Log
 	tracking  *tracking.Listener
 	encoder   embedding.Encoder
+	learner   *local.Clients // nil unless clients train the small model
 }
 
 // Open reads the data and the models, fits the encoder and prepares the trainer. Only then does it make the folder of a
@@ -227,6 +229,9 @@ func (s *Session) clients(ctx context.Context, o Options, tell func(done, total 
 		ask := sharding.Ask(s.Dir, s.Config, s.budget.Clients, s.encoder)
 		return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewRemote(s.budget.Clients, ask, o) }, nil
 	}
+	if s.Config.Learns() {
+		return s.learners()
+	}
 	texts := methods.Of(s.Config).NeedsTextsOf(s.Config)
 	embedded, err := fedsim.Embed(ctx, s.Data.Private.Split(clients.Train), s.encoder, texts, tell)
 	return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.New(embedded, o) }, err
@@ -249,6 +254,7 @@ func (s *Session) Close() {
 	if s.generator.Model != nil {
 		s.generator.Model.Free()
 	}
+	s.learner.Close()
 	assembly.FreeEncoder(s.encoder)
 	s.tracking.Close()
 	s.tracking = nil

@@ -32,6 +32,10 @@ type Rung struct {
 // Climb trains up to a round, trains the small model on the text that the run would publish there, measures it on the validation
 // clients and keeps the figures in rungs.json. Whether the run goes on, the caller decides.
 func (s *Session) Climb(ctx context.Context, last int) (r Rung, err error) {
+	if s.Config.Learns() {
+		return r, fault.Userf("method is %q: an adaptive order trains small models on text, and its product is a model. Leave --adaptive out",
+			s.Config.Method)
+	}
 	known, err := Rungs(s.Dir)
 	if err != nil {
 		return r, err

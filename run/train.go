@@ -27,6 +27,9 @@ func (s *Session) Train(ctx context.Context) error {
 
 // tellPublicTexts says how many public texts prompts can quote.
 func (s *Session) tellPublicTexts() {
+	if s.Config.Learns() { // nothing quotes them
+		return
+	}
 	texts, events := s.prompter.Public, s.runner.Events
 	events.Log("public_texts", 0, texts)
 	events.Say(texts.String())

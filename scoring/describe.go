@@ -22,8 +22,12 @@ type Question struct {
 }
 
 // Describe returns the question of a query of this package.
-func Describe(asked query.Query) (Question, error) {
-	q := Question{Name: asked.Name(), Key: asked.Key(), Bound: asked.Bound()}
+func Describe(question query.Question) (Question, error) {
+	q := Question{Name: question.Name(), Key: question.Key(), Bound: question.Bound()}
+	asked, ok := question.(query.Query)
+	if !ok {
+		return q, fmt.Errorf("scoring: the question %q is not about embeddings", question.Name())
+	}
 	inner, _ := Unchecked(asked)
 	switch a := inner.(type) {
 	case Cosine:

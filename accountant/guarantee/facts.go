@@ -27,6 +27,7 @@ const (
 	Selection  Use = "selection"  // which step's adapters a round keeps (dpo.best=fid)
 	Rounds     Use = "rounds"     // which round's adapters write the product (trainer.select=fid)
 	Halving    Use = "halving"    // whether the run went on (popri ablate --adaptive)
+	Validated  Use = "validated"  // which round's model is the product (trainer.select=validation)
 	Mixing     Use = "mixing"     // whether the product has public texts, written ones or both (synthetic.mix=validated)
 )
 
@@ -41,11 +42,13 @@ var choices = []struct {
 }{
 	{Halving, "an adaptive ablation decided whether this run went on by what a small model learns about their texts", nil},
 	{Selection, "each round keeps the adapters whose samples lie nearest to their texts (dpo.best=fid)",
-		func(c configs.Config) bool { return c.DPO.Best == "fid" }},
+		func(c configs.Config) bool { return c.DPO.Best == "fid" && !c.Learns() }},
 	{Rounds, "the product is of the round whose samples lie nearest to their texts (trainer.select=fid)",
 		func(c configs.Config) bool { return c.SelectsBy() == "fid" }},
+	{Validated, "the product is the model of the round with the least loss on their texts (trainer.select)",
+		func(c configs.Config) bool { return c.SelectsBy() == configs.ValidationLoss }},
 	{Mixing, "whether the product is public text, written text or both was chosen by what a small model learns about their " +
-		"texts (synthetic.mix=validated)", func(c configs.Config) bool { return c.Synthetic.Mix == "validated" }},
+		"texts (synthetic.mix=validated)", func(c configs.Config) bool { return c.Synthetic.Mix == "validated" && !c.Learns() }},
 }
 
 // chooses says what of the product depends on the validation clients; nil if nothing.

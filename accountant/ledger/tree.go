@@ -64,6 +64,19 @@ func (e Entry) follows(entries []Entry) error {
 	return nil
 }
 
+// Releases is the number of Gaussian releases that so many rounds count as, planned as e is: each of them, or under [Tree] fewer.
+func Releases(e Entry, rounds int, b Budget) int {
+	planned := make([]Entry, rounds)
+	for i := range planned {
+		planned[i] = e.At(i+1, b)
+	}
+	total := 0
+	for _, n := range releases(planned) {
+		total += n
+	}
+	return total
+}
+
 // releases is by how many Gaussian releases each charge counts. A sum of clients is one. The nodes of a tree count together as
 // the most of them that one leaf is in: a client's updates are in the nodes above its one leaf, each of which has noise of its
 // own, so that a charge costs only what it adds to that number.

@@ -175,11 +175,6 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		if costs, err = result.Costs(); err != nil {
 			return err
 		}
-		fedavg, err := cost.FedAvg(base)
-		if err != nil {
-			return err
-		}
-		costs = append(costs, fedavg)
 	}
 	curves, err := result.Curves(flags.curves)
 	if err != nil {

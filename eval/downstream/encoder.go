@@ -1,6 +1,8 @@
 package downstream
 
 import (
+	"fmt"
+
 	"popri/model/lm"
 	"popri/model/tokenizer"
 )
@@ -12,6 +14,23 @@ type Encoder struct {
 	Begin     int32  // of Document
 	End       int32  // of Document, and the separator of Line
 	Length    int    // tokens to which rows are cut
+}
+
+// OpenEncoder loads the tokenizer of a model's folder. rows and length are those of [Options].
+func OpenEncoder(dir, rows string, length int) (Encoder, error) {
+	tok, err := tokenizer.Load(dir)
+	if err != nil {
+		return Encoder{}, fmt.Errorf("downstream: %w", err)
+	}
+	end, ok := tok.EOS()
+	if !ok {
+		return Encoder{}, fmt.Errorf("downstream: the tokenizer of %s has no end-of-text token", dir)
+	}
+	begin, ok := tok.BOS()
+	if !ok { // GPT-2's end of text begins texts, too
+		begin = end
+	}
+	return Encoder{Tokenizer: tok, Rows: rows, Begin: begin, End: end, Length: length}, nil
 }
 
 // Encode returns a row for each text.

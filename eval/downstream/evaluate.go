@@ -46,6 +46,15 @@ func (set *Set) add(client int, rows []lm.Row) {
 	}
 }
 
+// Measure returns the model's mean loss over all counted tokens of rows, in nats, and the share of them that it predicts exactly.
+func Measure(m *lm.Model, rows []lm.Row) (loss, accuracy float64, err error) {
+	err = tensor.Run(func(s *tensor.Scope) error {
+		loss, accuracy, err = m.Evaluate(s, rows, evalTokens)
+		return err
+	})
+	return loss, accuracy, err
+}
+
 // Evaluate scores the model on each client of the set.
 func Evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
 	scores := make([]Score, set.n)

@@ -25,6 +25,8 @@ type Source struct {
 	Texts []string
 	// Labels are those of the texts, for a classification; else nil.
 	Labels []string
+	// Model is the folder of a model that is tested as it is, in place of texts; "" for texts.
+	Model string
 }
 
 // Result is the result of fine-tuning on a source, measured on the test clients.
@@ -190,8 +192,9 @@ func (u Suite) all(sources []Source) (all []Source, skipped []int, err error) {
 	return all, skipped, nil
 }
 
-// trained reports whether a model is trained on the source: the ε = 0 point of next tokens is the untrained one.
-func (s Source) trained() bool { return s.Key != Public || s.Texts != nil }
+// trained reports whether a model is trained on the source: the ε = 0 point of next tokens is the untrained one, and a source may be
+// a model itself.
+func (s Source) trained() bool { return s.Model == "" && (s.Key != Public || s.Texts != nil) }
 
 // Validate fine-tunes on every source and returns the best measurement of each on the validation clients. Test clients and
 // the train clients' texts are not read.
@@ -240,21 +243,9 @@ func (u Suite) each(n int, task func(i int, s *tensor.Scope) error) error {
 	return nil
 }
 
-// encoder loads the small model's tokenizer.
+// encoder is [OpenEncoder] of the small model.
 func (u Suite) encoder() (Encoder, error) {
-	tok, err := tokenizer.Load(u.ModelDir)
-	if err != nil {
-		return Encoder{}, fmt.Errorf("downstream: %w", err)
-	}
-	end, ok := tok.EOS()
-	if !ok {
-		return Encoder{}, fmt.Errorf("downstream: the tokenizer of %s has no end-of-text token", u.ModelDir)
-	}
-	begin, ok := tok.BOS()
-	if !ok { // GPT-2's end of text begins texts, too
-		begin = end
-	}
-	return Encoder{Tokenizer: tok, Rows: u.Options.Rows, Begin: begin, End: end, Length: u.Options.Length}, nil
+	return OpenEncoder(u.ModelDir, u.Options.Rows, u.Options.Length)
 }
 
 // model loads the small model.
@@ -282,6 +273,15 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 	r = Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
 	var m *lm.Model
 	if !src.trained() {
+		if src.Model != "" { // with its own tokenizer
+			u.ModelDir = src.Model
+			if e, err = u.encoder(); err == nil {
+				test, err = u.set(e, clients.Test)
+			}
+			if err != nil {
+				return r, err
+			}
+		}
 		m, err = u.model(e.Tokenizer)
 	} else {
 		if src.Key == Private {

@@ -40,7 +40,7 @@ func (otherSettings) Is(target error) bool { return target == ErrOtherSamples }
 // Request is the question to the clients in one round.
 type Request struct {
 	Round int // from 1
-	Query query.Query
+	Query query.Question
 	// Dir is the round's folder, which must exist.
 	Dir string
 }
@@ -55,7 +55,7 @@ type Collector interface {
 // Release is what leaves the clients. It is public.
 type Release struct {
 	Round       int             `json:"round"`
-	Sum         []float64       `json:"-"`                     // n values: clipped vectors added up, noise included, each a multiple of Step
+	Sum         []float64       `json:"-"`                     // n values: clipped vectors added up, noise included, each a multiple of Step unless Narrow
 	Key         string          `json:"key"`                   // of the query
 	Step        float64         `json:"step"`                  // of the grid; 0 without noise
 	Sampling    ledger.Sampling `json:"sampling"`              // of the clients
@@ -66,6 +66,10 @@ type Release struct {
 	Query       string          `json:"query"`                 // its name
 	Bound       float64         `json:"norm_bound"`            // of a client's vector
 	Sensitivity float64         `json:"sensitivity"`           // by how much a client moves Sum at most: the norm bound, with rounding
+	Tree        int             `json:"tree,omitempty"`        // under ledger.Tree: the place of the node whose sum Sum is, as in the ledger
+	Leaf        int             `json:"leaf,omitempty"`        // the node's last leaf
+	Leaves      int             `json:"leaves,omitempty"`      // of the tree
+	Narrow      bool            `json:"float32,omitempty"`     // Sum is rounded to float32 after the noise, and stored so
 	Noises      int             `json:"noises,omitempty"`      // 2: each of two aggregators added the noise, and one is charged; else 0
 	Seeded      bool            `json:"insecure_seeded_noise"` // the noise is no secret: nothing is protected
 	Hash        string          `json:"-"`                     // hex SHA-256 of the release's file, as the ledger has it
@@ -86,7 +90,7 @@ func (r *Release) Mean() []float64 {
 	return out
 }
 
-// header is the first line of a release's file; the values of the sum follow as little-endian float64.
+// header is the first line of a release's file; the values of the sum follow as little-endian float64, or float32 if Narrow.
 type header struct {
 	Format string `json:"format"`
 	Round  int    `json:"round"` // stands before Values
@@ -107,6 +111,10 @@ func (r *Release) Encode() []byte {
 	}
 	out := append(line, '\n')
 	for _, v := range r.Sum {
+		if r.Narrow {
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v)))
+			continue
+		}
 		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
 	}
 	return out
@@ -131,13 +139,22 @@ func decode(content []byte) (*Release, error) {
 	if !ok || json.Unmarshal(line, &h) != nil || h.Format != format {
 		return nil, fmt.Errorf("%w: it does not start with the header of %q", ErrMalformed, format)
 	}
-	if h.Values < 0 || len(data)%8 != 0 || len(data)/8 != h.Values {
+	width := 8
+	if h.Narrow {
+		width = 4
+	}
+	if h.Values < 0 || len(data)%width != 0 || len(data)/width != h.Values {
 		return nil, fmt.Errorf("%w: %d bytes hold no %d values", ErrMalformed, len(data), h.Values)
 	}
 	r := &h.Release
 	r.Round, r.Sum, r.Hash = h.Round, make([]float64, h.Values), ContentHash(content)
 	for i := range r.Sum {
-		v := math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+		var v float64
+		if h.Narrow {
+			v = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
+		} else {
+			v = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+		}
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, fmt.Errorf("%w: value %d is %g", ErrMalformed, i, v)
 		}
@@ -155,6 +172,7 @@ type made []struct {
 func (r *Release) asked() made {
 	return made{{"round", r.Round}, {"cohort", r.Cohort}, {"sampling", r.Sampling},
 		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
+		{"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves}, {"rounding to float32", r.Narrow},
 		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"number of noises", r.Noises},
 		{"insecure seeded noise", r.Seeded}}
 }

@@ -31,7 +31,7 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 		"dpo.f_divergence":   dpo.Divergences(),
 		"optimizer.schedule": trainer.Schedules,
 		"model.device":       tensor.Devices,
-		"fed.sampling":       texts(ledger.Full, ledger.Poisson, ledger.Fixed),
+		"fed.sampling":       texts(ledger.Full, ledger.Poisson, ledger.Fixed, ledger.Tree),
 		"scoring.normalize":  {string(scoring.None), string(scoring.Standardized)},
 	} {
 		have, want := slices.Sorted(slices.Values(configs.Choices(key))), slices.Sorted(slices.Values(code))

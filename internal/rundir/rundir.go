@@ -13,6 +13,7 @@
 //	  encoder.safetensors  embeds the clients' texts where they are (fed.clients above 0)
 //	  mixes.parquet        what the product was chosen from (synthetic.mix=validated)
 //	  synthetic.parquet    the product under the guarantee: weighted public text (finish=public) and the tuned model's text
+//	  model/               the product of methods that train the small model at the clients, in place of synthetic.parquet
 //	  untuned.parquet      what the untuned model wrote, to compare with
 //	  untrained.parquet    what it wrote for the product's prompts, with the product's weights, to compare with
 //	  eval.json            small models on private test clients
@@ -43,6 +44,7 @@ const (
 	Encoder     = "encoder.safetensors"
 	Mixes       = "mixes.parquet"
 	Synthetic   = "synthetic.parquet"
+	Model       = "model"
 	Untuned     = "untuned.parquet"
 	Untrained   = "untrained.parquet"
 	Eval        = "eval.json"
@@ -88,6 +90,9 @@ func Has(dir, name string) bool {
 	_, err := os.Stat(filepath.Join(dir, name))
 	return err == nil
 }
+
+// Complete reports whether the product of the run in dir is there: a synthetic set or a model.
+func Complete(dir string) bool { return Has(dir, Synthetic) || Has(dir, Model) }
 
 // Round is the folder of a round, from 1.
 func Round(dir string, round int) string {

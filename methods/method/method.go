@@ -36,6 +36,13 @@ type Env struct {
 	Kinds     []string          // of text that the model can be asked for (generate.kinds); nil for none
 	// Ceiling are the train clients' texts, for privacy.unsafe_ceiling alone; else nil.
 	Ceiling *ceiling.Texts
+	// SmallDir is the folder of the small model (downstream.model), and Clients the number of train clients: for methods that train
+	// the model at the clients.
+	SmallDir string
+	Clients  int
+	// Validate measures such a model on the validation clients, who are not protected: nats a token, and the share of tokens that
+	// are predicted exactly. nil where there are none.
+	Validate func(*lm.Model) (loss, accuracy float64, err error)
 	// Reference describes the embeddings of validation text, whose clients are not protected: what the samples' Fréchet
 	// distance is measured to. nil leaves the measurement out.
 	Reference *metrics.Gaussian

@@ -19,7 +19,7 @@ import (
 	"popri/show/series"
 )
 
-// Method is one way to make a product from the clients' releases.
+// Method is one way to make a product from the clients' releases. It is also a [TextMethod] or a [ModelMethod].
 type Method interface {
 	// Restore sets the method to its state after a complete round; 0 is the beginning.
 	Restore(round int) error
@@ -27,10 +27,22 @@ type Method interface {
 	Round(ctx context.Context, r *Round) error
 	// Prune removes files of a complete round that are not needed any more. It may be called again for the same round.
 	Prune(round int) error
-	// Product writes the synthetic set of the restored state to file, in parts that survive a kill.
-	Product(ctx context.Context, s Stage, file string) ([]sampling.Row, error)
 	// Close releases the method's memory.
 	Close()
+}
+
+// TextMethod is a method whose product is a synthetic set.
+type TextMethod interface {
+	Method
+	// Product writes the synthetic set of the restored state to file, in parts that survive a kill.
+	Product(ctx context.Context, s Stage, file string) ([]sampling.Row, error)
+}
+
+// ModelMethod is a method whose product is a model.
+type ModelMethod interface {
+	Method
+	// Model writes the model of the restored state, with its tokenizer, into a folder that is there.
+	Model(s Stage, dir string) error
 }
 
 // Options are the parts of a run.
@@ -81,13 +93,13 @@ func (r *Round) Log(event string, v any) { r.runner.Events.Log(event, r.Number, 
 const StageCollect = "collect"
 
 // Collect asks the clients and notes the release's figures.
-func (r *Round) Collect(q query.Query) (*release.Release, error) { return r.collect(q, r.Number) }
+func (r *Round) Collect(q query.Question) (*release.Release, error) { return r.collect(q, r.Number) }
 
 // CollectOnce asks a question whose answer serves all rounds. Round 1 asks it; later rounds get the same release.
-func (r *Round) CollectOnce(q query.Query) (*release.Release, error) { return r.collect(q, 1) }
+func (r *Round) CollectOnce(q query.Question) (*release.Release, error) { return r.collect(q, 1) }
 
 // collect asks the question of a round: a round that was answered before gets the same release and charges nothing.
-func (r *Round) collect(q query.Query, round int) (answer *release.Release, err error) {
+func (r *Round) collect(q query.Question, round int) (answer *release.Release, err error) {
 	err = r.Stage(StageCollect, func(Stage) error {
 		answer, err = r.runner.Clients.Collect(release.Request{Round: round, Query: q, Dir: rundir.Round(r.runner.Dir, round)})
 		return err
@@ -212,13 +224,18 @@ func (t *Runner) ended(round int) error {
 	return seal(rundir.Round(t.Dir, round))
 }
 
-// Product writes the synthetic set of the newest complete round, or of the nearest state. An existing one stays as it is.
+// Product writes the synthetic set, or the model, of the newest complete round, or of the nearest state. An existing one stays as
+// it is.
 func (t *Runner) Product(ctx context.Context) error {
 	return t.ProductIn(ctx, t.Dir)
 }
 
 // ProductIn is Product with another folder for the files.
 func (t *Runner) ProductIn(ctx context.Context, dir string) error {
+	if m, ok := t.Method.(ModelMethod); ok {
+		return t.model(m, filepath.Join(dir, rundir.Model))
+	}
+	method := t.Method.(TextMethod)
 	file := filepath.Join(dir, rundir.Synthetic)
 	if _, err := os.Stat(file); err == nil {
 		return os.RemoveAll(sampling.PartsOf(file)) // a kill after the last part may have left them
@@ -232,10 +249,10 @@ func (t *Runner) ProductIn(ctx context.Context, dir string) error {
 			return err
 		}
 		if t.Choose == nil {
-			_, err := t.Method.Product(ctx, s, file)
+			_, err := method.Product(ctx, s, file)
 			return err
 		}
-		product, err := t.Method.Product(ctx, s, filepath.Join(dir, rundir.Mixes))
+		product, err := method.Product(ctx, s, filepath.Join(dir, rundir.Mixes))
 		if err != nil {
 			return err
 		}
@@ -243,6 +260,33 @@ func (t *Runner) ProductIn(ctx context.Context, dir string) error {
 			return err
 		}
 		return rows.Write(file, product)
+	})
+}
+
+// model writes the folder of a model as a whole: it has its name when all files are in it.
+func (t *Runner) model(m ModelMethod, dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	state, err := t.state()
+	if err != nil {
+		return err
+	}
+	return t.Stage(fmt.Sprintf("write the model after round %d", state), 0, func(s Stage) error {
+		if err := m.Restore(state); err != nil {
+			return err
+		}
+		unfinished := filepath.Join(filepath.Dir(dir), atomicfile.TempPrefix+filepath.Base(dir))
+		if err := errors.Join(os.RemoveAll(unfinished), os.Mkdir(unfinished, 0o755)); err != nil {
+			return err
+		}
+		if err := m.Model(s, unfinished); err != nil {
+			return err
+		}
+		if err := errors.Join(atomicfile.SyncDir(unfinished), os.Rename(unfinished, dir)); err != nil {
+			return err
+		}
+		return atomicfile.SyncDir(filepath.Dir(dir))
 	})
 }
 

@@ -69,7 +69,7 @@ func (m *recorder) Product(_ context.Context, _ Stage, file string) ([]sampling.
 type answers struct{ asked []query.Query }
 
 func (a *answers) Collect(r release.Request) (*release.Release, error) {
-	a.asked = append(a.asked, r.Query)
+	a.asked = append(a.asked, r.Query.(query.Query))
 	return &release.Release{Round: r.Round, Sum: []float64{0.5, 1}, Clients: 7, Sigma: 1.5}, nil
 }
 

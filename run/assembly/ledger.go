@@ -108,7 +108,7 @@ func Expect(c configs.Config, b ledger.Budget, name string) (ledger.Record, erro
 	each := planned(c, b)
 	each.Sigma = sigma
 	for i := range methods.Of(c).ReleasesOf(c) {
-		each.Round = i + 1
+		each = each.At(i+1, b)
 		each.ReleaseHash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %d", name, i)))
 		r.Entries = append(r.Entries, each)
 	}
@@ -183,7 +183,7 @@ func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float6
 	}
 	each := planned(c, b)
 	plan := accountant.Plan{Before: ledger.Events(b, before), Each: each.Event(b)}
-	plan.Each.Count = methods.Of(c).ReleasesOf(c)
+	plan.Each.Count = ledger.Releases(each, methods.Of(c).ReleasesOf(c), b)
 	a := ledger.Accountant(b, append(before, each))
 	sigma, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
 	if err != nil || len(before) == 0 {

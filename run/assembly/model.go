@@ -9,7 +9,7 @@ import (
 	"popri/datasets"
 	"popri/internal/fault"
 	"popri/internal/hub"
-	"popri/internal/modelcache"
+	"popri/internal/modeldir"
 	"popri/model/embedding"
 	"popri/model/embedding/torch"
 	"popri/model/lm"
@@ -18,27 +18,8 @@ import (
 	"popri/model/tokenizer"
 )
 
-// ModelDir resolves a model's path: "embedded" is the model of the given name that comes with the program, the name of a model
-// that the set-up fetches is its folder in the cache, and the name of a model on the hub is its folder in the hub's cache.
-func ModelDir(path, name string) (string, error) {
-	switch path {
-	case "embedded":
-		return shipped.Dir(name)
-	case configs.Trained:
-		return "", fault.Userf("the %s is %q and was not trained yet: popri demo, run and ablate train it and put its "+
-			"folder in place of the word", name, path)
-	}
-	dir, err := fetched(path, hub.Decoder)
-	return dir, fault.User(err)
-}
-
-// fetched is a folder that is given by its path, or by the name under which a command has fetched it.
-func fetched(path string, role hub.Role) (string, error) {
-	if s, ok := modelcache.Find(path); ok {
-		return s.Installed()
-	}
-	return hub.Resolve(path, role)
-}
+// ModelDir is [modeldir.Of].
+func ModelDir(path, name string) (string, error) { return modeldir.Of(path, name) }
 
 // GeneratorDir is [ModelDir] of a model that must write text.
 func GeneratorDir(path string) (string, error) {
@@ -51,7 +32,7 @@ func GeneratorDir(path string) (string, error) {
 
 // EncoderDir resolves the path or the name of a sentence encoder, as [ModelDir] does a language model's.
 func EncoderDir(path string) (string, error) {
-	dir, err := fetched(path, hub.Encoder)
+	dir, err := modeldir.Fetched(path, hub.Encoder)
 	return dir, fault.User(err)
 }
 

@@ -35,12 +35,19 @@ type Run struct {
 	// Untrained does the same for what the method's own prompts and weights give without training; nil if the method has none.
 	Untrained func(ctx context.Context) ([]sampling.Row, error)
 
+	model   string // the folder of a product that is a model; "" for texts
 	product []sampling.Row
 	mixes   []sampling.Row // the public and written texts that the product was chosen from
 }
 
 // Read reads the run's product. A run without one is the user's mistake.
 func (r *Run) Read() (err error) {
+	if r.Config.Learns() {
+		if r.model = filepath.Join(r.Dir, rundir.Model); !rundir.Has(r.Dir, rundir.Model) {
+			return fault.Userf("%s holds no model yet: let the run end first (--resume)", r.Dir)
+		}
+		return nil
+	}
 	r.product, err = rows.Read[sampling.Row](filepath.Join(r.Dir, rundir.Synthetic))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Userf("%s holds no synthetic set yet: let the run end first (--resume)", r.Dir)
@@ -116,6 +123,9 @@ func (r *Run) source(ctx context.Context, key string) (downstream.Source, error)
 		untrained, err := r.Untrained(ctx)
 		return written("the same prompts and weights without training", untrained), err
 	case d.Name:
+		if r.model != "" {
+			return downstream.Source{Key: key, Name: fmt.Sprintf("%s's model (ε = %g)", d.Title, r.Config.Privacy.Epsilon), Model: r.model}, nil
+		}
 		return written(productName(d, r.Config.Privacy.Epsilon, r.product), r.product), nil
 	case evaluation.KeyWritten:
 		return written("what the tuned model wrote", own), nil

@@ -47,7 +47,9 @@ var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_
 	"dpo.f_divergence":  "reverse_kl", "dpo.ld_alpha": "1", "dpo.simpo_gamma": "0.5", "dpo.max_length": "0",
 	"dpo.truncation_mode": "keep_start", "lora.dropout": "0", "lora.dora": "false", "dpo.ref_model_sync_steps": "0",
 	"dpo.ref_model_mixup_alpha": "0.6", "dpo.use_weighting": "false",
-	"aggregate.least": "0", "aggregate.minutes": "10", "aggregate.available": "1"}
+	"aggregate.least": "0", "aggregate.minutes": "10", "aggregate.available": "1",
+	"fedavg.learning_rate": "0.03", "fedavg.local_epochs": "1", "fedavg.batch": "2", "fedavg.clip_norm": "0.1",
+	"fedavg.server_learning_rate": "1", "fedavg.momentum": "0"}
 
 // The keys of Content that are no files.
 const (

@@ -13,6 +13,14 @@ import (
 
 // nearest says which adapters wrote the product.
 func selected(s rounds.Selection) string {
+	if s.By == configs.ValidationLoss {
+		state := fmt.Sprintf("the model after round %d", s.Round)
+		if s.Round == 0 {
+			state = "the model before the first round, ε = 0: no round's was better"
+		}
+		return fmt.Sprintf("The product is %s. It had the least loss on the validation clients, %.4f nats a token (trainer.select), measured "+
+			"without noise: validation clients are not protected.", state, s.Value)
+	}
 	adapters := fmt.Sprintf("the adapters after round %d", s.Round)
 	if s.Round == 0 {
 		adapters = "the adapters before the first update of the rounds"
@@ -36,6 +44,9 @@ func convergence(c configs.Config, figures []series.Round, seconds map[int]float
 		return "", false
 	}
 	name := "released distance from the clients' mean embedding"
+	if by == configs.ValidationLoss {
+		return "", c.Trainer.Patience > 0 && p.Idle >= c.Trainer.Patience // the plot shows it
+	}
 	if by == rounds.FID {
 		name = "Fréchet distance from the validation clients' texts"
 	}

@@ -39,7 +39,7 @@ func Of(dir string) (report.Report, error) {
 	if err != nil {
 		return r, err
 	}
-	finished := rundir.Has(dir, rundir.Synthetic)
+	finished := rundir.Complete(dir)
 	state := len(figures)
 	if chosen, ok := rounds.Best(figures, c.SelectsBy()); ok && finished {
 		state = chosen.Round

@@ -41,7 +41,9 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 			written = append(written, row.Text)
 		}
 	}
-	r.Product = productWords(len(written), len(public))
+	if r.Product = productWords(len(written), len(public)); c.Learns() {
+		r.Product = "The product is the model in the folder " + rundir.Model + ": the small model, " + methods.Of(*c).Product + "."
+	}
 	share := ""
 	if len(written) > 0 && len(public) > 0 {
 		share = fmt.Sprintf("; %d of the product's %d rows", len(written), len(product))

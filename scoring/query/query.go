@@ -13,16 +13,22 @@ import (
 	"popri/model/embedding"
 )
 
-// Query is one question to all clients. Implementations are safe for concurrent use.
-type Query interface {
+// Question is what every question to the clients says of itself: those about embeddings, which are [Query], and those about
+// weights, of package update.
+type Question interface {
 	// Name identifies the question and everything that decides the vector except the samples: "cosine/standardize".
 	Name() string
-	// Key identifies the samples or features, so that no release is mistaken for one about others.
+	// Key identifies the samples, features or weights, so that no release is mistaken for one about others.
 	Key() string
 	// Len is the number of values of a vector.
 	Len() int
 	// Bound is the L2 norm that no client's vector exceeds: the sensitivity if one client's texts are taken away.
 	Bound() float64
+}
+
+// Query is one question to all clients about their texts' embeddings. Implementations are safe for concurrent use.
+type Query interface {
+	Question
 	// NeedsTexts reports whether a vector depends on each text's embedding instead of their mean alone.
 	NeedsTexts() bool
 	// Vector is the answer of client i. A client without texts answers zeros.

@@ -44,7 +44,7 @@ const (
 
 func (w *Watcher) status(now time.Time) string {
 	s := w.state
-	product := rundir.Has(w.Dir, rundir.Synthetic)
+	product := rundir.Complete(w.Dir)
 	alive := !s.closed && now.Sub(s.last) < silence
 	switch {
 	case s.last.IsZero():
@@ -91,7 +91,11 @@ func (w *Watcher) head(now time.Time) head {
 	case waiting:
 		h.Note = "No figure is there yet: a run reads its data and loads its models before its first stage, which takes seconds to minutes."
 	case complete:
-		h.Note = "The product is written: " + filepath.Join(w.Dir, rundir.Synthetic)
+		name := rundir.Synthetic
+		if rundir.Has(w.Dir, rundir.Model) {
+			name = rundir.Model
+		}
+		h.Note = "The product is written: " + filepath.Join(w.Dir, name)
 	case stopped:
 		h.Note = fmt.Sprintf("Stopped after round %d, as asked. Go on with: %s", w.state.stopped, resume)
 	case ended:

@@ -106,7 +106,9 @@ func smallModels(c configs.Config, evaluation, inDomain bool) (n int) {
 	if !evaluation {
 		return n
 	}
-	n += 3 // the untuned model's text, the product, all public text
+	if n += 3; c.Learns() { // the untuned model's text, the product, all public text
+		n-- // the product is a model
+	}
 	asked, _ := m.Query(c)
 	mean, _ := target.Query(c)
 	for _, more := range []bool{asked == mean, inDomain, c.Eval.ReferencePrivate} {
@@ -124,6 +126,8 @@ func smallModels(c configs.Config, evaluation, inDomain bool) (n int) {
 func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []string {
 	product := fmt.Sprintf("synthetic.parquet: %d texts that the tuned model writes", d.Work.Product)
 	switch m := methods.Of(c); {
+	case c.Learns():
+		product = "model/: the small model, trained at the clients with noise"
 	case c.Method == "public_selection":
 		product = fmt.Sprintf("synthetic.parquet: %d public texts, chosen by the noised release", configs.SelectedRows)
 	case m.ChoosesMix(c):
@@ -131,8 +135,12 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []
 	case m.Mixes && c.Synthetic.PublicTexts > 0:
 		product += fmt.Sprintf(" and %d public texts that the noised release weights", c.Synthetic.PublicTexts)
 	}
+	parts := "samples, scores, adapters, and "
+	if c.Learns() {
+		parts = ""
+	}
 	list := []string{product,
-		fmt.Sprintf("rounds/: samples, scores, adapters, and the noised sum of the train clients' vectors of each release (%d)", d.Releases),
+		fmt.Sprintf("rounds/: "+parts+"the noised sum of the train clients' vectors of each release (%d)", d.Releases),
 		fmt.Sprintf("config.yaml, ledger.jsonl: all settings, and the number of train clients (%d)", b.Clients)}
 	if evaluation {
 		list = append(list, "eval.json, report.html: figures on validation and test clients, who are not protected")

@@ -49,6 +49,9 @@ func Estimate(cell grid.Cell) (Work, error) {
 // set, the untuned model writes as many texts as the tuned one.
 func estimate(c configs.Config, generator, small lm.Shape, models int, untuned bool) Work {
 	p := Work{Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples, Product: c.Synthetic.Texts, SmallModels: models}
+	if c.Learns() {
+		p.SmallModels = max(0, models-1) // the product is one
+	}
 	if c.Method == "popri" {
 		p.Pairs = c.Trainer.Rounds * c.Generate.Prompts
 	}
@@ -59,7 +62,7 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, untuned b
 	prompt := float64(max(1, c.Generate.Examples) * c.Data.MaxTokens)
 	ofPrompt := c.Generate.Samples // samples that share a prompt
 	switch c.Method {
-	case "public_selection":
+	case "public_selection", "dp_fedavg", "dp_ftrl": // training at the clients counts as theirs, and their texts are not counted here
 		p.Samples, p.Product = 0, 0
 	case "private_evolution":
 		p.Samples, ofPrompt = evolution.Written(c), 1

@@ -20,6 +20,7 @@ func TestEstimate(t *testing.T) {
 		"private_evolution":     func(*configs.Config) {},
 		"private_evolution_sft": func(*configs.Config) {},
 		"public_selection":      func(*configs.Config) {},
+		"dp_ftrl":               func(*configs.Config) {},
 		"aug_pe": func(c *configs.Config) {
 			c.Method, c.PrivateEvolution.Variant = "private_evolution", "aug_pe"
 		},
@@ -34,7 +35,7 @@ func TestEstimate(t *testing.T) {
 		works[name] = w
 	}
 	for name, want := range map[string]int{"popri": 200, "private_evolution": 4*4*100 + 3*100, "private_evolution_sft": 200,
-		"public_selection": 0, "aug_pe": 4 * 6 * 100} {
+		"public_selection": 0, "dp_ftrl": 0, "aug_pe": 4 * 6 * 100} {
 		if got := works[name].Samples; got != want {
 			t.Errorf("%s writes %d samples, want %d", name, got, want)
 		}
@@ -44,17 +45,5 @@ func TestEstimate(t *testing.T) {
 	}
 	if !(works["popri"].Flops > works["public_selection"].Flops && works["private_evolution"].Flops > works["popri"].Flops) {
 		t.Errorf("%+v", works)
-	}
-}
-
-func TestFedAvg(t *testing.T) {
-	c := configuration(t, 4)
-	got, err := FedAvg(c)
-	if err != nil || got.Sent != got.Received || got.Sent%(4*4) != 0 || got.Sent < 4*4*1000 || got.Rounds != 4 {
-		t.Errorf("%+v (%v)", got, err)
-	}
-	c.Trainer.Rounds = 8
-	if twice, err := FedAvg(c); err != nil || twice.Sent != 2*got.Sent {
-		t.Errorf("%+v (%v)", twice, err)
 	}
 }

@@ -1,0 +1,137 @@
+// Package local trains a model at each client: what the clients of federated averaging do. It holds the train clients' texts as
+// rows of tokens and hands each client's change of the weights to package fedsim, which clips it, adds it up and adds noise. It
+// implements fedsim.Learner.
+//
+//	for epoch 1…E, for each batch b of the client's rows in random order:   w ← w − rate · ∇ L(w; b)
+//
+// L is the mean next-token loss of the batch's counted tokens, as eval/downstream has it, without dropout and weight decay.
+package local
+
+import (
+	"fmt"
+	"strconv"
+
+	"popri/datasets/clients"
+	"popri/internal/rng"
+	"popri/model/lm"
+	"popri/model/tensor"
+	"popri/scoring/update"
+)
+
+// Clients are train clients with the models that they are simulated with. It is private data.
+type Clients struct {
+	rows   [][]lm.Row // of each client
+	models []*worker
+	idle   chan *worker
+}
+
+// worker trains one client at a time.
+type worker struct {
+	number int
+	model  *lm.Model
+	params []tensor.Tensor
+	change []float64
+}
+
+// New encodes the clients' texts and loads a model, with float32 weights, for each of the clients that are trained at once: one a
+// thread, each on one thread, so that a client's update does not depend on how many there are. Close frees the models.
+func New(train []clients.Client, encode func(texts []string) []lm.Row, load func() (*lm.Model, error)) (*Clients, error) {
+	c := &Clients{}
+	for _, client := range train {
+		c.rows = append(c.rows, encode(client.Texts))
+	}
+	n := max(1, min(tensor.Threads(), len(train)))
+	c.idle = make(chan *worker, n)
+	for i := range n {
+		m, err := load()
+		if err != nil {
+			c.Close()
+			return nil, fmt.Errorf("local: %w", err)
+		}
+		w := &worker{number: i, model: m, change: make([]float64, m.Parameters())}
+		c.models = append(c.models, w)
+		m.Compute = tensor.Float32
+		if w.params, err = m.Trainable(); err != nil {
+			c.Close()
+			return nil, fmt.Errorf("local: %w", err)
+		}
+		c.idle <- w
+	}
+	return c, nil
+}
+
+// Close frees the models. nil has none.
+func (c *Clients) Close() {
+	if c == nil {
+		return
+	}
+	for _, w := range c.models {
+		w.model.Free()
+	}
+	c.models = nil
+}
+
+// Clients implements fedsim.Learner.
+func (c *Clients) Clients() int { return len(c.rows) }
+
+// Workers implements fedsim.Learner.
+func (c *Clients) Workers() int { return len(c.models) }
+
+// Each implements fedsim.Learner.
+func (c *Clients) Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error {
+	if len(which) == 0 {
+		return nil
+	}
+	return tensor.Parallel(len(which), func(at int, s *tensor.Scope) error {
+		w := <-c.idle
+		defer func() { c.idle <- w }()
+		i := which[at]
+		if err := w.train(s, q, i, c.rows[i]); err != nil {
+			return fmt.Errorf("local: a client: %w", err)
+		}
+		return use(w.number, i, w.change)
+	})
+}
+
+// train leaves the client's change of the weights in w.change.
+func (w *worker) train(s *tensor.Scope, q update.Question, client int, rows []lm.Row) error {
+	if err := w.model.SetFlat(q.Weights); err != nil {
+		return err
+	}
+	for epoch := range q.Epochs {
+		order := rng.New(q.Seed, "local", strconv.Itoa(q.Round), strconv.Itoa(client), strconv.Itoa(epoch)).Perm(len(rows))
+		for from := 0; from < len(order); from += q.Batch {
+			var batch []lm.Row
+			for _, i := range order[from:min(from+q.Batch, len(order))] {
+				batch = append(batch, rows[i])
+			}
+			w.step(s, batch, q.Rate)
+		}
+	}
+	at := 0
+	for _, p := range w.params {
+		for _, v := range p.Host() {
+			w.change[at] = float64(v) - float64(q.Weights[at])
+			at++
+		}
+	}
+	return nil
+}
+
+// step is one step of gradient descent. A batch without a counted token changes nothing.
+func (w *worker) step(s *tensor.Scope, batch []lm.Row, rate float64) {
+	total := w.model.Counted(batch)
+	if total == 0 {
+		return
+	}
+	s.Do(func() {
+		_, grads := w.model.LossGradients(s, batch, nil, w.params, total, lm.Dropout{})
+		s.NoGrad(func() {
+			for i, p := range w.params {
+				if grads[i].Defined() { // positions beyond the rows have none
+					s.Add_(p, s.MulScalar(grads[i], -rate))
+				}
+			}
+		})
+	})
+}

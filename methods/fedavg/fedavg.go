@@ -1,0 +1,217 @@
+// Package fedavg is private federated averaging in its two forms: clients train the small model themselves, and the server adds
+// up their clipped changes of the weights with noise. Neither writes text; the product is the model.
+//
+//	client i      v_i = clip(SGD(w; its rows) − w)           package scoring/update, computed by fedsim/local
+//	DP-FedAvg     w ← w + rate/m · (Σ v_i + N(0, σ²C²))      all clients, or a cohort (McMahan et al. 2018)
+//	DP-FTRL       w ← w₀ + rate/m · G(t)                     G(t): all updates of the pass so far, with the noise of a tree (Kairouz
+//	                                                         et al. 2021), without completion; each pass is a tree of its own
+//
+// DP-FTRL takes the clients in a shuffled order, each once in a pass, and needs no sampling in secret. The release of its round t
+// is the sum of the one node that leaf t completes. Sums of first leaves are made of these, so the method knows no more than what
+// was released, and its whole state follows from the releases.
+package fedavg
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"popri/configs"
+	"popri/fedsim/release"
+	"popri/internal/atomicfile"
+	"popri/internal/filehash"
+	"popri/internal/rng"
+	"popri/internal/rundir"
+	"popri/methods/method"
+	"popri/methods/rounds"
+	"popri/model/lm"
+	"popri/model/safetensors"
+	"popri/model/tensor"
+	"popri/scoring/update"
+)
+
+// Method does the rounds of both forms.
+type Method struct {
+	method.Env
+	model   *lm.Model // holds whichever weights are measured or written
+	initial []float32
+	key     string
+	server  *server
+	earlier *server // of the rounds before one that a tree's sum needs again
+	at      int     // round of earlier
+}
+
+// New opens the small model.
+func New(e method.Env) (rounds.Method, error) {
+	m := &Method{Env: e}
+	var err error
+	if m.key, err = filehash.SHA256(filepath.Join(e.SmallDir, "config.json")); err != nil {
+		return nil, err
+	}
+	if m.model, err = lm.Load(e.SmallDir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}); err != nil {
+		return nil, err
+	}
+	if m.initial, err = m.model.Flat(); err != nil {
+		m.model.Free()
+		return nil, err
+	}
+	return m, nil
+}
+
+// Close implements rounds.Method.
+func (m *Method) Close() { m.model.Free() }
+
+// Prune implements rounds.Method: a round's release is all that later rounds and the product need.
+func (m *Method) Prune(int) error { return nil }
+
+func (m *Method) begin() *server {
+	f := m.Config.FedAvg
+	return newServer(m.initial, m.Config.Fed.Sampling == "tree", f.ServerLearningRate, f.Momentum)
+}
+
+// Restore implements rounds.Method.
+func (m *Method) Restore(round int) (err error) {
+	m.server = m.begin()
+	return m.advance(m.server, 1, round)
+}
+
+// advance applies the releases of some rounds.
+func (m *Method) advance(s *server, from, to int) error {
+	for round := from; round <= to; round++ {
+		r, err := release.Read(filepath.Join(rundir.Round(m.Dir, round), release.File))
+		if err != nil {
+			return err
+		}
+		s.apply(r)
+	}
+	return nil
+}
+
+// question asks for updates of weights in a round.
+func (m *Method) question(weights []float32, round int) update.Question {
+	return update.Question{Training: training(m.Config), Model: m.key, Weights: weights, Round: round,
+		Seed: rng.Seed(m.Config.Seed, "fedavg"), Earlier: m.before}
+}
+
+// before is the question of an earlier round. Calls for rounds in ascending order read each release once.
+func (m *Method) before(round int) (update.Question, error) {
+	if m.earlier == nil || m.at >= round {
+		m.earlier, m.at = m.begin(), 0
+	}
+	err := m.advance(m.earlier, m.at+1, round-1)
+	m.at = round - 1
+	return m.question(m.earlier.weights, round), err
+}
+
+// Round implements rounds.Method.
+func (m *Method) Round(_ context.Context, r *rounds.Round) error {
+	if r.Number == 1 {
+		if err := m.measure(r, m.server.weights, ""); err != nil {
+			return err
+		}
+	}
+	answer, err := r.Collect(m.question(m.server.weights, r.Number))
+	if err != nil {
+		return err
+	}
+	m.earlier = nil
+	former := m.server.weights
+	m.server.apply(answer)
+	r.Figures.Set("moved", distance(m.server.weights, former))
+	// The noise of a sum of a tree's first leaves is that of several nodes; here stands the noise of the release.
+	r.Figures.Set("noise", m.Config.FedAvg.ServerLearningRate*answer.NoiseStd()*math.Sqrt(float64(len(former)))/float64(answer.Clients))
+	r.Figures.Set("pass", float64(r.Number)*float64(answer.Clients)/float64(m.Clients))
+	return m.measure(r, m.server.weights, rounds.After)
+}
+
+// measure notes how well weights do on the validation clients.
+func (m *Method) measure(r *rounds.Round, weights []float32, when string) error {
+	if m.Validate == nil {
+		return nil
+	}
+	return r.Stage("measure", func(rounds.Stage) error {
+		if err := m.model.SetFlat(weights); err != nil {
+			return err
+		}
+		loss, accuracy, err := m.Validate(m.model)
+		if err != nil {
+			return err
+		}
+		if math.IsNaN(loss) || math.IsInf(loss, 0) { // too much noise, or too high a rate: no figure can hold it, and nothing chooses it
+			return nil
+		}
+		r.Figures.Set(configs.ValidationLoss+when, loss)
+		r.Figures.Set("validation_accuracy"+when, accuracy)
+		return nil
+	})
+}
+
+func distance(a, b []float32) float64 {
+	squares := 0.0
+	for i := range a {
+		d := float64(a[i]) - float64(b[i])
+		squares += d * d
+	}
+	return math.Sqrt(squares)
+}
+
+// Model implements rounds.ModelMethod: the weights in float32, with the tokenizer of the model that training began with.
+func (m *Method) Model(_ rounds.Stage, dir string) error {
+	if err := m.model.SetFlat(m.server.weights); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(m.SmallDir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() || e.Type()&fs.ModeSymlink != 0 {
+			if err := m.copy(e.Name(), dir); err != nil {
+				return err
+			}
+		}
+	}
+	return m.model.Save(dir, safetensors.F32)
+}
+
+// copy copies a file of the small model, unless it holds weights or says how these were made.
+func (m *Method) copy(name, dir string) error {
+	lower := strings.ToLower(name)
+	for _, other := range []string{".safetensors", ".bin", ".pt", ".pth", ".gguf", ".onnx", ".h5", ".msgpack", ".index.json", "provenance.json"} {
+		if strings.HasSuffix(lower, other) {
+			return nil
+		}
+	}
+	if lower != "merges.txt" && lower != "vocab.txt" && !strings.HasSuffix(lower, ".json") && !strings.HasSuffix(lower, ".model") {
+		return nil
+	}
+	content, err := os.ReadFile(filepath.Join(m.SmallDir, name))
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, name), content)
+}
+
+func training(c configs.Config) update.Training {
+	f := c.FedAvg
+	return update.Training{Rate: f.LearningRate, Epochs: f.LocalEpochs, Batch: f.Batch, Clip: f.ClipNorm}
+}
+
+// query is the name and the norm bound of the clients' question.
+func query(c configs.Config) (string, float64) { return training(c).Name(), c.FedAvg.ClipNorm }
+
+func work(c configs.Config) string {
+	return fmt.Sprintf("training at the clients, %s of SGD at %g", epochs(c.FedAvg.LocalEpochs), c.FedAvg.LearningRate)
+}
+
+func epochs(n int) string {
+	if n == 1 {
+		return "1 epoch"
+	}
+	return strconv.Itoa(n) + " epochs"
+}
