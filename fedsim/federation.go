@@ -177,5 +177,5 @@ func (c Config) charge(train, round int) ledger.Entry {
 		e.Cohort = c.Cohort
 	}
 	e.Clients = e.Cohort
-	return e.At(round, c.Ledger.Budget())
+	return e.At(round, train)
 }

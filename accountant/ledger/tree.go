@@ -10,12 +10,12 @@ import (
 // ErrSecondLeaf marks a charge by which a client could take part in a second leaf of a tree. Nothing was written.
 var ErrSecondLeaf = errors.New("a client may take part in one leaf of a tree")
 
-// At completes the charge of a round as the plan of its sampling has it. Under [Tree], a pass over the clients is a tree of as
+// At completes the charge of a round as the plan of its sampling has it for so many clients. Under [Tree], a pass over the clients is a tree of as
 // many leaves as cohorts of this size have clients, and the next pass begins another tree.
-func (e Entry) At(round int, b Budget) Entry {
+func (e Entry) At(round, clients int) Entry {
 	e.Round = round
 	if e.Sampling == Tree && e.Cohort > 0 {
-		e.Leaves = max(1, b.Clients/e.Cohort)
+		e.Leaves = max(1, clients/e.Cohort)
 		e.Tree, e.Leaf = (round-1)/e.Leaves+1, (round-1)%e.Leaves+1
 	}
 	return e
@@ -68,7 +68,7 @@ func (e Entry) follows(entries []Entry) error {
 func Releases(e Entry, rounds int, b Budget) int {
 	planned := make([]Entry, rounds)
 	for i := range planned {
-		planned[i] = e.At(i+1, b)
+		planned[i] = e.At(i+1, b.Clients)
 	}
 	total := 0
 	for _, n := range releases(planned) {

@@ -13,7 +13,7 @@ import (
 
 func leaf(round int, b Budget, sigma float64, cohort int) Entry {
 	e := Entry{Sigma: sigma, Sensitivity: 1, Sampling: Tree, Cohort: cohort, Clients: cohort, ReleaseHash: fmt.Sprintf("%064x", round)}
-	return e.At(round, b)
+	return e.At(round, b.Clients)
 }
 
 // A ledger of whole trees spends what account tree says: 20 passes of n leaves have 20·(⌊log2 n⌋ + 1) squares. The figures are

@@ -108,7 +108,7 @@ func Expect(c configs.Config, b ledger.Budget, name string) (ledger.Record, erro
 	each := planned(c, b)
 	each.Sigma = sigma
 	for i := range methods.Of(c).ReleasesOf(c) {
-		each = each.At(i+1, b)
+		each = each.At(i+1, b.Clients)
 		each.ReleaseHash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %d", name, i)))
 		r.Entries = append(r.Entries, each)
 	}
