@@ -1,6 +1,8 @@
 package run
 
 import (
+	"context"
+
 	"popri/configs"
 	"popri/datasets/clients"
 	"popri/eval/downstream"
@@ -38,12 +40,12 @@ func (s *Session) learning(e *method.Env) error {
 
 // learners opens the small model once for each thread, beside the train clients' texts as rows of tokens, and returns what makes them
 // a federation.
-func (s *Session) learners() (func(fedsim.Config) (*fedsim.Federation, error), error) {
+func (s *Session) learners(ctx context.Context) (func(fedsim.Config) (*fedsim.Federation, error), error) {
 	dir, rows, err := rowsOf(s.Config)
 	if err != nil {
 		return nil, err
 	}
-	s.learner, err = local.New(s.Data.Private.Split(clients.Train), rows.Encode, func() (*lm.Model, error) {
+	s.learner, err = local.New(ctx, s.Data.Private.Split(clients.Train), rows.Encode, func() (*lm.Model, error) {
 		return lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	})
 	return func(f fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewLearning(s.learner, f) }, err

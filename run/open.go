@@ -230,7 +230,7 @@ func (s *Session) clients(ctx context.Context, o Options, tell func(done, total 
 		return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewRemote(s.budget.Clients, ask, o) }, nil
 	}
 	if s.Config.Learns() {
-		return s.learners()
+		return s.learners(ctx)
 	}
 	texts := methods.Of(s.Config).NeedsTextsOf(s.Config)
 	embedded, err := fedsim.Embed(ctx, s.Data.Private.Split(clients.Train), s.encoder, texts, tell)

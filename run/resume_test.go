@@ -40,6 +40,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			killed(t, func(c *configs.Config) { c.Method = m.Name }, kills)
 		})
 	}
+	t.Run("dp_ftrl with a tree", func(t *testing.T) { killed(t, oneTree, 10) })
 	t.Run("popri asked once", func(t *testing.T) { killed(t, testworld.AskOnce, 10) })
 	t.Run("popri by votes", func(t *testing.T) {
 		killed(t, func(c *configs.Config) {

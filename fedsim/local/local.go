@@ -8,6 +8,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -20,7 +21,8 @@ import (
 
 // Clients are train clients with the models that they are simulated with. It is private data.
 type Clients struct {
-	rows   [][]lm.Row // of each client
+	ctx    context.Context // of the process: training ends between two clients when it does
+	rows   [][]lm.Row      // of each client
 	models []*worker
 	idle   chan *worker
 }
@@ -34,9 +36,10 @@ type worker struct {
 }
 
 // New encodes the clients' texts and loads a model, with float32 weights, for each of the clients that are trained at once: one a
-// thread, each on one thread, so that a client's update does not depend on how many there are. Close frees the models.
-func New(train []clients.Client, encode func(texts []string) []lm.Row, load func() (*lm.Model, error)) (*Clients, error) {
-	c := &Clients{}
+// thread, each on one thread, so that a client's update does not depend on how many there are. Training ends between two clients when ctx ends. Close
+// frees the models.
+func New(ctx context.Context, train []clients.Client, encode func(texts []string) []lm.Row, load func() (*lm.Model, error)) (*Clients, error) {
+	c := &Clients{ctx: ctx}
 	for _, client := range train {
 		c.rows = append(c.rows, encode(client.Texts))
 	}
@@ -83,6 +86,9 @@ func (c *Clients) Each(q update.Question, which []int, use func(worker, client i
 		return nil
 	}
 	return tensor.Parallel(len(which), func(at int, s *tensor.Scope) error {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
 		w := <-c.idle
 		defer func() { c.idle <- w }()
 		i := which[at]

@@ -109,13 +109,19 @@ func (m *Method) before(round int) (update.Question, error) {
 }
 
 // Round implements rounds.Method.
-func (m *Method) Round(_ context.Context, r *rounds.Round) error {
+func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if r.Number == 1 {
 		if err := m.measure(r, m.server.weights, ""); err != nil {
 			return err
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	answer, err := r.Collect(m.question(m.server.weights, r.Number))
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,149 @@
+package run
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/eval/downstream"
+	"popri/fedsim/audit"
+	"popri/fedsim/release"
+	"popri/internal/fault"
+	"popri/internal/rundir"
+	"popri/internal/testworld"
+	"popri/methods/rounds"
+	"popri/run/auditing"
+	"popri/run/evaluator"
+	"popri/run/reporting"
+)
+
+// oneTree makes a run of DP-FTRL with leaves of 7 of the 30 clients: trees of four leaves, of which the second is not finished.
+func oneTree(c *configs.Config) {
+	c.Method, c.Fed.Sampling, c.Fed.ClientsPerRound = "dp_ftrl", "tree", 7
+	c.Trainer.Rounds, c.Trainer.Select = 7, "validation"
+	c.FedAvg.LearningRate, c.FedAvg.ClipNorm, c.FedAvg.Momentum = 0.5, 0.2, 0.5
+}
+
+// TestTreeInterrupted: a run that is stopped within a tree, twice, adds up the earlier leaves again and ends with the same bytes. Its
+// ledger spends what account tree says of one tree of four leaves and one of three: 3 + 2 squares.
+func TestTreeInterrupted(t *testing.T) {
+	c := testworld.Shared(t).Config
+	oneTree(&c)
+	want := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+		t.Fatal(err)
+	}
+	sameInterrupted(t, c, want, rounds.Stage{Name: rounds.StageCollect, Round: 4}, rounds.Stage{Name: "measure", Round: 6})
+	budget, entries := testworld.Charges(t, want)
+	spent, err := ledger.Spent(budget, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, _ := accountant.Tree{Steps: 4, MaxParticipation: 1}.SumSquares()
+	part, _ := accountant.Tree{Steps: 3, MaxParticipation: 1}.SumSquares()
+	exact, err := accountant.Exact{Relation: budget.Relation}.Epsilon(
+		[]accountant.Event{accountant.TreeEvent(entries[0].Sigma, whole+part)}, budget.Delta)
+	if err != nil || whole+part != 5 || math.Abs(exact-spent) > 1e-9*spent || spent < .999*budget.Epsilon {
+		t.Errorf("the ledger spends %g, a tree of %d squares %g (%v)", spent, whole+part, exact, err)
+	}
+	if e := entries[6]; e.Tree != 2 || e.Leaf != 3 || e.Leaves != 4 || e.Cohort != 7 {
+		t.Errorf("the last charge is %+v", e)
+	}
+}
+
+// TestLearningRun: a run of federated averaging ends in a model that an evaluation tests as it is, and in a report and an audit of
+// what was done. The chosen model is no worse on validation clients than the one it began with.
+func TestLearningRun(t *testing.T) {
+	c := testworld.Shared(t).Config
+	c.Method, c.Trainer.Rounds, c.Trainer.Select, c.Privacy.Epsilon = "dp_fedavg", 4, "validation", 5000 // hardly any noise
+	c.FedAvg.LearningRate, c.FedAvg.ClipNorm, c.FedAvg.LocalEpochs = 1, 50, 2
+	dir := t.TempDir()
+	s, err := Open(t.Context(), Options{Config: c, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	figures, err := rounds.ReadMetrics(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, ok := rounds.Best(figures, configs.ValidationLoss)
+	began := figures[0].Get(configs.ValidationLoss)
+	if !ok || began == nil || !(chosen.Value < *began-.1) || chosen.Round == 0 {
+		t.Errorf("chosen %+v, began with %v", chosen, began)
+	}
+	e, err := s.Evaluate(t.Context(), evaluator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	product, public := e.Result("dp_fedavg"), e.Result(downstream.Public)
+	if product == nil || product.Texts != 0 || product.BestStep != 0 || !(product.Perplexity < public.Perplexity) {
+		t.Errorf("the product has %+v, ε = 0 has %+v", product, public)
+	}
+	page, err := reporting.Of(dir)
+	if err != nil || page.Interrupted != "" || !strings.Contains(page.Product, "the model in the folder model") {
+		t.Errorf("the report says %q, %q (%v)", page.Product, page.Interrupted, err)
+	}
+	words := strings.Join(append(page.Privacy.Statement, page.Notes...), " ")
+	for _, want := range []string{"for the whole of a client's text", "least loss on the validation clients", "discrete Gaussian", "sends and receives"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	if cost, err := reporting.CostOf(dir); err != nil || cost.Sent != 2*cost.Received || cost.Received == 0 || cost.Received%16 != 0 {
+		t.Errorf("costs %+v (%v)", cost, err)
+	}
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+	if err != nil || !r.Sound() || r.Releases != 4 {
+		t.Errorf("the audit finds %q (%v)", r.Problems, err)
+	}
+}
+
+// TestFractionOfClients: a Poisson cohort's sum is divided by the expected number, since the true one is secret.
+func TestFractionOfClients(t *testing.T) {
+	c := testworld.Shared(t).Config
+	c.Method, c.Trainer.Rounds, c.Fed.Sampling, c.Fed.ClientsPerRound = "dp_fedavg", 3, "poisson", 11
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	for round := 1; round <= 3; round++ {
+		r, err := release.Read(filepath.Join(rundir.Round(dir, round), release.File))
+		if err != nil || r.Clients != 11 || !r.Narrow {
+			t.Errorf("round %d has %d clients (%v)", round, r.Clients, err)
+		}
+	}
+	_, entries := testworld.Charges(t, dir)
+	if len(entries) != 3 || entries[2].SamplingRate != 11./30 {
+		t.Errorf("charges %+v", entries)
+	}
+}
+
+// TestLearningRefuses: what these methods cannot do is refused before there is a folder.
+func TestLearningRefuses(t *testing.T) {
+	for key, change := range map[string]func(*configs.Config){
+		"fed.sampling":       func(c *configs.Config) { c.Fed.Sampling, c.Fed.ClientsPerRound = "poisson", 5 },
+		"fedavg.clip_norm":   func(c *configs.Config) { c.FedAvg.ClipNorm = 0 },
+		"aggregate.least":    func(c *configs.Config) { c.Aggregate.Least = 5 },
+		"trainer.select":     func(c *configs.Config) { c.Method, c.Trainer.Select = "popri", "validation" },
+		"unsafe_diagnostics": func(c *configs.Config) { c.Privacy.UnsafeDiagnostics = true },
+		"needs the method":   func(c *configs.Config) { c.Method, c.Fed.Sampling, c.Fed.ClientsPerRound = "dp_fedavg", "tree", 5 },
+	} {
+		c := testworld.Shared(t).Config
+		c.Method = "dp_ftrl"
+		change(&c)
+		dir := filepath.Join(t.TempDir(), "run")
+		err := train(t.Context(), Options{Config: c, Dir: dir})
+		if !fault.IsUser(err) || !strings.Contains(err.Error(), key) || exists(dir) || errors.Is(err, ledger.ErrBudget) {
+			t.Errorf("%s: %v; there is a folder: %v", key, err, exists(dir))
+		}
+	}
+}
