@@ -1,0 +1,250 @@
+package fedsim
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/noise"
+	"popri/fedsim/release"
+	"popri/internal/places"
+	"popri/internal/rng"
+	"popri/scoring/update"
+)
+
+// learner makes up changes that depend on client and round: most are far beyond the bound, one is no number, one is zero.
+type learner struct{ clients int }
+
+const changes = 300 // values
+
+func (l learner) Clients() int { return l.clients }
+func (learner) Workers() int   { return 3 }
+
+func (l learner) change(client, round int) []float64 {
+	r := rng.New(1, "change", strconv.Itoa(client), strconv.Itoa(round))
+	v, scale := make([]float64, changes), math.Exp(4*r.NormFloat64())
+	for i := range v {
+		v[i] = scale * r.NormFloat64()
+	}
+	switch client % 17 {
+	case 3:
+		v[7] = math.NaN()
+	case 5:
+		clear(v)
+	}
+	return v
+}
+
+func (l learner) Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error {
+	for k, i := range which {
+		if err := use(k%l.Workers(), i, l.change(i, q.Round)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const bound = .3
+
+func updates(round int) update.Question {
+	return update.Question{Training: update.Training{Rate: .1, Epochs: 1, Batch: 2, Clip: bound}, Weights: make([]float32, changes),
+		Round: round, Earlier: func(r int) (update.Question, error) { return updates(r), nil }}
+}
+
+// clipped is the sum of clients' changes of a round by definition.
+func clipped(clients []int, round int) []float64 {
+	sum := make([]float64, changes)
+	for _, i := range clients {
+		v := (learner{}).change(i, round)
+		update.Clip(v, bound)
+		for k, x := range v {
+			sum[k] += x
+		}
+	}
+	return sum
+}
+
+func learning(t *testing.T, dir string, c Config) (*Federation, *ledger.Ledger) {
+	t.Helper()
+	b := ledger.Budget{Epsilon: math.Inf(1), Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut,
+		Clients: testClients, InsecureSeededNoise: c.InsecureSeed != nil}
+	if c.Sampling == ledger.Fixed {
+		b.Relation = accountant.Replace
+	}
+	l, err := ledger.Obtain(filepath.Join(dir, "ledger.jsonl"), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Ledger = l
+	f, err := NewLearning(learner{testClients}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, l
+}
+
+func collected(t *testing.T, f *Federation, dir string, round int) *release.Release {
+	t.Helper()
+	folder := filepath.Join(dir, fmt.Sprintf("%04d", round))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r, err := f.Collect(release.Request{Round: round, Query: updates(round), Dir: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// near reports whether a released sum is the true one but for rounding to the grid and to float32.
+func near(got, want []float64) bool {
+	for i := range want {
+		if math.Abs(got[i]-want[i]) > 1e-6*(1+math.Abs(want[i])) {
+			return false
+		}
+	}
+	return len(got) == len(want)
+}
+
+// TestSumOfUpdates: without noise, a release is the sum of the clipped updates; a cohort's that of its clients.
+func TestSumOfUpdates(t *testing.T) {
+	f, l := learning(t, t.TempDir(), Config{})
+	defer l.Close()
+	dir := t.TempDir()
+	if r := collected(t, f, dir, 1); !near(r.Sum, clipped(places.All(testClients), 1)) || r.Query != updates(1).Name() || r.Clients != testClients {
+		t.Error("all clients' sum is another")
+	}
+	seed := uint64(4)
+	c := Config{Sampling: ledger.Fixed, Cohort: 9, InsecureSeed: &seed}
+	g, l2 := learning(t, t.TempDir(), c)
+	defer l2.Close()
+	who := c.cohort(source(&seed, "cohort", 2), testClients)
+	if r := collected(t, g, t.TempDir(), 2); len(who) != 9 || !near(r.Sum, clipped(who, 2)) {
+		t.Error("a cohort's sum is another")
+	}
+}
+
+// TestUpdatesAreBounded: with or without any one client, the exact sum moves by no more than the charge says, which is the bound and
+// what rounding adds. Clients whose training diverged count as zero.
+func TestUpdatesAreBounded(t *testing.T) {
+	f := &Federation{config: Config{Sampling: ledger.Full}, train: testClients, learner: learner{testClients}}
+	grid, err := noise.NewGrid(1, bound, changes, testClients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := f.updatesOf(updates(1), places.All(testClients), grid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := 0.0
+	for i := range testClients {
+		without, err := f.updatesOf(updates(1), slices.DeleteFunc(places.All(testClients), func(k int) bool { return k == i }), grid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		squares := 0.0
+		for k := range all {
+			d := grid.Value(all[k] - without[k])
+			squares += d * d
+		}
+		if most = max(most, math.Sqrt(squares)); math.Sqrt(squares) > grid.Sensitivity || i%17 == 3 && squares > 0 {
+			t.Errorf("client %d moves the sum by %g, the charge says %g", i, math.Sqrt(squares), grid.Sensitivity)
+		}
+	}
+	if most < bound*(1-1e-6) || grid.Sensitivity > bound*(1+1e-4) {
+		t.Errorf("the most is %g, bound %g, charge %g", most, bound, grid.Sensitivity)
+	}
+}
+
+// TestNodesOfTree: without noise, the release of round t is the sum of the node that its leaf completes, over rounds in which no
+// client is twice; also where another process takes over within the tree.
+func TestNodesOfTree(t *testing.T) {
+	c := Config{Sampling: ledger.Tree, Cohort: 6, Order: 9} // 6 leaves of 40 clients
+	dir := t.TempDir()
+	f, l := learning(t, dir, c)
+	seen := map[int]bool{}
+	for round := 1; round <= 14; round++ {
+		if round == 4 || round == 9 {
+			l.Close()
+			f, l = learning(t, dir, c)
+		}
+		tree, leaf := (round-1)/6+1, (round-1)%6+1
+		if leaf == 1 {
+			clear(seen)
+		}
+		for _, i := range c.members(tree, leaf, testClients) {
+			if seen[i] {
+				t.Errorf("client %d is in two leaves of tree %d", i, tree)
+			}
+			seen[i] = true
+		}
+		want := make([]float64, changes)
+		for at := accountant.NodeStart(leaf); at <= leaf; at++ {
+			for k, x := range clipped(c.members(tree, at, testClients), round-leaf+at) {
+				want[k] += x
+			}
+		}
+		r := collected(t, f, dir, round)
+		if !near(r.Sum, want) || r.Tree != tree || r.Leaf != leaf || r.Leaves != 6 || r.Clients != 6 {
+			t.Errorf("round %d: tree %d, leaf %d of %d, %d clients, or another sum", round, r.Tree, r.Leaf, r.Leaves, r.Clients)
+		}
+	}
+	if first, second := c.members(1, 1, testClients), c.members(2, 1, testClients); slices.Equal(first, second) {
+		t.Error("each pass takes the clients in the same order")
+	}
+	l.Close()
+}
+
+// TestUpdatesGetTheirNoise: the noise of a release has the standard deviation that is charged, in every tree anew.
+func TestUpdatesGetTheirNoise(t *testing.T) {
+	c, dir := Config{Sigma: 2, Sampling: ledger.Tree, Cohort: 20}, t.TempDir()
+	f, l := learning(t, dir, c)
+	defer l.Close()
+	squares, n := 0.0, 0
+	for round := 1; round <= 40; round++ {
+		r := collected(t, f, dir, round)
+		tree, leaf := (round-1)/2+1, (round-1)%2+1
+		want := clipped(c.members(tree, leaf, testClients), round)
+		if leaf == 2 {
+			for k, x := range clipped(c.members(tree, 1, testClients), round-1) {
+				want[k] += x
+			}
+		}
+		for k := range want {
+			d := r.Sum[k] - want[k]
+			squares, n = squares+d*d, n+1
+		}
+	}
+	if got := math.Sqrt(squares / float64(n)); math.Abs(got/(2*bound)-1) > 6/math.Sqrt(2*float64(n)) {
+		t.Errorf("the noise is %g, want %g", got, 2*bound)
+	}
+	spent, err := l.Spent()
+	want, _ := accountant.Exact{}.Epsilon([]accountant.Event{accountant.TreeEvent(2, 20*2)}, 1e-3)
+	if err != nil || math.Abs(spent-want) > 1e-9 {
+		t.Errorf("the ledger spends %g, 20 trees of two leaves %g (%v)", spent, want, err)
+	}
+}
+
+// A federation answers the questions of its kind.
+func TestUpdatesAndEmbeddingsAreNotMixed(t *testing.T) {
+	f, l := learning(t, t.TempDir(), Config{})
+	defer l.Close()
+	if _, err := f.Collect(release.Request{Round: 1, Query: (newRun(t, 1, nil)).request(1).Query, Dir: t.TempDir()}); err == nil {
+		t.Error("clients without embeddings answer a question about them")
+	}
+	g, l2 := newRun(t, 1, nil).open()
+	defer l2.Close()
+	if _, err := g.Collect(release.Request{Round: 1, Query: updates(1), Dir: t.TempDir()}); err == nil {
+		t.Error("clients without a model train one")
+	}
+	if _, err := aggregate.Round([]float64{2 * bound}, bound, noise.Grid{Step: 1}); err == nil {
+		t.Error("a vector beyond the bound is added")
+	}
+}
