@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat"
@@ -17,6 +18,7 @@ import (
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/scoring/query"
+	"popri/scoring/update"
 )
 
 // Game tries to find out from noised sums whether one client, the canary, took part. It uses the code that scores real
@@ -24,8 +26,11 @@ import (
 // best test gives a lower bound on the privacy loss of the mechanism as it runs, independent of the formulas.
 type Game struct {
 	// Ask makes the query about samples (unit vectors), with loose times its norm bound: 1, or far more to leave
-	// clipping out. Required.
-	Ask    func(samples embedding.Matrix, loose float64) (query.Query, error)
+	// clipping out. Required, unless Clip is set.
+	Ask func(samples embedding.Matrix, loose float64) (query.Query, error)
+	// Clip, above 0, is the norm bound of model updates, which are asked instead: made-up ones, since clipping bounds whatever
+	// clients' training gives.
+	Clip   float64
 	Sigma  float64
 	Rounds int
 	Delta  float64 // at which ε is stated
@@ -84,56 +89,39 @@ func (g Game) Play() (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	samples := unitRows("samples", gameSamples)
-	asked, err := g.Ask(samples, 1)
-	if err != nil {
-		return Outcome{}, err
+	opponents := g.embedded
+	if g.Clip > 0 {
+		opponents = g.updated
 	}
-	grid, err := noise.NewGrid(g.Sigma, asked.Bound(), asked.Len(), gameClients+1)
-	if err != nil {
-		return Outcome{}, err
-	}
-	grid.Units = uint64(math.Ceil(float64(grid.Units) * g.NoiseFactor))
-	if g.SkipClip {
-		if asked, err = g.Ask(samples, 1e6); err != nil {
-			return Outcome{}, err
-		}
-	}
-	with := world()
-	without := with.Select(places.All(gameClients)) // the canary is the last client
-	canary, err := asked.Vector(with, gameClients)
-	if err != nil {
-		return Outcome{}, err
-	}
-	base, err := asked.Sum(without)
+	w, err := opponents()
 	if err != nil {
 		return Outcome{}, err
 	}
 	// The sum's component along the canary's vector is all that distinguishes the two cases: for Gaussian noise, the
 	// likelihood ratio grows with it.
-	play := func(clients query.Clients) (float64, error) {
+	play := func(canary bool) (float64, error) {
 		var statistic float64
 		for range g.Rounds {
-			steps, err := fastSum(asked, clients, grid)
+			steps, err := w.sum(canary)
 			if err == nil {
-				err = aggregate.AddNoise(steps, grid, noise.Secure())
+				err = aggregate.AddNoise(steps, w.grid, noise.Secure())
 			}
 			if err != nil {
 				return 0, err
 			}
 			for i, k := range steps {
-				statistic += (grid.Value(k) - base[i]) * canary[i]
+				statistic += (w.grid.Value(k) - w.base[i]) * w.canary[i]
 			}
 		}
 		return statistic, nil
 	}
 	var in, out []float64
 	for range g.Trials {
-		x, err := play(with)
+		x, err := play(true)
 		if err != nil {
 			return Outcome{}, err
 		}
-		y, err := play(without)
+		y, err := play(false)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -147,13 +135,109 @@ func (g Game) Play() (Outcome, error) {
 	return o, err
 }
 
+// opponents are what the attacker plays against.
+type opponents struct {
+	grid   noise.Grid
+	base   []float64 // the sum without the canary
+	canary []float64 // its vector
+	sum    func(canary bool) ([]int64, error)
+}
+
+// plays is the grid of the game, with the noise that the game leaves.
+func (g Game) plays(bound float64, n int) (noise.Grid, error) {
+	grid, err := noise.NewGrid(g.Sigma, bound, n, gameClients+1)
+	grid.Units = uint64(math.Ceil(float64(grid.Units) * g.NoiseFactor))
+	return grid, err
+}
+
+// embedded answer the query of the game.
+func (g Game) embedded() (w opponents, err error) {
+	samples := unitRows("samples", gameSamples)
+	asked, err := g.Ask(samples, 1)
+	if err != nil {
+		return w, err
+	}
+	if w.grid, err = g.plays(asked.Bound(), asked.Len()); err != nil {
+		return w, err
+	}
+	if g.SkipClip {
+		if asked, err = g.Ask(samples, 1e6); err != nil {
+			return w, err
+		}
+	}
+	with := world()
+	without := with.Select(places.All(gameClients)) // the canary is the last client
+	if w.canary, err = asked.Vector(with, gameClients); err != nil {
+		return w, err
+	}
+	w.base, err = asked.Sum(without)
+	w.sum = func(canary bool) ([]int64, error) {
+		if canary {
+			return fastSum(asked, with, w.grid)
+		}
+		return fastSum(asked, without, w.grid)
+	}
+	return w, err
+}
+
+// updated answer with updates, of which the canary's is the longest before it is clipped.
+func (g Game) updated() (w opponents, err error) {
+	if w.grid, err = g.plays(g.Clip, gameSamples); err != nil {
+		return w, err
+	}
+	q := update.Question{Training: update.Training{Clip: g.Clip}, Weights: make([]float32, gameSamples)}
+	if g.SkipClip {
+		q.Clip *= 1e6
+	}
+	f := &Federation{learner: playing{g.Clip}}
+	w.sum = func(canary bool) ([]int64, error) {
+		n := gameClients
+		if canary {
+			n++
+		}
+		return f.updatesOf(q, places.All(n), w.grid)
+	}
+	base, err := w.sum(false)
+	if err != nil {
+		return w, err
+	}
+	alone, err := f.updatesOf(q, []int{gameClients}, w.grid)
+	for i := range base {
+		w.base, w.canary = append(w.base, w.grid.Value(base[i])), append(w.canary, w.grid.Value(alone[i]))
+	}
+	return w, err
+}
+
+// playing are clients with made-up changes of up to three times a bound.
+type playing struct{ bound float64 }
+
+func (playing) Clients() int { return gameClients + 1 }
+func (playing) Workers() int { return 1 }
+
+func (p playing) Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error {
+	for _, i := range which {
+		random, v := rng.New(1, "canary", "update", strconv.Itoa(i)), make([]float64, q.Len())
+		for k := range v {
+			v[k] = random.NormFloat64()
+		}
+		length := 3 * p.bound * float64(i+1) / (gameClients + 1)
+		for k, norm := 0, update.Norm(v); k < len(v); k++ {
+			v[k] *= length / norm
+		}
+		if err := use(0, i, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (g Game) validate() error {
 	var faults []error
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("fedsim: canary game: "+format, args...))
 	}
-	if g.Ask == nil {
-		fault("nothing is asked")
+	if (g.Ask == nil) == !(g.Clip > 0) {
+		fault("nothing is asked, or two kinds of questions")
 	}
 	if !(g.Sigma > 0) || math.IsInf(g.Sigma, 1) {
 		fault("noise multiplier is %g, want more than 0", g.Sigma)

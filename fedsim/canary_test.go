@@ -33,6 +33,31 @@ func TestCanaryOfVotes(t *testing.T) {
 	}
 }
 
+// Model updates are protected as scores are. A client of a tree of four leaves is in three released nodes.
+func TestCanaryOfUpdates(t *testing.T) {
+	for _, c := range []struct {
+		epsilon float64
+		rounds  int
+		trials  int
+	}{{7, 3, 1500}, {1, 2, 9000}} {
+		sigma, err := accountant.Plan{Each: accountant.Event{Count: c.rounds}}.Sigma(accountant.Exact{}, c.epsilon, 1e-5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := Game{Clip: .1, Sigma: sigma, Rounds: c.rounds, Delta: 1e-5, Trials: c.trials, Confidence: 1 - 1e-7}
+		if o, err := g.Play(); err != nil || !o.Holds() || !(o.GaussianBound > .3*c.epsilon) {
+			t.Errorf("%+v: %+v (%v)", c, o, err)
+		}
+		for _, broken := range []Game{{NoiseFactor: .5}, {SkipClip: true}} {
+			b := g
+			b.NoiseFactor, b.SkipClip = broken.NoiseFactor, broken.SkipClip
+			if o, err := b.Play(); err != nil || o.Holds() {
+				t.Errorf("%+v, broken by %+v: %+v (%v)", c, broken, o, err)
+			}
+		}
+	}
+}
+
 // The mechanism as it is stays below what is claimed, and not far; with half the noise or without clipping it does not.
 // Confidences are so high that chance does not decide.
 func TestCanary(t *testing.T) {

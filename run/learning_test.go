@@ -11,6 +11,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/eval/downstream"
+	"popri/fedsim"
 	"popri/fedsim/audit"
 	"popri/fedsim/release"
 	"popri/internal/fault"
@@ -104,6 +105,24 @@ func TestLearningRun(t *testing.T) {
 	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 	if err != nil || !r.Sound() || r.Releases != 4 {
 		t.Errorf("the audit finds %q (%v)", r.Problems, err)
+	}
+}
+
+// TestLearningGame: the canary game is played on the path of the run's releases, as often as one client's updates are in a tree's nodes.
+func TestLearningGame(t *testing.T) {
+	c := testworld.Shared(t).Config
+	oneTree(&c)
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := auditing.Runs([]string{dir}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := r.Runs[0]
+	if a.Canary == nil || !a.Canary.Holds() || math.Abs(a.Canary.Claimed-a.Epsilon) > 1e-6*a.Epsilon || len(a.Problems) > 0 {
+		t.Errorf("the game has %+v, the ledger ε = %g; %q", a.Canary, a.Epsilon, a.Problems)
 	}
 }
 

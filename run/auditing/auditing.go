@@ -19,6 +19,7 @@ import (
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/scoring/query"
+	"popri/scoring/update"
 )
 
 // Options say what an audit of runs includes.
@@ -118,20 +119,28 @@ func auditRun(dir string, o Options) (Audited, error) {
 // maxGameRounds keeps the game of a long run short. The claimed ε is then that of this many rounds.
 const maxGameRounds = 50
 
+// ask is the run's query about the samples of a game.
+func (a *Audited) ask(samples embedding.Matrix, loose float64) (query.Query, error) {
+	return scoring.Ask(a.Query, loose*a.Bound, samples, "canary")
+}
+
 // play plays the canary game with the run's query, clipping and noise, over as many rounds as the run was charged for.
 // Every client takes part in every round, so the claimed ε is the one without amplification by sampling. A run without
 // charges or without noise plays no game.
 func (a *Audited) play(g fedsim.Game) error {
-	for _, e := range a.Record.Entries {
-		if !e.Inherited {
-			g.Rounds, g.Sigma = min(g.Rounds+1, maxGameRounds), e.Sigma
+	counts := ledger.Events(a.Record.Budget, a.Record.Entries)
+	for i, e := range a.Record.Entries {
+		if !e.Inherited { // of the nodes of a tree, those play that hold one client's updates
+			g.Rounds, g.Sigma = min(g.Rounds+counts[i].Count, maxGameRounds), e.Sigma
 		}
 	}
 	if g.Trials == 0 || g.Rounds == 0 || g.Sigma == 0 || a.Query == "" {
 		return nil
 	}
-	g.Ask = func(samples embedding.Matrix, loose float64) (query.Query, error) {
-		return scoring.Ask(a.Query, loose*a.Bound, samples, "canary")
+	if update.Named(a.Query) {
+		g.Clip = a.Bound
+	} else {
+		g.Ask = a.ask
 	}
 	g.Delta = a.Record.Budget.Delta
 	outcome, err := g.Play()

@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Training says how a client trains the model, and how far its update may reach.
@@ -27,6 +28,9 @@ type Training struct {
 func (t Training) Name() string {
 	return fmt.Sprintf("update/sgd rate %g, epochs %d, batch %d", t.Rate, t.Epochs, t.Batch)
 }
+
+// Named reports whether a question's name is that of a [Training].
+func Named(name string) bool { return strings.HasPrefix(name, "update/") }
 
 // Question asks all clients of a round for their updates of the same weights. It implements query.Question.
 type Question struct {
