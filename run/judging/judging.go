@@ -53,6 +53,9 @@ func Judge(o Options) (*judge.Result, string, error) {
 	in := judge.Input{Tell: o.Tell}
 	c, name := o.Config, o.Product
 	if o.Run != "" {
+		if !rundir.Exists(o.Run) {
+			return nil, "", fault.Userf("judge: %s holds no run", o.Run)
+		}
 		loaded, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Run, rundir.Config)})
 		if err != nil {
 			return nil, "", err
@@ -65,7 +68,10 @@ func Judge(o Options) (*judge.Result, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		in.Epsilon, in.Delta = facts.Spent, facts.Record.Budget.Delta
+		in.Delta = facts.Record.Budget.Delta
+		if facts.Protects() {
+			in.Epsilon = facts.Spent
+		}
 	}
 	if err := os.MkdirAll(o.Out, 0o700); err != nil {
 		return nil, "", fault.Userf("judge: the folder of the figures cannot be made: %w", err)

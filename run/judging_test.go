@@ -1,0 +1,105 @@
+package run
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/internal/fault"
+	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/internal/testworld"
+	"popri/methods/sampling"
+	"popri/run/judging"
+	"popri/show/datacard"
+)
+
+// TestJudging: a run's product is judged against its clients. Page and figures lie in a folder of their own, which what is published
+// leaves out. Texts that no run made are judged, too.
+func TestJudging(t *testing.T) {
+	w := testworld.Shared(t)
+	c := w.Config
+	testworld.AskOnce(&c)
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	r, page, err := judging.Judge(judging.Options{Run: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The noise comes from the seed, so the run states no ε.
+	if r.Epsilon != 0 || len(r.Likeness) != 3 || len(r.Memory.Found) > 0 {
+		t.Errorf("%+v", r)
+	}
+	html, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"For the owner of the data alone", "Repeats nobody that could be found", "MAUVE"} {
+		if !strings.Contains(string(html), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "published")
+	if _, err := datacard.Write(dir, out, datacard.Options{Name: "judged", Unprotected: true}); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(out, func(path string, _ os.DirEntry, err error) error {
+		if strings.Contains(path, judging.Folder) || strings.Contains(path, judging.Figures) || strings.Contains(path, judging.Page) {
+			t.Errorf("published: %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var texts strings.Builder
+	product := append([]string{"one two three four"}, written(t, dir)...)
+	for _, text := range product {
+		line, err := json.Marshal(map[string]string{"text": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts.Write(append(line, '\n'))
+	}
+	file := filepath.Join(t.TempDir(), "texts.jsonl")
+	if err := os.WriteFile(file, []byte(texts.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	canaries := filepath.Join(t.TempDir(), "canaries.txt")
+	if err := os.WriteFile(canaries, []byte("Two three four\n\nnever said\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, _, err = judging.Judge(judging.Options{Product: file, Config: c, Canaries: canaries, Out: filepath.Join(t.TempDir(), "judged")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Canaries) != 2 || r.Canaries[0].Run != 3 || r.Canaries[1].Run != 0 || r.Epsilon != 0 {
+		t.Errorf("canaries %+v", r.Canaries)
+	}
+	for _, o := range []judging.Options{{Run: t.TempDir()}, {Product: "none.parquet", Config: c, Out: t.TempDir()},
+		{Product: file, Config: c, Out: t.TempDir(), Pattern: "("}, {Product: file, Config: c, Out: t.TempDir(), Names: "none.txt"}} {
+		if _, _, err := judging.Judge(o); !fault.IsUser(err) {
+			t.Errorf("%+v: %v, want an error of the user's", o, err)
+		}
+	}
+}
+
+// written are the texts of a run's product.
+func written(t *testing.T, dir string) (texts []string) {
+	t.Helper()
+	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range product {
+		if r.Text != "" {
+			texts = append(texts, r.Text)
+		}
+	}
+	return texts
+}
