@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/internal/fault"
+	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/internal/testworld"
+	"popri/lora"
 	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
@@ -64,6 +68,75 @@ func TestOtherModels(t *testing.T) {
 	bad.Scoring.Encoder = filepath.Join(dir, "none")
 	if _, err := Open(t.Context(), Options{Config: bad, Dir: t.TempDir()}); !fault.IsUser(err) || !strings.Contains(err.Error(), "scoring.encoder") {
 		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+// TestFamilies: every family of today writes, is tuned and gives a product, in bfloat16, with the header of its prompts as a user's turn
+// of its chat template; the adapters of the last round are read again.
+func TestFamilies(t *testing.T) {
+	w := testworld.Shared(t)
+	tok, err := tokenizer.Load(w.Generator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eos, _ := tok.EOS()
+	base := lm.Config{Vocab: tok.VocabSize(), Context: 160, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, Inner: 48, NormEps: 1e-6,
+		EOS: []int32{eos}, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}
+	for name, change := range map[string]func(c *lm.Config){
+		"gemma3_text": func(c *lm.Config) {
+			c.TiedHead, c.AttnScale, c.LocalTheta, c.Local = true, 0.3, 100, []bool{true, false}
+		},
+		"granite": func(c *lm.Config) { c.EmbedScale, c.AttnScale, c.ResidualScale, c.LogitsScale = 6, 0.3, 0.5, 2 },
+		"olmo2":   func(*lm.Config) {},
+		"phi3":    func(c *lm.Config) { c.Rotary.Partial = 0.75 },
+		"qwen3":   func(c *lm.Config) { c.TiedHead, c.Dim = true, 16 },
+		"smollm3": func(c *lm.Config) { c.TiedHead, c.Unturned = true, []bool{false, true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			shape := base
+			shape.Type = name
+			change(&shape)
+			m, err := lm.New(shape, lm.Options{}, rand.New(rand.NewPCG(1, 2)).NormFloat64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			err = errors.Join(m.Save(dir, safetensors.BF16), tok.Save(filepath.Join(dir, tokenizer.FileName)))
+			m.Free()
+			template := "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[model]\n{% endif %}"
+			if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			c := w.Config
+			c.Model.Path, c.Model.DType = dir, "bfloat16"
+			c.Generate.Chat, c.Generate.TemplateHeader, c.Generate.TemplateItem = true, "Write.", "# {i}"
+			if err := c.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			out := t.TempDir()
+			if err := train(t.Context(), Options{Config: c, Dir: out}); err != nil {
+				t.Fatal(err)
+			}
+			last := rundir.Round(out, c.Trainer.Rounds)
+			prompts, err := rows.Read[sampling.PromptRow](filepath.Join(last, rundir.Prompts))
+			if err != nil || len(prompts) == 0 || !strings.HasPrefix(prompts[0].Text, "[user] Write.\n[model]\n# 1\n") {
+				t.Errorf("prompts %.1v (%v)", prompts, err)
+			}
+			product, err := rows.Read[sampling.Row](filepath.Join(out, rundir.Synthetic))
+			if err != nil || len(product) != c.Synthetic.Texts {
+				t.Errorf("%d rows of the product (%v)", len(product), err)
+			}
+			loaded, err := lm.Load(dir, lm.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer loaded.Free()
+			adapter, err := lora.Load(filepath.Join(last, "adapter"), loaded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			adapter.Free()
+		})
 	}
 }
 
