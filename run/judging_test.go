@@ -2,9 +2,12 @@ package run
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"popri/internal/fault"
@@ -26,7 +29,23 @@ func TestJudging(t *testing.T) {
 	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
-	r, page, err := judging.Judge(judging.Options{Run: dir})
+	t.Setenv(judging.KeyVariable, "secret")
+	asked := atomic.Int64{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		var body struct {
+			Model    string
+			Messages []struct{ Role, Content string }
+		}
+		err := json.NewDecoder(q.Body).Decode(&body)
+		if err != nil || q.URL.Path != "/v1/chat/completions" || q.Header.Get("Authorization") != "Bearer secret" || body.Model != "one" ||
+			len(body.Messages) != 1 || !strings.Contains(body.Messages[0].Content, "Text B: ") {
+			t.Errorf("%s %v %+v (%v)", q.URL, q.Header, body, err)
+		}
+		asked.Add(1)
+		_, _ = w.Write([]byte(`{"choices": [{"message": {"role": "assistant", "content": "A"}}]}`))
+	}))
+	defer server.Close()
+	r, page, err := judging.Judge(t.Context(), judging.Options{Run: dir, Server: server.URL, Model: "one", Pairs: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +53,14 @@ func TestJudging(t *testing.T) {
 	if r.Epsilon != 0 || len(r.Likeness) != 3 || len(r.Memory.Found) > 0 {
 		t.Errorf("%+v", r)
 	}
+	if p := r.Preference; p == nil || p.Pairs != 3 || p.Undecided != 3 || asked.Load() != 6 {
+		t.Errorf("%+v after %d questions", p, asked.Load())
+	}
 	html, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"For the owner of the data alone", "Repeats nobody that could be found", "MAUVE"} {
+	for _, want := range []string{"For the owner of the data alone", "Repeats nobody that could be found", "MAUVE", "one takes a text of the product for the real one in 50 %"} {
 		if !strings.Contains(string(html), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -74,7 +96,7 @@ func TestJudging(t *testing.T) {
 	if err := os.WriteFile(canaries, []byte("Two three four\n\nnever said\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r, _, err = judging.Judge(judging.Options{Product: file, Config: c, Canaries: canaries, Out: filepath.Join(t.TempDir(), "judged")})
+	r, _, err = judging.Judge(t.Context(), judging.Options{Product: file, Config: c, Canaries: canaries, Out: filepath.Join(t.TempDir(), "judged")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +105,7 @@ func TestJudging(t *testing.T) {
 	}
 	for _, o := range []judging.Options{{Run: t.TempDir()}, {Product: "none.parquet", Config: c, Out: t.TempDir()},
 		{Product: file, Config: c, Out: t.TempDir(), Pattern: "("}, {Product: file, Config: c, Out: t.TempDir(), Names: "none.txt"}} {
-		if _, _, err := judging.Judge(o); !fault.IsUser(err) {
+		if _, _, err := judging.Judge(t.Context(), o); !fault.IsUser(err) {
 			t.Errorf("%+v: %v, want an error of the user's", o, err)
 		}
 	}

@@ -16,6 +16,7 @@ func (a *app) judge() *cobra.Command {
 	var flags configFlags
 	var o judging.Options
 	var against string
+	var shown bool
 	cmd := &cobra.Command{
 		Use:   "judge --run DIR | --product FILE --against CLIENTS",
 		Short: "Ask of synthetic texts whether they are like the clients', and whether they repeat anybody",
@@ -31,7 +32,11 @@ It writes judge.json and the page quality-and-privacy.html into --out, by defaul
 made of clients' texts without noise, and they are outside of ε: data push-ready leaves them out.
 
 --canaries names a file of texts that were planted among the clients', one on each line; --names a file of people's names.
---schema names a JSON schema that each text keeps, --pattern a regular expression.`,
+--schema names a JSON schema that each text keeps, --pattern a regular expression.
+
+--ask names a server with OpenAI's API (its key in OPENAI_API_KEY), whose --ask-model says of pairs of texts which one is by a
+person: a text of the product, one of a client held out, in both orders, with three examples. Nothing is asked by default. The
+server is shown texts of clients held out, so --ask-shows-clients must say that it may.`,
 		Example: "  popri judge --run runs/eps1\n" +
 			"  popri judge --product texts.jsonl --against clients.parquet --set scoring.encoder=minilm --out judged",
 		Args: cobra.NoArgs,
@@ -41,6 +46,9 @@ made of clients' texts without noise, and they are outside of ε: data push-read
 			}
 			if o.Schema != "" && o.Pattern != "" {
 				return usage(errors.New("judge: name either --schema or --pattern"))
+			}
+			if o.Server != "" && (o.Model == "" || !shown) {
+				return usage(errors.New("judge: --ask needs --ask-model, and --ask-shows-clients, because the server is shown texts of clients held out"))
 			}
 			if o.Run != "" {
 				for _, name := range []string{"against", "config", "preset", "set"} {
@@ -68,7 +76,7 @@ made of clients' texts without noise, and they are outside of ε: data push-read
 				}
 				p.update(done, total)
 			}
-			result, page, err := judging.Judge(o)
+			result, page, err := judging.Judge(cmd.Context(), o)
 			p.stop()
 			if err != nil {
 				return err
@@ -87,6 +95,10 @@ made of clients' texts without noise, and they are outside of ε: data push-read
 	f.StringVar(&o.Names, "names", "", "file of people's names, one on each line")
 	f.StringVar(&o.Schema, "schema", "", "file with the JSON schema that each text keeps")
 	f.StringVar(&o.Pattern, "pattern", "", "regular expression that each text keeps")
+	f.StringVar(&o.Server, "ask", "", "server with OpenAI's API that is asked which of two texts is by a person")
+	f.StringVar(&o.Model, "ask-model", "", "with --ask: name of the model")
+	f.IntVar(&o.Pairs, "ask-pairs", 100, "with --ask: number of pairs")
+	f.BoolVar(&shown, "ask-shows-clients", false, "with --ask: the server may see texts of clients held out")
 	f.StringVar(&o.Out, "out", "", "folder for the page and the figures")
 	return cmd
 }

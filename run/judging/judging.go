@@ -3,6 +3,7 @@
 package judging
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -45,11 +46,15 @@ type Options struct {
 	Schema   string // a file with the JSON schema that texts keep
 	Pattern  string // a regular expression that texts keep
 	Out      string // the folder that is written; "" for Folder in the run's
-	Tell     func(stage string, done, total int)
+	// Server is the address of a server with OpenAI's API whose Model is asked about Pairs pairs of texts; "" for none. It is shown
+	// texts of clients held out.
+	Server, Model string
+	Pairs         int
+	Tell          func(stage string, done, total int)
 }
 
 // Judge judges, and writes figures and page. It returns the page's path.
-func Judge(o Options) (*judge.Result, string, error) {
+func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 	in := judge.Input{Tell: o.Tell}
 	c, name := o.Config, o.Product
 	if o.Run != "" {
@@ -96,6 +101,11 @@ func Judge(o Options) (*judge.Result, string, error) {
 	result, err := judge.Judge(in)
 	if err != nil {
 		return nil, "", fault.Userf("%w", err)
+	}
+	if o.Server != "" {
+		if result.Preference, err = judge.Prefer(ctx, in, o.Model, asker(o.Server, o.Model), o.Pairs); err != nil {
+			return nil, "", fault.User(err)
+		}
 	}
 	if err := atomicfile.WriteJSON(filepath.Join(o.Out, Figures), result); err != nil {
 		return nil, "", err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"popri/internal/apiclient"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -83,7 +84,7 @@ func newCanary(m *lm.Model, adapter *lora.Adapter, prompts [][]int32) (*canary, 
 
 // prove asks the server for the canary's log-probabilities and compares them: those of the base with the base here, and the
 // change that the adapter makes with its change here.
-func (c *canary) prove(ctx context.Context, server *client, base, name string) (Proof, error) {
+func (c *canary) prove(ctx context.Context, server *apiclient.Client, base, name string) (Proof, error) {
 	p := Proof{Model: name}
 	theirs, err := c.ask(ctx, server, base)
 	if err != nil {
@@ -127,14 +128,14 @@ func (c *canary) prove(ctx context.Context, server *client, base, name string) (
 }
 
 // ask returns the log-probabilities of the canary's tokens under a model of the server.
-func (c *canary) ask(ctx context.Context, server *client, model string) ([]float64, error) {
+func (c *canary) ask(ctx context.Context, server *apiclient.Client, model string) ([]float64, error) {
 	var out []float64
 	only := 0 // no other tokens than the text's
 	for _, text := range c.texts {
 		q := request{Model: model, Prompt: text, N: 1, MaxTokens: 1, Temperature: 1, TopP: 1, RepetitionPenalty: 1,
 			ReturnTokens: true, PromptLogprobs: &only}
 		var answer completion
-		if err := server.do(ctx, http.MethodPost, "/v1/completions", q, &answer); err != nil {
+		if err := server.Do(ctx, http.MethodPost, "/v1/completions", q, &answer); err != nil {
 			return nil, err
 		}
 		if len(answer.Choices) != 1 || len(answer.Choices[0].PromptLogprobs) != len(text) {

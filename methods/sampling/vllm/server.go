@@ -12,7 +12,9 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"popri/internal/apiclient"
 	"popri/lora"
 	"popri/model/lm"
 )
@@ -21,6 +23,18 @@ import (
 // more than it computes together.
 const requests = 32
 
+// unloadTime is how long an adapter's removal may take at the end.
+const unloadTime = 15 * time.Second
+
+// KeyVariable is the environment variable with the server's API key; vLLM itself reads it too.
+const KeyVariable = "VLLM_API_KEY"
+
+// unknownModel reports whether a server does not know the model of a request: it has forgotten an adapter.
+func unknownModel(err error) bool {
+	r, ok := errors.AsType[*apiclient.Refused](err)
+	return ok && r.Status == http.StatusNotFound
+}
+
 // Server is a vLLM server that holds the base model of a run.
 type Server struct {
 	// Stops are the texts at which a sample ends besides stop tokens; lm.SampleOptions.Stop must find the same.
@@ -28,7 +42,7 @@ type Server struct {
 	// Loaded, if not nil, is told of each adapter that was loaded and proved, and of the base.
 	Loaded func(Proof)
 
-	client *client
+	client *apiclient.Client
 
 	mutex  sync.Mutex
 	base   string // the server's name of the base model; "" until it was asked
@@ -36,7 +50,9 @@ type Server struct {
 }
 
 // New describes the server at a URL. It is asked nothing before the first samples are drawn.
-func New(url string) *Server { return &Server{client: newClient(url)} }
+func New(url string) *Server {
+	return &Server{client: apiclient.New(url, "vllm", os.Getenv(KeyVariable))}
+}
 
 // models asks the server what it holds: one base model, and adapters.
 func (s *Server) models(ctx context.Context) (base string, length int, err error) {
@@ -52,7 +68,7 @@ func (s *Server) models(ctx context.Context) (base string, length int, err error
 			Length int     `json:"max_model_len"`
 		} `json:"data"`
 	}
-	if err := s.client.do(ctx, http.MethodGet, "/v1/models", nil, &list); err != nil {
+	if err := s.client.Do(ctx, http.MethodGet, "/v1/models", nil, &list); err != nil {
 		return "", 0, err
 	}
 	for _, m := range list.Data {
@@ -64,7 +80,7 @@ func (s *Server) models(ctx context.Context) (base string, length int, err error
 		}
 	}
 	if s.base == "" {
-		return "", 0, fmt.Errorf("vllm: %s/v1/models names no base model", s.client.url)
+		return "", 0, fmt.Errorf("vllm: %s/v1/models names no base model", s.client.URL)
 	}
 	return s.base, s.length, nil
 }
@@ -198,7 +214,7 @@ func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, 
 		}
 		q.Model = name
 		var answer completion
-		err = t.server.client.do(ctx, http.MethodPost, "/v1/completions", q, &answer)
+		err = t.server.client.Do(ctx, http.MethodPost, "/v1/completions", q, &answer)
 		if unknownModel(err) && try < attempts {
 			if _, err := t.current(ctx, name); err != nil {
 				return nil, err
@@ -247,7 +263,7 @@ func (t *Sampler) load(ctx context.Context) error {
 			return err
 		}
 		body := map[string]string{"lora_name": name, "lora_path": dir}
-		if err := t.server.client.do(ctx, http.MethodPost, "/v1/load_lora_adapter", body, nil); err != nil {
+		if err := t.server.client.Do(ctx, http.MethodPost, "/v1/load_lora_adapter", body, nil); err != nil {
 			if unknownModel(err) {
 				err = fmt.Errorf("%w (a server that takes adapters is started with --enable-lora and "+
 					"VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment, and reads the folder %s under this path)", err, dir)
@@ -274,9 +290,9 @@ func (t *Sampler) Close() error {
 		return nil
 	}
 	if t.name != "" {
-		ctx, cancel := context.WithTimeout(context.Background(), longPause)
+		ctx, cancel := context.WithTimeout(context.Background(), unloadTime)
 		defer cancel()
-		_, _ = t.server.client.once(ctx, http.MethodPost, "/v1/unload_lora_adapter",
+		_, _ = t.server.client.Once(ctx, http.MethodPost, "/v1/unload_lora_adapter",
 			[]byte(`{"lora_name":`+strconv.Quote(t.name)+`}`)) // it makes room; the name is not used again in any case
 		t.name = ""
 	}

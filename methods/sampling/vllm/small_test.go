@@ -64,7 +64,7 @@ func smallAdapter(t *testing.T, m *lm.Model, seed uint64) *lora.Adapter {
 // of makes a client of the server that does not wait long.
 func of(f *Imitation) *Server {
 	s := New(f.URL)
-	s.client.pause, s.client.patience = time.Millisecond, 2*time.Second
+	s.client.Pause, s.client.Patience = time.Millisecond, 2*time.Second
 	return s
 }
 
