@@ -21,6 +21,7 @@ import (
 	"popri/run/auditing"
 	"popri/run/evaluator"
 	"popri/run/reporting"
+	"popri/show/datacard"
 )
 
 // oneTree makes a run of DP-FTRL with leaves of 7 of the 30 clients: trees of four leaves, of which the second is not finished.
@@ -88,6 +89,14 @@ func TestLearningRun(t *testing.T) {
 	product, public := e.Result("dp_fedavg"), e.Result(downstream.Public)
 	if product == nil || product.Texts != 0 || product.BestStep != 0 || !(product.Perplexity < public.Perplexity) {
 		t.Errorf("the product has %+v, ε = 0 has %+v", product, public)
+	}
+	c.Eval.ReferencePrivate = false
+	again, err := evaluator.Texts(t.Context(), c, filepath.Join(dir, rundir.Model), evaluator.TextsOptions{})
+	if err != nil || again.Result("text") == nil || again.Result("text").Accuracy != product.Accuracy || again.Result("text").Perplexity != product.Perplexity {
+		t.Errorf("popri eval of the model's folder: %+v (%v)", again, err)
+	}
+	if _, err := datacard.Write(dir, t.TempDir(), datacard.Options{Unprotected: true}); !fault.IsUser(err) || !strings.Contains(err.Error(), "is a model") {
+		t.Errorf("a dataset card of a model: %v", err)
 	}
 	page, err := reporting.Of(dir)
 	if err != nil || page.Interrupted != "" || !strings.Contains(page.Product, "the model in the folder model") {

@@ -31,7 +31,8 @@ labels of texts instead: accuracy and macro F1 on the test clients' labels, and 
 
 --run evaluates a finished run's synthetic set and compares it with the untuned model's text and with public text; the
 figures go into the run's eval.json and report.html. --synthetic evaluates any file with one text per row or line: Parquet
-(column text, and label for a classification), JSON lines or plain text; with --out, the figures go into eval.json in that
+(column text, and label for a classification), JSON lines or plain text. A folder is a trained model, such as the product of
+the methods dp_fedavg and dp_ftrl, which is tested as it is. With --out, the figures go into eval.json in that
 folder. The configuration's downstream.* keys set steps and learning rate.
 
 ` + trackHelp + `
@@ -95,7 +96,7 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&run, "run", "", "folder of a finished run")
-	cmd.Flags().StringVar(&synthetic, "synthetic", "", "file of texts to evaluate")
+	cmd.Flags().StringVar(&synthetic, "synthetic", "", "file of texts to evaluate, or folder of a model to test as it is")
 	cmd.Flags().StringVar(&private, "private", "",
 		"Parquet file of clients, or godoc (default: the configuration's data.private)")
 	cmd.Flags().StringVar(&model, "model", "",

@@ -18,6 +18,7 @@ import (
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/sampling"
+	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/run/assembly"
 	"popri/run/evaluation"
@@ -109,10 +110,18 @@ func (o *TextsOptions) checkOut() error {
 	return fault.User(atomicfile.CheckFolder(o.Out))
 }
 
-// readSource reads the texts of a file, with labels for a classification. A file of a run's own samples may hold empty ones, which
+// readSource reads what is evaluated: a folder is a trained model, which is tested as it is; else it reads the texts of a file, with labels for a classification. A file of a run's own samples may hold empty ones, which
 // are left out as in the run's evaluation; elsewhere an empty text is an error.
 func readSource(c configs.Config, file string) (downstream.Source, error) {
 	src := downstream.Source{Key: evaluation.KeyText, Name: file}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		if Classifies(c) {
+			return src, fmt.Errorf("%s is a folder, and downstream.task is %q: only texts are evaluated by it", file, c.Downstream.Task)
+		}
+		src.Model = file
+		_, err := lm.Inspect(file)
+		return src, err
+	}
 	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
 		f, err := parquetio.Open(file)
 		if err != nil {

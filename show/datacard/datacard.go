@@ -62,6 +62,10 @@ func Write(run, out string, o Options) (Result, error) {
 	if !rundir.Exists(run) {
 		return fail(fault.Userf("%s is no run: it has no %s", run, rundir.Config))
 	}
+	if rundir.Has(run, rundir.Model) {
+		return fail(fault.Userf("the product of %s is a model and no text: its folder %s opens in transformers as it is, and %s says what is "+
+			"guaranteed", run, filepath.Join(run, rundir.Model), filepath.Join(run, rundir.Report)))
+	}
 	facts, err := guarantee.Read(run)
 	if err != nil {
 		return fail(err)
