@@ -32,5 +32,13 @@
 //
 // All clients, or a cohort that is drawn in secret for every round: each client with the same probability (Poisson), or a
 // fixed number. Under Poisson sampling, the cohort's true size depends on the data, so only its expectation leaves the
-// package.
+// package. With trees ([ledger.Tree]), the clients take part in a shuffled order, which is no secret.
+//
+// # Updates of weights
+//
+// A federation of [NewLearning] asks for model updates (package scoring/update) instead of vectors from embeddings. A [Learner]
+// trains a model at each client; this package clips its change of the weights in float64, rounds it to the grid and adds it up,
+// so that no more than a sum for each thread is in memory. Noise, charge and states of a release are the same. Under
+// [ledger.Tree] the sum is that of a node, and the sums of the leaves so far stay in memory alone: a process that resumes the run
+// computes them again from the weights of the rounds, which are public.
 package fedsim
