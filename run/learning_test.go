@@ -1,8 +1,10 @@
 package run
 
 import (
+	"bytes"
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods/rounds"
+	"popri/model/lm"
 	"popri/run/auditing"
 	"popri/run/evaluator"
 	"popri/run/reporting"
@@ -95,8 +98,16 @@ func TestLearningRun(t *testing.T) {
 	if err != nil || again.Result("text") == nil || again.Result("text").Accuracy != product.Accuracy || again.Result("text").Perplexity != product.Perplexity {
 		t.Errorf("popri eval of the model's folder: %+v (%v)", again, err)
 	}
-	if _, err := datacard.Write(dir, t.TempDir(), datacard.Options{Unprotected: true}); !fault.IsUser(err) || !strings.Contains(err.Error(), "is a model") {
-		t.Errorf("a dataset card of a model: %v", err)
+	hub := t.TempDir()
+	card, err := datacard.Write(dir, hub, datacard.Options{Unprotected: true})
+	readme, unread := os.ReadFile(filepath.Join(hub, datacard.Card))
+	if err != nil || unread != nil || !bytes.Contains(readme, []byte(card.SHA256)) || !bytes.Contains(readme, []byte("AutoModelForCausalLM")) {
+		t.Errorf("the model card: %v, %v:\n%s", err, unread, readme)
+	}
+	if m, err := lm.Load(hub, lm.Options{}); err != nil {
+		t.Error(err)
+	} else {
+		m.Free()
 	}
 	page, err := reporting.Of(dir)
 	if err != nil || page.Interrupted != "" || !strings.Contains(page.Product, "the model in the folder model") {
@@ -132,6 +143,31 @@ func TestLearningGame(t *testing.T) {
 	a := r.Runs[0]
 	if a.Canary == nil || !a.Canary.Holds() || math.Abs(a.Canary.Claimed-a.Epsilon) > 1e-6*a.Epsilon || len(a.Problems) > 0 {
 		t.Errorf("the game has %+v, the ledger ε = %g; %q", a.Canary, a.Epsilon, a.Problems)
+	}
+}
+
+// TestStrengthOfNoise: a step of all weights has the noise of norm σ·C·√d/m, beside which an update of norm C at most is little.
+func TestStrengthOfNoise(t *testing.T) {
+	c := testworld.Shared(t).Config
+	c.Method, c.Trainer.Rounds, c.Privacy.Epsilon = "dp_fedavg", 2, .5
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	shape, err := lm.Inspect(c.Downstream.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, entries := testworld.Charges(t, dir)
+	figures, err := rounds.ReadMetrics(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := entries[0].Sigma * c.FedAvg.ClipNorm * math.Sqrt(float64(shape.Parameters)) / 30
+	for _, r := range figures {
+		if moved, said := r.Values["moved"], r.Values["noise"]; math.Abs(moved/want-1) > .05 || math.Abs(said/want-1) > 1e-3 {
+			t.Errorf("round %d moves the weights by %g, is said to by %g, want %g", r.Number, moved, said, want)
+		}
 	}
 }
 

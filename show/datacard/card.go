@@ -3,7 +3,6 @@ package datacard
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"popri/accountant/guarantee"
-	"popri/internal/filehash"
 	"popri/internal/plural"
 	"popri/internal/rundir"
 )
@@ -101,10 +99,6 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 	if err != nil {
 		return nil, err
 	}
-	settings, err := os.ReadFile(filepath.Join(run, rundir.Config))
-	if err != nil {
-		return nil, err
-	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
 	fmt.Fprintf(&b, "%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n",
@@ -126,31 +120,13 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 		fmt.Fprintf(&b, "| `label` | one of %d: a public text's own, or that of the public texts which the model was shown; nothing checks that "+
 			"what it wrote fits |\n", r.Labels)
 	}
-	fmt.Fprintf(&b, "\n## Privacy\n**%s.**\n\n", strings.TrimSuffix(r.Guarantee, "."))
-	for _, s := range facts.Statement() {
-		fmt.Fprintf(&b, "- %s\n", s)
-	}
-	if warnings := facts.Warnings(); len(warnings) > 0 {
-		fmt.Fprint(&b, "\nOutside of the guarantee:\n\n")
-		for _, s := range warnings {
-			fmt.Fprintf(&b, "- %s\n", s)
-		}
-	}
-	fmt.Fprint(&b, "\n## Files\n| file | SHA-256 |\n|---|---|\n")
+	var rows []string
 	for _, t := range tables {
-		fmt.Fprintf(&b, "| `%s` | `%s` |\n", t.path, t.sha256)
+		rows = append(rows, fmt.Sprintf("| `%s` | `%s` |\n", t.path, t.sha256))
 	}
-	for _, name := range []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs} {
-		if !rundir.Has(run, name) {
-			continue
-		}
-		hash, err := filehash.SHA256(filepath.Join(run, name))
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&b, "| the run's `%s` | `%s` |\n", name, hash)
+	if err := proof(&b, run, facts, r, []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs}, rows...); err != nil {
+		return nil, err
 	}
-	fmt.Fprintf(&b, "\n## Settings\n```yaml\n%s\n```\n", bytes.TrimSpace(settings))
 	return b.Bytes(), nil
 }
 

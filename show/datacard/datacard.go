@@ -1,6 +1,6 @@
 // Package datacard makes a folder of a run's product that datasets.load_dataset of Hugging Face opens: the texts as
 // Parquet, and a README.md with the dataset card. The card states the guarantee, the settings and the hashes of the files
-// that prove them. Where rows repeat, a second configuration has each of them once, with its weight.
+// that prove them. A product that is a model is copied with a model card instead. Where rows repeat, a second configuration has each of them once, with its weight.
 package datacard
 
 import (
@@ -62,16 +62,21 @@ func Write(run, out string, o Options) (Result, error) {
 	if !rundir.Exists(run) {
 		return fail(fault.Userf("%s is no run: it has no %s", run, rundir.Config))
 	}
-	if rundir.Has(run, rundir.Model) {
-		return fail(fault.Userf("the product of %s is a model and no text: its folder %s opens in transformers as it is, and %s says what is "+
-			"guaranteed", run, filepath.Join(run, rundir.Model), filepath.Join(run, rundir.Report)))
-	}
 	facts, err := guarantee.Read(run)
 	if err != nil {
 		return fail(err)
 	}
 	if r.Guarantee = facts.Headline(); !facts.Protects() && !o.Unprotected {
 		return fail(fault.Userf("%s: %s", run, r.Guarantee))
+	}
+	if rundir.Has(run, rundir.Model) {
+		if err := o.replaces(run, out); err != nil {
+			return fail(err)
+		}
+		if r, err = writeModel(run, out, facts, r, o); err != nil {
+			return fail(err)
+		}
+		return r, nil
 	}
 	p, err := readProduct(filepath.Join(run, rundir.Synthetic))
 	if err != nil {
