@@ -291,6 +291,8 @@ func (a *Aggregator) ids(id ID) ([]ReportID, error) {
 	switch {
 	case b == nil:
 		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
+	case b.done:
+		return b.ids()
 	case b.frozen != nil:
 		return b.frozen, nil
 	case a.Now().Before(b.Ends()) && len(b.held) < int(b.Clients):

@@ -35,7 +35,7 @@ type batch struct {
 	log  *os.File
 	size int64
 	held map[ReportID]place
-	// frozen has the identifiers of all reports once nothing is taken any more; nil before.
+	// frozen has the identifiers of all reports once nothing is taken any more; nil before, and when the batch is done.
 	frozen []ReportID
 	// done says that the batch has a share, or will have none.
 	done bool
@@ -70,11 +70,6 @@ func openBatch(dir string) (*batch, error) {
 	}
 	b := &batch{Announcement: a, id: a.ID(), dir: dir, held: map[ReportID]place{}}
 	b.done = b.has(shareFile) || b.has(abandonedFile)
-	if ids, err := os.ReadFile(b.path(frozenFile)); err == nil {
-		b.frozen = ParseIDs(ids)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
 	if b.has(countedFile) {
 		if _, b.refused, err = b.countedReports(); err != nil {
 			return nil, err
@@ -82,6 +77,9 @@ func openBatch(dir string) (*batch, error) {
 	}
 	if b.done {
 		return b, b.forget()
+	}
+	if b.frozen, err = b.ids(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
 	return b, b.openLog()
 }
@@ -161,6 +159,15 @@ func (b *batch) freeze() error {
 	return nil
 }
 
+// ids are the identifiers of all reports, from the disk.
+func (b *batch) ids() ([]ReportID, error) {
+	content, err := os.ReadFile(b.path(frozenFile))
+	if err != nil {
+		return nil, err
+	}
+	return ParseIDs(content), nil
+}
+
 // sum adds up the shares of the reports with these identifiers.
 func (b *batch) sum(ids []ReportID, role Role, open func(*Report) ([]byte, error)) ([]uint64, error) {
 	total, buffer := make([]uint64, b.Values), make([]byte, 8*b.Values)
@@ -182,13 +189,13 @@ func (b *batch) sum(ids []ReportID, role Role, open func(*Report) ([]byte, error
 	return total, err
 }
 
-// forget removes the reports of a batch that is done.
+// forget removes the reports of a batch that is done, and keeps in memory nothing that grows with their number.
 func (b *batch) forget() error {
 	if b.log != nil {
 		b.log.Close()
 		b.log = nil
 	}
-	b.held = nil
+	b.held, b.frozen, b.optimistic = nil, nil, nil
 	if err := os.Remove(b.path(reportsFile)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

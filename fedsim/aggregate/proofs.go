@@ -79,7 +79,7 @@ func (a *Aggregator) asked(id ID) (*batch, error) {
 		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
 	case b.Proof == NoProof:
 		return nil, refuse(Malformed, "the reports of round %d have no proofs", b.Round)
-	case b.frozen == nil:
+	case b.frozen == nil && !b.done:
 		return nil, refuse(Waiting, "reports are still taken; the deadline is %v", b.Ends())
 	}
 	return b, nil

@@ -36,7 +36,7 @@ type Federation struct {
 	mutex    sync.Mutex
 	sides    map[aggregate.Role]*side
 	reported map[aggregate.Role]func()
-	left     map[string][]byte // what left the aggregators last, by role and path
+	left     map[aggregate.Role]map[string][]byte // what left the aggregators last, by path
 }
 
 // side is a running aggregator.
@@ -52,7 +52,7 @@ type side struct {
 func New(t testing.TB, clients int, seed *uint64) *Federation {
 	t.Helper()
 	f := &Federation{Dir: filepath.Join(t.TempDir(), "federation"), Seed: seed, t: t, sides: map[aggregate.Role]*side{},
-		left:     map[string][]byte{},
+		left:     map[aggregate.Role]map[string][]byte{aggregate.Leader: {}, aggregate.Helper: {}},
 		reported: map[aggregate.Role]func(){}}
 	urls := map[aggregate.Role]string{}
 	for _, role := range aggregate.Roles {
@@ -119,7 +119,7 @@ func (f *Federation) start(role aggregate.Role) error {
 		MaxFile: 1 << 28, Patience: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Tap: func(path string, body []byte) {
 			f.mutex.Lock()
-			f.left[string(role)+" "+path] = body
+			f.left[role][path] = body
 			reported := f.reported[role]
 			f.mutex.Unlock()
 			if path == "/v1/reports" && reported != nil {
@@ -206,23 +206,12 @@ func (f *Federation) Aggregator(role aggregate.Role) *aggregate.Aggregator {
 	return nil
 }
 
-// Left is the last body that an aggregator answered under a path; nil for none.
-func (f *Federation) Left(role aggregate.Role, path string) []byte {
+// TakeLeft returns the last bodies of an aggregator's answers since it was called before, by path, and forgets them.
+func (f *Federation) TakeLeft(role aggregate.Role) map[string][]byte {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return f.left[string(role)+" "+path]
-}
-
-// AllLeft are the last bodies of an aggregator's answers, by path.
-func (f *Federation) AllLeft(role aggregate.Role) map[string][]byte {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	out := map[string][]byte{}
-	for key, body := range f.left {
-		if path, ok := strings.CutPrefix(key, string(role)+" "); ok {
-			out[path] = body
-		}
-	}
+	out := f.left[role]
+	f.left[role] = map[string][]byte{}
 	return out
 }
 

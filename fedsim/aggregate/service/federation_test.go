@@ -562,7 +562,8 @@ func (f *federation) tap(r *round) {
 		f.Fatal(err)
 	}
 	for _, role := range aggregate.Roles {
-		share, err := aggregate.ParseShare(f.Left(role, "/v1/batches/"+r.ID().String()+"/share"))
+		left := f.TakeLeft(role)
+		share, err := aggregate.ParseShare(left["/v1/batches/"+r.ID().String()+"/share"])
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -581,7 +582,7 @@ func (f *federation) tap(r *round) {
 		if ratio := squares / n / math.Pow(float64(grid.Units), 2); bare > 0 || math.Abs(ratio-1) > 6*math.Sqrt(2/n) {
 			f.Errorf("round %d: %d values of the %s's share have no noise, all have %.3f of its variance", r.Round, bare, role, ratio)
 		}
-		for path, body := range f.AllLeft(role) {
+		for path, body := range left {
 			for j, secret := range secrets {
 				if bytes.Contains(body, secret) {
 					f.Errorf("round %d: value %d of the %s's sum left it without noise, by %s", r.Round, j, role, path)
