@@ -108,6 +108,8 @@ type Facts struct {
 	Aggregated bool
 	// Proved says that clients proved the range of their values to the aggregators (aggregate.proof).
 	Proved bool
+	// Refused is what the aggregators refused; nil if there were none.
+	Refused *Refusals
 	// Changes are inputs that were changed while the run was interrupted.
 	Changes []string
 	// Corpus is a warning about weights and data; "" for none.
@@ -156,6 +158,9 @@ func Read(dir string) (Facts, error) {
 	}
 	if f.Evaluated && f.Validation == NotUsed {
 		f.Validation = Evaluation
+	}
+	if f.Refused, err = readRefusals(dir); err != nil {
+		return f, err
 	}
 	if rundir.Has(dir, rundir.Rungs) {
 		f.Validation += "+" + Halving

@@ -93,7 +93,11 @@ func (f Facts) Statement() []string {
 		say("%s of earlier runs on the same clients %s counted in ε.", plural.Of(inherited, "release", ""),
 			plural.Word(inherited, "was", "were"))
 	}
-	return append(out, f.sampling()...)
+	out = append(out, f.sampling()...)
+	if f.Refused != nil {
+		out = append(out, f.Refused.String())
+	}
+	return out
 }
 
 // whose says whose vectors a sum holds.

@@ -49,6 +49,8 @@ type Aggregator struct {
 	mutex    sync.Mutex
 	batches  map[ID]*batch
 	current  *batch // the newest; nil if there is none
+	// late and invalid count refused uploads until a share says how many there were. They are not on disk.
+	late, invalid uint64
 }
 
 // Outcome says in a word what became of a message. Metrics count outcomes, and clients decide by them whether to try again.
@@ -260,6 +262,17 @@ func (a *Aggregator) Accept(content []byte) error {
 	return b.append(id, content)
 }
 
+// CountRefusal counts an upload that was refused, and will be if it is sent again: the next share says how many there were.
+func (a *Aggregator) CountRefusal(o Outcome) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if o == Late {
+		a.late++
+	} else {
+		a.invalid++
+	}
+}
+
 // taking is the batch of an announcement that takes reports.
 func (a *Aggregator) taking(id ID) (*batch, error) {
 	a.mutex.Lock()
@@ -404,6 +417,9 @@ func (a *Aggregator) draw(ctx context.Context, b *batch, ids []ReportID, refused
 	batch := sha256.Sum256(AppendIDs(nil, ids))
 	share := &Share{Version: Version, Role: string(a.Role), Announcement: b.id[:], Batch: batch[:], Reports: uint64(len(ids)),
 		Values: values, Refused: uint64(refused)}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	share.Late, share.Invalid, a.late, a.invalid = a.late, a.invalid, 0, 0
 	return share.Encode(), nil
 }
 

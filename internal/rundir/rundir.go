@@ -80,6 +80,8 @@ const (
 	Question = "question.safetensors"
 	// Announcement is what two aggregators were given of it.
 	Announcement = "announcement.bin"
+	// Refusals counts the uploads that the aggregators refused.
+	Refusals = "refusals.json"
 )
 
 // Exists reports whether dir holds a run.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"popri/accountant/guarantee"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
 	"popri/internal/rows"
@@ -100,8 +101,9 @@ func (r *Round) CollectOnce(q query.Question) (*release.Release, error) { return
 
 // collect asks the question of a round: a round that was answered before gets the same release and charges nothing.
 func (r *Round) collect(q query.Question, round int) (answer *release.Release, err error) {
+	dir := rundir.Round(r.runner.Dir, round)
 	err = r.Stage(StageCollect, func(Stage) error {
-		answer, err = r.runner.Clients.Collect(release.Request{Round: round, Query: q, Dir: rundir.Round(r.runner.Dir, round)})
+		answer, err = r.runner.Clients.Collect(release.Request{Round: round, Query: q, Dir: dir})
 		return err
 	})
 	if err != nil {
@@ -109,6 +111,14 @@ func (r *Round) collect(q query.Question, round int) (answer *release.Release, e
 	}
 	r.Figures.Set("clients", float64(answer.Clients))
 	r.Figures.Set("noise_multiplier", answer.Sigma)
+	var refused guarantee.Refusals
+	if there, err := atomicfile.ReadJSONIfAny(filepath.Join(dir, rundir.Refusals), &refused); err != nil {
+		return nil, err
+	} else if there {
+		r.Figures.Set("refused_unproved", float64(refused.Unproved))
+		r.Figures.Set("refused_late", float64(refused.Late))
+		r.Figures.Set("refused_invalid", float64(refused.Invalid))
+	}
 	if r.runner.Spent != nil {
 		spent, err := r.runner.Spent()
 		if err != nil {

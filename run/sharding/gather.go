@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/fedsim"
 	"popri/fedsim/aggregate"
@@ -64,7 +65,7 @@ func (e *FewError) Resumable() bool { return true }
 
 // Gather returns a function for [fedsim.NewAggregated] that announces the question of a round of the run in dir to both
 // aggregators and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement. tell, if not
-// nil, gets a line when the waiting begins, and one if reports were refused.
+// nil, gets a line when the waiting begins, and one if uploads were refused; rundir.Refusals in the round's folder counts them.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
 	to *Aggregators, tell func(string)) fedsim.Noised {
 	return func(r release.Request) (steps []int64, reports int, err error) {
@@ -97,8 +98,12 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		if err != nil {
 			return nil, 0, g.over(err)
 		}
-		if n := max(shares[aggregate.Leader].Refused, shares[aggregate.Helper].Refused); n > 0 && tell != nil {
-			tell(fmt.Sprintf("round %d: %d reports were refused: their proofs do not hold", r.Round, n))
+		refused := refusals(shares[aggregate.Leader], shares[aggregate.Helper])
+		if err := atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.Refusals), refused); err != nil {
+			return nil, 0, err
+		}
+		if refused != (guarantee.Refusals{}) && tell != nil {
+			tell(fmt.Sprintf("round %d: %v", r.Round, refused))
 		}
 		steps, reports, err = aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
 		if err != nil {
@@ -108,6 +113,12 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		}
 		return steps, reports, err
 	}
+}
+
+// refusals are what both aggregators refused.
+func refusals(leader, helper *aggregate.Share) guarantee.Refusals {
+	return guarantee.Refusals{Unproved: int(max(leader.Refused, helper.Refused)), Late: int(max(leader.Late, helper.Late)),
+		Invalid: int(max(leader.Invalid, helper.Invalid))}
 }
 
 // gathering is a round that is asked.

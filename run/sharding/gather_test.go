@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"popri/internal/rundir"
 	"popri/internal/testfederation"
 	"popri/internal/testworld"
+	"popri/methods/rounds"
 	"popri/model/embedding"
 	"popri/run"
 	"popri/run/auditing"
@@ -65,6 +67,40 @@ func respond(ctx context.Context, t *testing.T, f *testfederation.Federation, li
 	return &done
 }
 
+// refuse sends both aggregators uploads that they refuse: two that are no reports and one that is too large at a time at which nothing
+// is announced.
+func refuse(t *testing.T, f *testfederation.Federation) {
+	t.Helper()
+	for _, role := range aggregate.Roles {
+		anybody := f.Remote(role, "")
+		defer anybody.Close()
+		for _, upload := range []string{"no report", "none either", strings.Repeat("x", 1<<13)} {
+			if err := anybody.Report(t.Context(), []byte(upload)); err == nil {
+				t.Errorf("the %s takes %.20q", role, upload)
+			}
+		}
+	}
+}
+
+// told looks for the uploads that [refuse] sent in the metrics of the first round and in what the report says.
+func told(t *testing.T, dir string) {
+	t.Helper()
+	figures, err := rounds.ReadMetrics(dir)
+	if err != nil || len(figures) == 0 {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]float64{"refused_unproved": 0, "refused_late": 1, "refused_invalid": 2} {
+		if got := figures[0].Get(key); got == nil || *got != want {
+			t.Errorf("%s is %v, want %g", key, got, want)
+		}
+	}
+	r, err := reporting.Of(dir)
+	const want = "refused 3 uploads, which are in no sum: 0 whose proofs did not hold, 1 after a deadline, 2 that were no valid reports"
+	if err != nil || !strings.Contains(strings.Join(r.Privacy.Statement, " "), want) {
+		t.Errorf("the report says %q (%v), want %q", r.Privacy.Statement, err, want)
+	}
+}
+
 // TestAggregated: a run whose clients report to two aggregators has the bytes of its simulation with the same seed, for questions
 // of each round and for the one release; its audit is sound.
 func TestAggregated(t *testing.T) {
@@ -93,6 +129,7 @@ func TestAggregated(t *testing.T) {
 			seed := rng.Seed(c.Seed, "noise")
 			f := testfederation.New(t, len(list), &seed)
 			ctx, stop := context.WithCancel(t.Context())
+			refuse(t, f)
 			done := respond(ctx, t, f, list)
 			dir := filepath.Join(t.TempDir(), "run")
 			to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper,
@@ -126,6 +163,7 @@ func TestAggregated(t *testing.T) {
 			if _, err := reporting.Write(dir); err != nil {
 				t.Error(err)
 			}
+			told(t, dir)
 		})
 	}
 }

@@ -475,7 +475,9 @@ func TestFederation(t *testing.T) {
 		if number%(3*max(1, rounds/15)) > 0 {
 			continue
 		}
-		if now := f.memory(); heap == 0 {
+		now := f.memory()
+		t.Logf("round %d: %d KiB of memory", number, now>>10)
+		if heap == 0 {
 			heap = now
 		} else if now > heap+heap/4+8<<20 {
 			t.Errorf("round %d: %d bytes of memory, after the first rounds %d", number, now, heap)

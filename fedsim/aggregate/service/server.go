@@ -135,14 +135,19 @@ type errOutcome struct {
 
 func (e *errOutcome) Error() string { return e.text }
 
+// outcomeOf is the outcome of an error of the aggregator or of the server; "" for a failure.
+func outcomeOf(err error) aggregate.Outcome {
+	if own := (*errOutcome)(nil); errors.As(err, &own) {
+		return own.outcome
+	}
+	return aggregate.OutcomeOf(err)
+}
+
 // answer bounds, answers, counts and logs a request. caller, if not "", is the name that the caller's certificate must have.
 func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer answering) {
 	began := time.Now()
 	body, err := s.bounded(out, in, caller, answer)
-	outcome := aggregate.OutcomeOf(err)
-	if own := (*errOutcome)(nil); errors.As(err, &own) {
-		outcome = own.outcome
-	}
+	outcome := outcomeOf(err)
 	level := slog.LevelDebug
 	if outcome == "" {
 		outcome, level = failed, slog.LevelError
@@ -290,6 +295,16 @@ func (s *Server) file(in *http.Request) ([]byte, error) {
 }
 
 func (s *Server) report(in *http.Request) ([]byte, error) {
+	err := s.takeReport(in)
+	switch o := outcomeOf(err); o {
+	case aggregate.Accepted, aggregate.Repeated, cutShort, "": // held, or to be sent again
+	default:
+		s.Aggregator.CountRefusal(o)
+	}
+	return nil, err
+}
+
+func (s *Server) takeReport(in *http.Request) error {
 	a := s.Aggregator.Current()
 	limit := int64(1 << 12) // without one, a report is read to say that it is late or was not asked for
 	if a != nil {
@@ -298,15 +313,15 @@ func (s *Server) report(in *http.Request) ([]byte, error) {
 	content, err := read(in, limit)
 	if err != nil {
 		if a == nil {
-			return nil, &errOutcome{aggregate.Late, "no reports are taken now"}
+			return &errOutcome{aggregate.Late, "no reports are taken now"}
 		}
-		return nil, err
+		return err
 	}
 	err = s.Aggregator.Accept(content)
 	if err == nil {
 		s.nudge()
 	}
-	return nil, err
+	return err
 }
 
 func batchOf(in *http.Request) (aggregate.ID, error) {

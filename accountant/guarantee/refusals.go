@@ -1,0 +1,39 @@
+package guarantee
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"popri/internal/rundir"
+)
+
+// Refusals counts what clients sent to two aggregators and no sum has. Each client sends to both, so of the counts of both the larger
+// one is taken.
+type Refusals struct {
+	Unproved int `json:"unproved"` // reports whose proof did not hold
+	Late     int `json:"late"`     // uploads after a deadline
+	Invalid  int `json:"invalid"`  // uploads that were no valid report of an enrolled client
+}
+
+// readRefusals adds up the refusals of all rounds of the run in dir; nil if no round's clients reported to aggregators.
+func readRefusals(dir string) (*Refusals, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, rundir.Rounds, "*", rundir.Refusals))
+	if err != nil || len(paths) == 0 {
+		return nil, err
+	}
+	sum := &Refusals{}
+	for _, path := range paths {
+		var r Refusals
+		if err := readJSON(path, &r); err != nil {
+			return nil, err
+		}
+		sum.Unproved, sum.Late, sum.Invalid = sum.Unproved+r.Unproved, sum.Late+r.Late, sum.Invalid+r.Invalid
+	}
+	return sum, nil
+}
+
+// String says in a sentence how much was refused.
+func (r Refusals) String() string {
+	return fmt.Sprintf("The aggregators refused %d uploads, which are in no sum: %d whose proofs did not hold, %d after a deadline, %d "+
+		"that were no valid reports.", r.Unproved+r.Late+r.Invalid, r.Unproved, r.Late, r.Invalid)
+}
