@@ -43,6 +43,7 @@ type answered struct {
 // Client is the command of one client. name is "client", or another where that is taken.
 func Client(name string) *cobra.Command {
 	f := clientFlags{every: 10 * time.Second, texts: client.Source{Most: 10000}}
+	command := map[bool]string{true: "popri client", false: "popri-client " + name}[name == "client"]
 	c := &cobra.Command{
 		Use:   name + " --federation FILE --key FILE --texts PATH --epsilon E --delta D | --keygen FILE",
 		Short: "Answer the questions of a federation with one's own texts",
@@ -61,8 +62,8 @@ length is bounded all the same.
 wrote there, are answered, and both reports are left there for "popri aggregate send".
 
 --keygen makes the client's key and prints the line that whoever runs the federation adds to enrolled.txt.`,
-		Example: "  popri client --keygen me.key\n" +
-			"  popri client --federation federation.json --key me.key --texts notes/ --epsilon 2 --delta 1e-6",
+		Example: "  " + command + " --keygen me.key\n" +
+			"  " + command + " --federation federation.json --key me.key --texts notes/ --epsilon 2 --delta 1e-6",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.keygen != "" {
@@ -140,6 +141,9 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	r, err := client.NewResponder(o)
 	if err != nil {
 		return err
+	}
+	if f.folder == "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "waiting for questions from %s and %s\n", federation.Leader.URL, federation.Helper.URL)
 	}
 	err = f.answer(cmd.Context(), r, cmd.OutOrStdout())
 	return errors.Join(err, r.Close())
