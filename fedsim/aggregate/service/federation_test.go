@@ -104,13 +104,10 @@ func newFederation(t *testing.T, n int) *federation {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &person{key: key, remotes: map[aggregate.Role]*service.Remote{}}
-		for _, role := range aggregate.Roles {
-			p.remotes[role] = f.Remote(role, "")
-			t.Cleanup(p.remotes[role].Close)
-		}
-		f.people = append(f.people, p)
+		f.people = append(f.people, &person{key: key})
 	}
+	f.connect()
+	t.Cleanup(f.disconnect)
 	for path, l := range map[string]**ledger.Ledger{"there": &f.there, "here": &f.here} {
 		if *l, err = ledger.Create(filepath.Join(t.TempDir(), path), ledger.Budget{Epsilon: 1e6, Delta: 1e-5, Mechanism: "gaussian",
 			Unit:     "a client",
@@ -120,6 +117,25 @@ func newFederation(t *testing.T, n int) *federation {
 		t.Cleanup(func() { (*l).Close() })
 	}
 	return f
+}
+
+// connect gives all clients connections of their own.
+func (f *federation) connect() {
+	for _, p := range f.people {
+		p.remotes = map[aggregate.Role]*service.Remote{}
+		for _, role := range aggregate.Roles {
+			p.remotes[role] = f.Remote(role, "")
+		}
+	}
+}
+
+func (f *federation) disconnect() {
+	for _, p := range f.people {
+		for _, r := range p.remotes {
+			r.Close()
+		}
+		p.remotes = nil
+	}
 }
 
 func (f *federation) least() int { return len(f.people) / 4 }
@@ -497,13 +513,11 @@ func TestFederation(t *testing.T) {
 	}
 }
 
-// memory is what clients and aggregators hold without connections, whose number is chance.
+// memory is what clients and aggregators hold without connections: how many of these there are, and how large their buffers have
+// grown, is chance.
 func (f *federation) memory() uint64 {
-	for _, p := range f.people {
-		for _, r := range p.remotes {
-			r.Close()
-		}
-	}
+	f.disconnect()
+	defer f.connect()
 	for _, role := range aggregate.Roles {
 		f.Kill(role)
 		f.Start(role)
