@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"popri/internal/plural"
 	"popri/internal/rundir"
 )
 
@@ -34,6 +35,10 @@ func readRefusals(dir string) (*Refusals, error) {
 
 // String says in a sentence how much was refused.
 func (r Refusals) String() string {
-	return fmt.Sprintf("The aggregators refused %d uploads, which are in no sum: %d whose proofs did not hold, %d after a deadline, %d "+
-		"that were no valid reports.", r.Unproved+r.Late+r.Invalid, r.Unproved, r.Late, r.Invalid)
+	n := r.Unproved + r.Late + r.Invalid
+	if n == 0 {
+		return "The aggregators refused no upload."
+	}
+	return fmt.Sprintf("The aggregators refused %s, of which no sum has anything: %d whose proofs did not hold, %d after a deadline, "+
+		"%d that were no valid reports.", plural.Of(n, "upload", ""), r.Unproved, r.Late, r.Invalid)
 }

@@ -1,10 +1,14 @@
 package guarantee
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/accountant/ledger"
+	"popri/internal/atomicfile"
+	"popri/internal/rundir"
 )
 
 // What was spent is said in words, and a bound is never rounded down.
@@ -40,5 +44,40 @@ func TestProved(t *testing.T) {
 		if said := strings.Join(f.Warnings(), "\n"); !strings.Contains(said, want) {
 			t.Errorf("proved %v: %s", proved, said)
 		}
+	}
+}
+
+// The sentence about refused uploads stands in the statement, with the sums over all rounds.
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	if r, err := readRefusals(dir); r != nil || err != nil {
+		t.Errorf("without rounds: %v, %v", r, err)
+	}
+	want := map[int]string{1: "refused no upload", 2: "refused 1 upload, of which", 3: "refused 7 uploads, of which no sum has anything: " +
+		"1 whose proofs did not hold, 2 after a deadline, 4 that were no valid reports"}
+	for round, one := range []Refusals{{}, {Unproved: 1}, {Late: 2, Invalid: 4}} {
+		folder := rundir.Round(dir, round+1)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := atomicfile.WriteJSON(filepath.Join(folder, rundir.Refusals), one); err != nil {
+			t.Fatal(err)
+		}
+		r, err := readRefusals(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := Facts{Refused: r}
+		f.Record.Budget = ledger.Budget{Epsilon: 7, Delta: 1e-4, Clients: 998}
+		f.Record.Entries = []ledger.Entry{{Sigma: 1}}
+		if said := strings.Join(f.Statement(), " "); !strings.Contains(said, want[round+1]) {
+			t.Errorf("after %d rounds: %s\nwant %q", round+1, said, want[round+1])
+		}
+	}
+	if err := os.WriteFile(filepath.Join(rundir.Round(dir, 2), rundir.Refusals), []byte("no JSON"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readRefusals(dir); err == nil {
+		t.Error("a damaged file is read")
 	}
 }

@@ -95,7 +95,7 @@ func told(t *testing.T, dir string) {
 		}
 	}
 	r, err := reporting.Of(dir)
-	const want = "refused 3 uploads, which are in no sum: 0 whose proofs did not hold, 1 after a deadline, 2 that were no valid reports"
+	const want = "refused 3 uploads, of which no sum has anything: 0 whose proofs did not hold, 1 after a deadline, 2 that were no valid reports"
 	if err != nil || !strings.Contains(strings.Join(r.Privacy.Statement, " "), want) {
 		t.Errorf("the report says %q (%v), want %q", r.Privacy.Statement, err, want)
 	}
