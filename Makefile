@@ -114,7 +114,7 @@ faults: setup ## kills and failing system calls, TRIALS (2) times as many as in 
 		{ print; fflush() } \
 		END { for (kind in counts) printf "faults: %d %s in all\n", counts[kind], kind }'
 
-federation: ## CLIENTS (1000) over loopback TLS and two aggregators for ROUNDS (50): deaths, lies and kills; ten minutes
+federation: ## CLIENTS (1000) over loopback TLS and two aggregators for ROUNDS (50): deaths, lies and kills; 14 minutes
 	POPRI_FEDERATION_CLIENTS=$(CLIENTS) POPRI_FEDERATION_ROUNDS=$(ROUNDS) CGO_ENABLED=0 go test -count=1 -v -timeout 60m \
 		-run '^(TestFederation|TestAbortedRoundIsCharged)$$' ./fedsim/aggregate/service
 
