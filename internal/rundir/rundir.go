@@ -17,6 +17,7 @@
 //	  untuned.parquet      what the untuned model wrote, to compare with
 //	  untrained.parquet    what it wrote for the product's prompts, with the product's weights, to compare with
 //	  eval.json            small models on private test clients
+//	  for-the-data-owner/  what popri judge found, without noise; not to be published
 //	  report.html          all of it in one file that needs nothing else, with every sample to search (very many: report-texts.html)
 //	  ended.json           where trainer.max_hours ended the rounds
 //	  STOP                 made by popri watch or by hand: the run ends after its round; --resume goes on
@@ -48,6 +49,7 @@ const (
 	Untuned     = "untuned.parquet"
 	Untrained   = "untrained.parquet"
 	Eval        = "eval.json"
+	Judged      = "for-the-data-owner"
 	Report      = "report.html"
 	Ended       = "ended.json"
 	Stop        = "STOP"

@@ -28,7 +28,7 @@ import (
 
 // The files of the folder that [Judge] writes: for the owner of the data alone.
 const (
-	Folder  = "for-the-data-owner"
+	Folder  = rundir.Judged
 	Figures = "judge.json"
 	Page    = "quality-and-privacy.html"
 )
