@@ -215,7 +215,7 @@ func TestConfigFields(t *testing.T) {
 	for _, k := range []struct{ config, refused string }{
 		{`{"model_type": "llama", ` + plain + `}`, ""},
 		{`{"model_type": "llama", ` + plain + `, "use_cache": true, "attention_dropout": 0.1, "quantization_config": null, "is_decoder": false}`, ""},
-		{`{"model_type": "llama", ` + plain + `, "quantization_config": {"bits": 4}}`, "quantization_config"},
+		{`{"model_type": "llama", ` + plain + `, "quantization_config": {"bits": 4}}`, "before quantisation"},
 		{`{"model_type": "llama", ` + plain + `, "pretraining_tp": 2}`, "pretraining_tp"},
 		{`{"model_type": "llama", ` + plain + `, "hidden_act": "gelu"}`, "hidden_act"},
 		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"type": "dynamic", "factor": 2}}`, `rope_type: "dynamic"`},

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"popri/internal/bom"
+	"popri/internal/hfconfig"
+	"popri/internal/jsonobject"
 	"popri/internal/quote"
 )
 
@@ -109,9 +111,24 @@ func parseConfig(raw []byte) (Config, error) {
 	if !ok {
 		return Config{}, Unsupported(name, "supported: "+strings.Join(Families(), ", "))
 	}
+	if err := quantized(raw); err != nil {
+		return Config{}, err
+	}
 	c, err := arch.config(raw)
 	c.Type = name
 	return c, err
+}
+
+// quantized refuses weights that are packed into fewer bits, which other programs unpack as they compute. No accepted key helps.
+func quantized(raw []byte) error {
+	const key = "quantization_config"
+	fields, err := jsonobject.Fields(raw)
+	if err != nil || len(fields[key]) == 0 || hfconfig.Off(fields[key]) {
+		return err
+	}
+	return fmt.Errorf("%s: %s: the weights are quantised, and popri trains adapters on float32, float16 or bfloat16 weights alone: "+
+		"take the folder of the model before quantisation, or a GGUF file of it, which popri model import turns into plain weights", key,
+		quote.Raw(fields[key]))
 }
 
 func (c Config) check() error {
