@@ -6,14 +6,13 @@ import (
 	"math"
 	"strconv"
 
-	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"popri/accountant"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
-	"popri/internal/bisect"
+	"popri/internal/binomial"
 	"popri/internal/places"
 	"popri/internal/rng"
 	"popri/model/embedding"
@@ -275,7 +274,7 @@ func above(values []float64, threshold float64) int {
 // Φ⁻¹(TPR) − Φ⁻¹(FPR), of the lower and the upper Clopper-Pearson bound.
 func (g Game) separation(truePositive, falsePositive, trials int) float64 {
 	miss := (1 - g.Confidence) / 2
-	low, high := atLeast(truePositive, trials, miss), atMost(falsePositive, trials, miss)
+	low, high := binomial.AtLeast(truePositive, trials, miss), binomial.AtMost(falsePositive, trials, miss)
 	unit := distuv.UnitNormal
 	if low == 0 || high == 1 {
 		return 0
@@ -292,35 +291,12 @@ func (g Game) bound(truePositive, falsePositive, trials int) (gaussian, free flo
 	// Four bounds are used at once.
 	miss := (1 - g.Confidence) / 4
 	for _, c := range [][2]int{{truePositive, falsePositive}, {trials - falsePositive, trials - truePositive}} {
-		low, high := atLeast(c[0], trials, miss), atMost(c[1], trials, miss)
+		low, high := binomial.AtLeast(c[0], trials, miss), binomial.AtMost(c[1], trials, miss)
 		if low > g.Delta && high > 0 {
 			free = math.Max(free, math.Log((low-g.Delta)/high))
 		}
 	}
 	return gaussian, free, nil
-}
-
-// atLeast and atMost are the exact (Clopper-Pearson) bounds on a probability with k hits in n trials; each is wrong
-// with probability miss at most.
-func atLeast(k, n int, miss float64) float64 {
-	if k == 0 {
-		return 0
-	}
-	return betaQuantile(float64(k), float64(n-k+1), miss)
-}
-
-func atMost(k, n int, miss float64) float64 {
-	if k == n {
-		return 1
-	}
-	return 1 - betaQuantile(float64(n-k), float64(k+1), miss)
-}
-
-// betaQuantile inverts the regularised incomplete beta function by bisection. (The library's inverse gives up at tiny
-// probabilities.)
-func betaQuantile(a, b, p float64) float64 {
-	low, _ := bisect.Between(0, 1, func(x float64) bool { return mathext.RegIncBeta(a, b, x) < p })
-	return low
 }
 
 // unitRows are fixed random directions. They come from no data.

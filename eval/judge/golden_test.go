@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"popri/internal/binomial"
 	"popri/internal/golden"
 	"popri/internal/rng"
 	"popri/model/embedding"
@@ -76,8 +77,8 @@ func TestGoldenJudge(t *testing.T) {
 	}
 	golden.Checked(t, "judge/fisher", len(cases.Fisher))
 	for _, k := range cases.Bounds {
-		near("the lower bound", lower(k.K, k.N), k.Lower, 1e-9)
-		near("the upper bound", upper(k.K, k.N), k.Upper, 1e-9)
+		near("the lower bound", binomial.AtLeast(k.K, k.N, 0.025), k.Lower, 1e-9)
+		near("the upper bound", binomial.AtMost(k.K, k.N, 0.025), k.Upper, 1e-9)
 	}
 	golden.Checked(t, "judge/clopper-pearson", len(cases.Bounds))
 }

@@ -134,11 +134,7 @@ func median(texts []string) int {
 	for i, text := range texts {
 		lengths[i] = len(words(text))
 	}
-	slices.Sort(lengths)
-	if len(lengths) == 0 {
-		return 0
-	}
-	return lengths[len(lengths)/2]
+	return middle(lengths)
 }
 
 // medianWords is the median number of words of clients.
@@ -149,6 +145,13 @@ func medianWords(clients []Client) int {
 			lengths[i] += len(words(text))
 		}
 	}
+	return middle(lengths)
+}
+
+func middle(lengths []int) int {
 	slices.Sort(lengths)
+	if len(lengths) == 0 {
+		return 0
+	}
 	return lengths[len(lengths)/2]
 }

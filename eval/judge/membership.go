@@ -5,9 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"popri/eval/metrics"
+	"popri/internal/binomial"
 )
 
 // Attack guesses from the product which clients are members. It is a lower bound of what can be learnt; the stated ε is an upper
@@ -84,6 +83,7 @@ func (in Input) shown(members, controls []float64, threshold float64) float64 {
 		}
 		return above
 	}
+	const miss = 0.025
 	k, n, f, m := least(members), len(members), least(controls), len(controls)
 	epsilon := func(right, wrong float64) float64 {
 		if right-in.Delta <= 0 {
@@ -91,20 +91,6 @@ func (in Input) shown(members, controls []float64, threshold float64) float64 {
 		}
 		return math.Log((right - in.Delta) / wrong)
 	}
-	return max(0, epsilon(lower(k, n), upper(f, m)), epsilon(lower(m-f, m), upper(n-k, n)))
-}
-
-// lower and upper bound a share of which k of n were seen, each with 97.5 % confidence (Clopper and Pearson 1934).
-func lower(k, n int) float64 {
-	if k == 0 {
-		return 0
-	}
-	return distuv.Beta{Alpha: float64(k), Beta: float64(n - k + 1)}.Quantile(0.025)
-}
-
-func upper(k, n int) float64 {
-	if k == n {
-		return 1
-	}
-	return distuv.Beta{Alpha: float64(k + 1), Beta: float64(n - k)}.Quantile(0.975)
+	return max(0, epsilon(binomial.AtLeast(k, n, miss), binomial.AtMost(f, m, miss)),
+		epsilon(binomial.AtLeast(m-f, m, miss), binomial.AtMost(n-k, n, miss)))
 }

@@ -108,6 +108,7 @@ func (in Input) patterns() (out []Pattern) {
 	every := slices.Repeat([]bool{true}, max(len(in.Members), len(in.Controls)))
 	members, controls := texts(in.Members, chosen(len(in.Members), n, in.random("members"))),
 		texts(in.Controls, chosen(len(in.Controls), n, in.random("controls")))
+	allMembers, allControls := texts(in.Members, every), texts(in.Controls, every)
 	add := func(name string, find func(string) []string) {
 		p := Pattern{Name: name}
 		var product map[string]bool
@@ -115,8 +116,8 @@ func (in Input) patterns() (out []Pattern) {
 		p.Different = len(product)
 		_, a := occurrences(members, find)
 		_, b := occurrences(controls, find)
-		_, whole := occurrences(texts(in.Members, every), find)
-		_, others := occurrences(texts(in.Controls, every), find)
+		_, whole := occurrences(allMembers, find)
+		_, others := occurrences(allControls, find)
 		_, public := occurrences(in.Public, find)
 		for s := range product {
 			p.Members += one(a[s])

@@ -241,7 +241,10 @@ func (m *Model) rotation(s *tensor.Scope, in Input, d tensor.DType, frequencies 
 // apply rotates the heads x [B, T, heads, D], or as many of their first dimensions as the tables have.
 func (t rotation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	width, n := x.Size(3), t.cos.Size(3)
-	turned, half := s.Narrow(x, 3, 0, n), n/2
+	turned, half := x, n/2
+	if n < width {
+		turned = s.Narrow(x, 3, 0, n)
+	}
 	swapped := s.Cat(3, s.Narrow(x, 3, half, half), s.Narrow(x, 3, 0, half))
 	y := s.Add(s.Mul(turned, t.cos), s.Mul(swapped, t.sin))
 	if n < width {
