@@ -116,8 +116,8 @@ func TestPlantedLeak(t *testing.T) {
 
 	// What public text has, too, is no leak.
 	leaking.Public = append(slices.Clone(in.Public), leaking.Product...)
-	if r, err = Judge(leaking); err != nil || len(r.Memory.Found) > 0 {
-		t.Errorf("found in public text: %v (%v)", r.Memory.Found, err)
+	if r, err = Judge(leaking); err != nil || len(r.Memory.Found)+len(r.Memory.Copies) > 0 {
+		t.Errorf("found in public text: %v, %v (%v)", r.Memory.Found, r.Memory.Copies, err)
 	}
 }
 

@@ -21,7 +21,8 @@ type Memory struct {
 	// are asked; 0.5 is chance. Its interval is over clients.
 	Nearer   float64    `json:"nearer"`
 	NearerCI [2]float64 `json:"nearer_ci"`
-	// Copies are the product's texts whose nearest text of a client is nearer than any two texts of different controls are.
+	// Copies are the product's texts whose nearest text of a client is nearer than any two texts of different controls are, without
+	// those that are public texts.
 	Copies []Copy `json:"copies"`
 }
 
@@ -144,11 +145,13 @@ func (in Input) near(e embedded, m *Memory) {
 		}
 	}
 	m.Nearer, m.NearerCI = clusteredShare(won, of, in.random("interval"))
-	bound := between(e)
+	bound, public := between(e), map[string]bool{}
+	for _, text := range in.Public {
+		public[text] = true
+	}
 	cosines, at := nearest(e.product, e.members, anyRow)
 	for i, c := range cosines {
-		if c > bound {
-			row := e.productOf[i]
+		if row := e.productOf[i]; c > bound && !public[in.Product[row]] {
 			m.Copies = append(m.Copies, Copy{in.Members[e.memberOf[at[i]]].ID, c, in.Product[row], row})
 		}
 	}
