@@ -18,7 +18,8 @@ import (
 
 func (a *app) eval() *cobra.Command {
 	var flags configFlags
-	var run, synthetic, private, model, out string
+	var shown inContextFlags
+	var task, run, synthetic, private, model, out string
 	var reference bool
 	var track trackFlag
 	cmd := &cobra.Command{
@@ -34,17 +35,38 @@ figures go into the run's eval.json and report.html. --synthetic evaluates any f
 (column text, and label for a classification), JSON lines or plain text. A folder is a trained model, such as the product of
 the methods dp_fedavg and dp_ftrl, which is tested as it is. With --out, the figures go into eval.json in that
 folder. The configuration's downstream.* keys set steps and learning rate.
+` + inContextHelp + `
 
 ` + trackHelp + `
 The small models' figures are named downstream/accuracy/… and downstream/perplexity/… (macro_f1 for a classification); those
 of the private text itself are left out. With --synthetic the flag needs --out.`,
 		Example: "  popri eval --run runs/eps1\n  popri eval --run runs/eps1 --report-to mlflow\n" +
 			"  popri eval --synthetic texts.parquet --private clients.parquet " +
-			"--model small --set downstream.steps=300 --json",
+			"--model small --set downstream.steps=300 --json\n" +
+			"  popri eval --task in-context --synthetic texts.parquet --private clients.parquet --model smollm2 --shots 2,6",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (run == "") == (synthetic == "") {
 				return usage(errors.New("eval: name either --run or --synthetic"))
+			}
+			if task != "" && task != evaluator.InContext {
+				return usage(fmt.Errorf("eval: --task is %q, must be %q: other tasks are downstream.task's", task, evaluator.InContext))
+			}
+			if task != "" {
+				for _, name := range []string{"reference-private", "report-to"} {
+					if cmd.Flags().Changed(name) {
+						return usage(fmt.Errorf("eval: --%s cannot be combined with --task %s", name, task))
+					}
+				}
+				if err := a.evalInContext(cmd, shown, flags, run, synthetic, private, model, out); err != nil {
+					return fmt.Errorf("eval: %w", err)
+				}
+				return nil
+			}
+			for _, name := range inContextOnly {
+				if cmd.Flags().Changed(name) {
+					return usage(fmt.Errorf("eval: --%s needs --task %s", name, evaluator.InContext))
+				}
 			}
 			if err := track.check(); err != nil {
 				return fmt.Errorf("eval: %w", err)
@@ -95,13 +117,15 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 		},
 	}
 	flags.add(cmd)
+	cmd.Flags().StringVar(&task, "task", "", "in-context: test labelled texts as demonstrations for a language model")
+	shown.add(cmd.Flags())
 	cmd.Flags().StringVar(&run, "run", "", "folder of a finished run")
 	cmd.Flags().StringVar(&synthetic, "synthetic", "", "file of texts to evaluate, or folder of a model to test as it is")
 	cmd.Flags().StringVar(&private, "private", "",
 		"Parquet file of clients, or godoc (default: the configuration's data.private)")
 	cmd.Flags().StringVar(&model, "model", "",
-		"folder of the small model, or embedded (default: the configuration's downstream.model)")
-	cmd.Flags().StringVar(&out, "out", "", "with --synthetic: folder for eval.json and what --report-to writes")
+		"folder of the small model, or embedded (default: the configuration's downstream.model); with --task in-context, the language model")
+	cmd.Flags().StringVar(&out, "out", "", "with --synthetic: folder for the figures and what --report-to writes")
 	cmd.Flags().BoolVar(&reference, "reference-private", false, "with --run: declare the train clients' texts to be public or test "+
 		"data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
 	track.add(cmd)

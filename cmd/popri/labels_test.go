@@ -2,10 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"popri/eval/incontext"
+	"popri/internal/atomicfile"
+	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/run/evaluation"
 )
@@ -53,6 +60,52 @@ func TestLabels(t *testing.T) {
 	a, b := run1.Result("popri"), alone.Result(evaluation.KeyText)
 	if a == nil || b == nil || a.MacroF1 == nil || *a.MacroF1 != *b.MacroF1 || a.Accuracy != b.Accuracy || strings.Contains(out, "perplexity") {
 		t.Errorf("in the run %+v, alone %+v", a, b)
+	}
+	shown := []string{"eval", "--task", "in-context", "--run", dir, "--quiet", "--json", "--shots", "1,2", "--draws", "3", "--test-texts", "5",
+		"--set", "downstream.length=24"}
+	code, out, errs = popri(t, shown...)
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var e, again incontext.Outcome
+	if err := json.Unmarshal([]byte(out), &e); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.ReadJSON(filepath.Join(dir, rundir.InContext), &again); err != nil || !reflect.DeepEqual(e, again) {
+		t.Errorf("in the run %+v (%v), printed %+v", again, err, e)
+	}
+	var kinds []string
+	for _, r := range e.Results {
+		kinds = append(kinds, fmt.Sprintf("%s %d×%d", r.Key, r.Shots, len(r.Draws)))
+		for _, d := range r.Draws {
+			if n := d.Accuracy * 5; d.Accuracy > 1 || math.Abs(n-math.Round(n)) > 1e-9 {
+				t.Errorf("%s: the accuracy on 5 texts is %g", r.Key, d.Accuracy)
+			}
+		}
+	}
+	want := []string{"none 0×1", "text 1×3", "public 1×3", "private 1×3", "text 2×3", "public 2×3", "private 2×3"}
+	if !slices.Equal(kinds, want) || e.Texts != 5 || len(e.Labels) != 2 {
+		t.Errorf("rows %v, %d texts, labels %v", kinds, e.Texts, e.Labels)
+	}
+	if _, same, _ := popri(t, shown...); same != out {
+		t.Error("asked again, the model gives other figures")
+	}
+	code, out, errs = popri(t, "eval", "--task", "in-context", "--run", dir, "--quiet", "--draws", "1", "--test-texts", "5", "--shots", "1",
+		"--set", "downstream.length=24")
+	if code != 0 || !strings.Contains(out, "calibrated accuracy %") || !strings.Contains(out, "no demonstrations") {
+		t.Errorf("the table: %s%s", out, errs)
+	}
+	for mistake, flags := range map[string][]string{
+		"must be \"in-context\"":           {"--task", "classification"},
+		"needs --task in-context":          {"--shots", "3"},
+		"no text has the label \"absent\"": {"--task", "in-context", "--name", "absent=gone"},
+		"end in {label}":                   {"--task", "in-context", "--item", "{text}"},
+		"from 1 to 1000":                   {"--task", "in-context", "--shots", "0"},
+		"cannot be combined":               {"--task", "in-context", "--reference-private"},
+	} {
+		if code, _, errs := popri(t, append([]string{"eval", "--run", dir, "--quiet"}, flags...)...); code != 2 || !strings.Contains(errs, mistake) {
+			t.Errorf("%v: exit code %d, %s", flags, code, errs)
+		}
 	}
 	hub := filepath.Join(t.TempDir(), "hub")
 	code, out, errs = popri(t, "data", "push-ready", dir, "--out", hub, "--json", "--unprotected")

@@ -17,6 +17,7 @@
 //	  untuned.parquet      what the untuned model wrote, to compare with
 //	  untrained.parquet    what it wrote for the product's prompts, with the product's weights, to compare with
 //	  eval.json            small models on private test clients
+//	  in-context.json      the product as demonstrations for a language model (popri eval --task in-context)
 //	  for-the-data-owner/  what popri judge found, without noise; not to be published
 //	  report.html          all of it in one file that needs nothing else, with every sample to search (very many: report-texts.html)
 //	  ended.json           where trainer.max_hours ended the rounds
@@ -49,6 +50,7 @@ const (
 	Untuned     = "untuned.parquet"
 	Untrained   = "untrained.parquet"
 	Eval        = "eval.json"
+	InContext   = "in-context.json"
 	Judged      = "for-the-data-owner"
 	Report      = "report.html"
 	Ended       = "ended.json"

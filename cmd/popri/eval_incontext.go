@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"popri/configs"
+	"popri/eval/incontext"
+	"popri/internal/rundir"
+	"popri/run/evaluator"
+)
+
+const inContextHelp = `
+--task in-context trains nothing. The language model of model.path (or --model) is shown labelled texts as demonstrations and
+asked for the labels of test clients' texts: without demonstrations, with those of the product, of labelled public text
+(data.public), and of the train clients where eval.reference_private allows it. Each row has the mean and the standard deviation
+over --draws sets of demonstrations. The calibrated accuracy takes away which labels the model prefers whatever the text is. The
+figures go into in-context.json in the run's folder or --out.`
+
+// inContextFlags are the flags of eval --task in-context.
+type inContextFlags struct {
+	evaluator.InContextOptions
+	names []string
+}
+
+var inContextOnly = []string{"shots", "draws", "test-texts", "header", "item", "name"}
+
+func (x *inContextFlags) add(f *pflag.FlagSet) {
+	f.IntSliceVar(&x.Shots, "shots", []int{6}, "with --task in-context: demonstrations shown; several numbers, separated by commas, give a row each")
+	f.IntVar(&x.Draws, "draws", 10, "with --task in-context: sets of demonstrations for each number")
+	f.IntVar(&x.Texts, "test-texts", 200, "with --task in-context: test texts that are asked about, drawn at random; 0 for all")
+	f.StringVar(&x.Header, "header", "", "with --task in-context: text before the demonstrations")
+	f.StringVar(&x.Item, "item", incontext.DefaultItem, "with --task in-context: form of a demonstration, which ends in {label}")
+	f.StringArrayVar(&x.names, "name", nil, "with --task in-context: the word that stands for a label, such as pos=positive; may be repeated")
+}
+
+// evalInContext evaluates the product of a run, or a file of texts with labels, as demonstrations.
+func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFlags, run, file, private, model, out string) error {
+	o := x.InContextOptions
+	o.Names = map[string]string{}
+	for _, n := range x.names {
+		label, word, ok := strings.Cut(n, "=")
+		if !ok || strings.TrimSpace(word) == "" {
+			return usage(fmt.Errorf("--name %q: want label=word", n))
+		}
+		o.Names[label] = word
+	}
+	o.Item = strings.ReplaceAll(o.Item, `\n`, "\n")
+	o.Out = out
+	if run != "" {
+		if !rundir.Exists(run) {
+			return usage(fmt.Errorf("%s holds no run", run))
+		}
+		if !rundir.Has(run, rundir.Synthetic) {
+			return usage(fmt.Errorf("%s holds no synthetic set yet: let the run end first (--resume)", run))
+		}
+		if flags.file, o.Out = filepath.Join(run, rundir.Config), run; out != "" {
+			return usage(errors.New("--out cannot be combined with --run, whose folder gets the figures"))
+		}
+		file = filepath.Join(run, rundir.Synthetic)
+	}
+	for key, value := range map[string]string{"data.private": private, "model.path": model} {
+		if value != "" {
+			flags.set = append(flags.set, key+"="+value)
+		}
+	}
+	c, err := flags.load()
+	if err != nil {
+		return err
+	}
+	if c.Model.Path == configs.Trained {
+		return usage(errors.New("model.path is \"trained\": name the language model that is asked (--model)"))
+	}
+	c.Model.Device = cmp.Or(a.device, c.Model.Device)
+	c.Downstream.Model = configs.Default().Downstream.Model // no small model is needed
+	p, stage := a.progress(), ""
+	o.Told = func(name string, done, total int) {
+		if name != stage {
+			stage = name
+			p.begin(name)
+		}
+		p.update(done, total)
+	}
+	e, err := o.Evaluate(cmd.Context(), c, file)
+	p.stop()
+	if err != nil {
+		return err
+	}
+	return a.emit(e, func(w io.Writer) { inContextTable(w, e) })
+}
+
+func inContextTable(w io.Writer, e *incontext.Outcome) {
+	fmt.Fprintf(w, "%s was asked for the labels of %d test texts (%d labels)\n\n", e.Model, e.Texts, len(e.Labels))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "demonstrations of\tshown\taccuracy %\tmacro F1 %\tcalibrated accuracy %\tmacro F1 %")
+	for _, r := range e.Results {
+		fmt.Fprintf(t, "%s\t%d\t%.1f ± %.1f\t%.1f\t%.1f ± %.1f\t%.1f\n", r.Name, r.Shots, 100*r.Accuracy, 100*r.AccuracySD, 100*r.MacroF1,
+			100*r.Calibrated, 100*r.CalibratedSD, 100*r.CalibratedF1)
+	}
+	t.Flush()
+	fmt.Fprintln(w, "\nMean ± standard deviation over sets of demonstrations. Test texts are read without noise.")
+}
