@@ -65,7 +65,11 @@ type Options struct {
 	Warn     func(text string)
 	// Progress makes the listener to the evaluation of a cell.
 	Progress func() evaluator.Progress
-	Command  string // what made the ablation, to be typed again; "" if it is not known
+	Title    string // of the page; "" for the names of what varies
+	Price    bool   // the page draws the results against the bytes that a client sends
+	// Notes gives sentences for the page when all runs are done; may be nil.
+	Notes   func(a *Ablation) ([]string, error)
+	Command string // what made the ablation, to be typed again; "" if it is not known
 	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
 	Halving *halving.Halving
 	Say     func(text string)

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,7 +29,11 @@ var ablationFigures = []report.GridFigure{
 	{Key: "fid", Name: "FID", Scale: 1, Decimals: 4, Better: -1},
 	{Key: "epsilon", Name: "ε spent", Scale: 1, Decimals: 3, Better: -1, Bound: true},
 	{Key: "seconds", Name: "Time", Unit: "s", Scale: 1, Decimals: 1, Better: -1},
+	{Key: sentKey, Name: "A client sends", Unit: "KiB", Scale: 1.0 / 1024, Decimals: 1, Better: -1},
 }
+
+// sentKey is the figure of the bytes that a client sends in all rounds.
+const sentKey = "sent"
 
 // writeReport writes the page with the grid, the guarantee of the first run, and what all runs spend together.
 func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
@@ -37,7 +42,7 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	if err != nil {
 		return err
 	}
-	g := report.Grid{Title: "Ablation over " + a.Keys(), Command: o.Command, Finished: time.Now().UTC().Truncate(time.Second),
+	g := report.Grid{Title: cmp.Or(o.Title, "Ablation over "+a.Keys()), Command: o.Command, Finished: time.Now().UTC().Truncate(time.Second),
 		Subtitle:  fmt.Sprintf("%s with a result, %d seeds", plural.Of(len(a.Rows), "setting", ""), len(a.Seeds)),
 		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds,
 		Notes: []string{
@@ -56,6 +61,17 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 		} else {
 			g.Together = "ε = " + accountant.RoundUp(c.Epsilon, 4)
 		}
+	}
+	if o.Price {
+		i := slices.IndexFunc(ablationFigures, func(f report.GridFigure) bool { return f.Key == sentKey })
+		g.Price = &ablationFigures[i]
+	}
+	if o.Notes != nil {
+		notes, err := o.Notes(a)
+		if err != nil {
+			return err
+		}
+		g.Notes = append(notes, g.Notes...)
 	}
 	if a.Adaptive != nil {
 		g.Rungs = a.rungs()
@@ -116,6 +132,13 @@ func (a *Ablation) gridCell(dir string, cells []grid.Cell) (report.GridCell, err
 			}
 			if seconds > 0 && r.Error == "" {
 				r.Figures["seconds"] = seconds
+			}
+			cost, err := reporting.CostOf(path)
+			if err != nil {
+				return g, err
+			}
+			if cost.Sent > 0 {
+				r.Figures[sentKey] = float64(cost.Sent)
 			}
 		}
 		g.Runs = append(g.Runs, r)

@@ -120,12 +120,16 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 
 // addRuns adds what says how the runs of a grid are done, whatever it varies.
 func (f *ablateFlags) addRuns(cmd *cobra.Command) {
-	f.add(cmd)
-	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "runs of each combination, with successive seeds")
-	cmd.Flags().StringVar(&f.out, "out", filepath.Join("runs", "ablation"),
-		"folder of the ablation; each run is a folder in it")
+	f.addGrid(cmd, "ablation")
 	f.jobs.add(cmd)
 	f.own.add(cmd)
+}
+
+// addGrid adds the flags of a grid that is done here; runs is the default's folder in that of all runs.
+func (f *ablateFlags) addGrid(cmd *cobra.Command, runs string) {
+	f.add(cmd)
+	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "runs of each combination, with successive seeds")
+	cmd.Flags().StringVar(&f.out, "out", filepath.Join("runs", runs), "folder of the grid; each run is a folder in it")
 	f.track.add(cmd)
 }
 
@@ -158,7 +162,13 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		}
 	}
 	options := a.ablateOptions(flags.out, flags.track)
-	options.Halving, options.Command = flags.order(), typed(cmd)
+	options.Halving = flags.order()
+	return a.ablateCells(cmd, flags, axes, cells, options)
+}
+
+// ablateCells does the runs of a grid here, and shows the results.
+func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axis, cells []grid.Cell, options study.Options) error {
+	options.Command = typed(cmd)
 	result, err := study.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
 		a.say("interrupted; the same command goes on")

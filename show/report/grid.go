@@ -45,6 +45,7 @@ type Grid struct {
 	Axes                     []GridAxis
 	Seeds                    []uint64
 	Figures                  []GridFigure // the first is shown first
+	Price                    *GridFigure  // bytes, against which the first figure is drawn; nil for no such picture
 	Cells                    []GridCell   // each combination of values, also one without a result
 	Rungs                    *GridRungs   // nil for a plain order
 	Settings                 []Setting
@@ -126,7 +127,10 @@ type gridPage struct {
 	Paired   string // the figure of which rows have a difference to the default; "" for none
 	Figure   figure // without JavaScript
 	HasFig   bool
-	Sections []settingSection
+	// The first figure against Grid.Price.
+	PriceFigure figure
+	HasPrice    bool
+	Sections    []settingSection
 }
 
 type tile struct{ Label, Value, Note string }
@@ -173,6 +177,9 @@ func newGridPage(g Grid) (*gridPage, error) {
 	}
 	p.table()
 	if err := p.draw(); err != nil {
+		return nil, err
+	}
+	if err := p.price(); err != nil {
 		return nil, err
 	}
 	p.Headline = p.headline()

@@ -66,6 +66,12 @@ type whisker struct {
 	x, y, low, high float64
 }
 
+// named is a point with its name beside it.
+type named struct {
+	x, y float64
+	name string
+}
+
 // figure is a plot with its words.
 type figure struct {
 	Title   string
@@ -88,6 +94,7 @@ type plotOptions struct {
 	ticks         []plot.Tick // format of x; nil shows whole numbers
 	xLabel        string
 	whiskers      []whisker
+	names         []named
 	fromZero      bool
 	percent       bool
 	bound         bool        // values are upper bounds, which are rounded up
@@ -185,6 +192,23 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 	}
 	if !ok {
 		return fig, false, nil
+	}
+	if len(opt.names) > 0 {
+		var words plotter.XYLabels
+		for _, n := range opt.names {
+			words.XYs, words.Labels = append(words.XYs, plotter.XY{X: n.x, Y: n.y}), append(words.Labels, clean(n.name))
+		}
+		labels, err := plotter.NewLabels(words)
+		if err != nil {
+			return fig, false, err
+		}
+		labels.Offset = vg.Point{X: 5, Y: -4}
+		for i := range labels.TextStyle {
+			labels.TextStyle[i].Font = font.From(plot.DefaultFont, 11)
+			labels.TextStyle[i].Font.Variant = "Sans"
+			labels.TextStyle[i].Color = placeholder(mutedColor)
+		}
+		p.Add(labels)
 	}
 	if opt.fromZero {
 		low = min(low, 0)

@@ -11,6 +11,7 @@ import (
 
 // Change is what one row of an ablation sets: keys and values that are used together.
 type Change struct {
+	Name   string   `json:"name,omitempty"` // that it goes by; "" for its assignments
 	Keys   []string `json:"keys"`
 	Values []string `json:"values"`
 }
@@ -38,6 +39,9 @@ func parseChange(text string) (c Change, err error) {
 }
 
 func (c Change) String() string {
+	if c.Name != "" {
+		return c.Name
+	}
 	var parts []string
 	for i, k := range c.Keys {
 		parts = append(parts, k+"="+c.Values[i])

@@ -82,7 +82,7 @@ func All(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 		var longer []Change
 		for _, c := range combinations {
 			for _, v := range a.Values {
-				longer = append(longer, Change{append(slices.Clone(c.Keys), a.Key), append(slices.Clone(c.Values), v)})
+				longer = append(longer, Change{Keys: append(slices.Clone(c.Keys), a.Key), Values: append(slices.Clone(c.Values), v)})
 			}
 		}
 		combinations = longer

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"popri/internal/testworld"
+)
+
+// TestCompareMethods: methods are run at each ε and audited; a second call reads the runs, and the page has the picture.
+func TestCompareMethods(t *testing.T) {
+	w, err := testworld.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "methods")
+	compare := []string{"compare-methods", "--config", w.File, "--out", dir, "--epsilon", "5,7", "--methods", "popri,private_evolution",
+		"--set", "trainer.rounds=1"}
+	code, out, errs := popri(t, compare...)
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	for _, want := range []string{`method +privacy\.epsilon`, `popri +5 `, `private_evolution +7 `, "a client receives"} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("the table lacks %q:\n%s", want, out)
+		}
+	}
+	if !strings.Contains(errs, "Audited: the ledgers and releases of 4 runs") {
+		t.Errorf("nothing was audited: %s", errs)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"What it costs a client", "against what a client sends", "Audited:", "A client sends"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	_, again, errs := popri(t, compare...)
+	if again != out || strings.Count(errs, "done before") != 4 {
+		t.Errorf("a second call does the runs again: %s", errs)
+	}
+	// A ledger without its last charge is found.
+	ledger := filepath.Join(dir, "popri,privacy.epsilon=5,seed=1", "ledger.jsonl")
+	lines, err := os.ReadFile(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := strings.SplitAfter(string(lines), "\n")
+	if err := os.WriteFile(ledger, []byte(strings.Join(kept[:len(kept)-2], "")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := popri(t, compare...); code == 0 {
+		t.Errorf("a ledger that lost a charge passes: %s", errs)
+	}
+	if code, _, errs := popri(t, "compare-methods", "--methods", "absent"); code != 2 || !strings.Contains(errs, "absent") {
+		t.Errorf("a method that is not there: exit code %d, %s", code, errs)
+	}
+}

@@ -1,0 +1,47 @@
+package comparison
+
+import (
+	"slices"
+	"testing"
+
+	"popri/configs"
+	"popri/study/grid"
+)
+
+// TestRowsArePossible: every method's settings are valid at both scales and at several ε, and no two methods are the same run.
+func TestRowsArePossible(t *testing.T) {
+	for _, scale := range []string{Demo, Small} {
+		base := BaseOf(scale)
+		c, err := configs.Load(configs.LoadOptions{Preset: base.Preset, Set: base.Set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := Rows(scale, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		axes, cells, err := grid.Named(*c, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: []string{"1", "7"}}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(cells) != 4*len(Names()) || !slices.Equal(axes[0].Values, Names()) {
+			t.Errorf("%s: %d runs of %v", scale, len(cells), axes)
+		}
+		for i, a := range cells {
+			for _, b := range cells[:i] {
+				if a.Seed != b.Seed {
+					continue
+				}
+				if key, _, _ := a.Differs(b.Config); key == "" {
+					t.Errorf("%s: %s and %s are the same", scale, a.Name, b.Name)
+				}
+			}
+		}
+	}
+	if _, err := Rows(Demo, []string{"popri", "absent"}); err == nil {
+		t.Error("a method that is not there is no error")
+	}
+	if rows, err := Rows(Demo, []string{"grpo"}); err != nil || len(rows) != 1 {
+		t.Errorf("one method: %v (%v)", rows, err)
+	}
+}
