@@ -23,6 +23,7 @@ func (a *app) groups() []heading {
 		{"Privacy", []*cobra.Command{a.account()}},
 		{"Data and models", []*cobra.Command{a.data(), a.model(), a.pretrain()}},
 		{"Parts of a run alone", []*cobra.Command{a.generate(), a.dpo()}},
+		{"To compare with", []*cobra.Command{a.lanfl()}},
 		{"This program", []*cobra.Command{a.doctor(), a.bench(), a.version()}},
 	}
 }

@@ -36,7 +36,7 @@ func (f Format) Check(labels []string) error {
 	}
 	of := map[string]string{}
 	for _, l := range labels {
-		name := f.name(l)
+		name := f.Name(l)
 		if name == "" {
 			return fmt.Errorf("the label %q has no name", l)
 		}
@@ -53,12 +53,13 @@ func (f Format) Check(labels []string) error {
 	return nil
 }
 
-func (f Format) name(label string) string {
+// Name is the word that stands for a label.
+func (f Format) Name(label string) string {
 	return strings.TrimSpace(cmp.Or(f.Names[label], strings.ReplaceAll(label, "_", " ")))
 }
 
-// text cuts a text and makes it one line, so that items stay apart.
-func (f Format) text(t string) string {
+// Text cuts a text and makes it one line, so that items stay apart.
+func (f Format) Text(t string) string {
 	t = strings.Join(strings.Fields(t), " ")
 	return datasets.First(t, func(s string) int { return len(f.Tokenizer.Encode(s)) }, f.Length)
 }
@@ -70,7 +71,7 @@ func (f Format) beginning(demonstrations []Example) []int32 {
 		b.WriteString(f.Header + "\n\n")
 	}
 	for _, d := range demonstrations {
-		b.WriteString(strings.NewReplacer(textPlace, f.text(d.Text), labelPlace, f.name(d.Label)).Replace(f.Item) + "\n\n")
+		b.WriteString(strings.NewReplacer(textPlace, f.Text(d.Text), labelPlace, f.Name(d.Label)).Replace(f.Item) + "\n\n")
 	}
 	prefix, _ := f.Tokenizer.Template()
 	ids := append(prefix, f.Tokenizer.Encode(b.String())...)
@@ -83,7 +84,7 @@ func (f Format) beginning(demonstrations []Example) []int32 {
 // question is the item of a text, up to its label.
 func (f Format) question(text string) []int32 {
 	open := strings.TrimRight(strings.TrimSuffix(f.Item, labelPlace), " ")
-	return f.Tokenizer.Encode(strings.Replace(open, textPlace, f.text(text), 1))
+	return f.Tokenizer.Encode(strings.Replace(open, textPlace, f.Text(text), 1))
 }
 
 // answer is a label behind its question. A space before {label} belongs to the label's first token.
@@ -92,5 +93,5 @@ func (f Format) answer(label string) []int32 {
 	if strings.HasSuffix(f.Item, " "+labelPlace) {
 		space = " "
 	}
-	return f.Tokenizer.Encode(space + f.name(label))
+	return f.Tokenizer.Encode(space + f.Name(label))
 }

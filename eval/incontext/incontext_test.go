@@ -83,7 +83,7 @@ func TestPromptReads(t *testing.T) {
 	if got != want {
 		t.Errorf("the prompt is %q, want %q", got, want)
 	}
-	text := f.text(strings.Repeat("word ", 100))
+	text := f.Text(strings.Repeat("word ", 100))
 	if n := len(f.Tokenizer.Encode(text)); n > f.Length || n < f.Length/2 || strings.HasSuffix(text, " ") {
 		t.Errorf("a long text was cut to %d tokens, %q", n, text)
 	}

@@ -19,7 +19,7 @@ const module = "popri"
 // another way for private text to get out; the comment of the package must name it.
 var (
 	private = module + "/datasets/clients"
-	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "fedsim/local", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator", "run/judging",
+	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "fedsim/local", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator", "run/judging", "run/lanfl",
 		"study/cost", "eval/domain", "study/quality", "cmd/popri", "cmd/popri-client"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.

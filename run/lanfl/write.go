@@ -1,0 +1,81 @@
+package lanfl
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"popri/eval/incontext"
+	"popri/eval/metrics"
+	"popri/model/lm"
+	"popri/model/tokenizer"
+)
+
+// The form of an example where the model writes one: the label stands first, so that it decides the text.
+const (
+	labelled = "Label: "
+	texted   = "\nText: "
+)
+
+// Drawn draws k of n places uniformly without replacement, in rising order.
+func Drawn(n, k int, r *rand.Rand) []int {
+	places := r.Perm(n)[:k]
+	slices.Sort(places)
+	return places
+}
+
+// writer lets a language model write examples.
+type writer struct {
+	model     *lm.Model
+	tokenizer *tokenizer.Tokenizer
+	format    incontext.Format // cuts texts and names labels
+	tokens    int              // most of a sample
+}
+
+// prompt lists examples and asks for one more, whose label comes first.
+func (w writer) prompt(examples []incontext.Example) []int32 {
+	var b strings.Builder
+	b.WriteString("Examples of texts with their labels, each different from the others.\n\n")
+	for _, e := range examples {
+		b.WriteString(labelled + w.format.Name(e.Label) + texted + w.format.Text(e.Text) + "\n\n")
+	}
+	b.WriteString(strings.TrimSpace(labelled))
+	prefix, _ := w.tokenizer.Template()
+	return append(prefix, w.tokenizer.Encode(b.String())...)
+}
+
+// write gives an example for each list, at temperature 0. One that is not of the form, or has no known label, is the zero Example.
+func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels []string, told func(done, total int)) ([]incontext.Example, error) {
+	prompts := make([][]int32, len(lists))
+	for i, list := range lists {
+		prompts[i] = w.prompt(list)
+	}
+	over := func(_, ids []int32) bool {
+		return strings.Contains(w.tokenizer.Decode(ids, true), "\n\n")
+	}
+	drawn, err := w.model.Generate(ctx, prompts, 1, lm.SampleOptions{MaxNewTokens: w.tokens, Stop: over, Progress: told})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]incontext.Example, len(lists))
+	for i, d := range drawn {
+		out[i] = w.read(w.tokenizer.Decode(d[0].IDs, true), labels)
+	}
+	return out, nil
+}
+
+func (w writer) read(text string, labels []string) incontext.Example {
+	text, _, _ = strings.Cut(text, "\n\n")
+	name, body, ok := strings.Cut(text, strings.TrimRight(texted, " "))
+	i := slices.IndexFunc(labels, func(l string) bool { return w.format.Name(l) == strings.TrimSpace(name) })
+	if body = strings.Join(strings.Fields(body), " "); !ok || i < 0 || body == "" {
+		return incontext.Example{}
+	}
+	return incontext.Example{Text: body, Label: labels[i]}
+}
+
+// tooLike reports whether a sample's BLEU with one of the texts is above the bound.
+func tooLike(sample string, texts []incontext.Example, bound float64) bool {
+	return slices.ContainsFunc(texts, func(e incontext.Example) bool { return metrics.BLEU(sample, e.Text) > bound })
+}
