@@ -13,11 +13,11 @@ import (
 // noContent is the text without content whose answers calibrate those of texts.
 const noContent = "N/A"
 
-// Tokens of a forward pass, and of a row behind its demonstrations: both may be exceeded by one text. The memory for the mask of
-// a row grows with its square.
+// Tokens of a forward pass, and of a row behind its demonstrations: both may be exceeded by one text. The work of attention in
+// a row grows with the square of its length.
 const (
 	batchTokens = 4096
-	rowTokens   = 1024
+	rowTokens   = 512
 )
 
 // Answers are what a model says of texts that it is asked about with the same demonstrations.
