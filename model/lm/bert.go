@@ -86,7 +86,7 @@ func bertBuild(m *Model, b *builder) {
 	c := m.Config
 	h, in := int64(c.Hidden), int64(c.Inner)
 	m.tok = b.take("bert.embeddings.word_embeddings.weight", int64(c.Vocab), h)
-	m.pos = b.take("bert.embeddings.position_embeddings.weight", int64(c.Context), h)
+	m.pos = b.take("bert.embeddings.position_embeddings.weight", int64(c.Context+c.FirstPosition), h)
 	m.types = b.take("bert.embeddings.token_type_embeddings.weight", int64(c.Types), h)
 	m.embedNorm = b.layerNorm("bert.embeddings.LayerNorm", h)
 	act := c.activation()

@@ -35,7 +35,7 @@ const (
 func (c Config) Classifies() bool { return len(c.Labels) > 0 }
 
 // twoWay reports whether every token sees all tokens of its row.
-func (c Config) twoWay() bool { return c.Classifies() && c.Type == "bert" }
+func (c Config) twoWay() bool { return c.Masked || c.Classifies() && c.Type == "bert" }
 
 // classifierHead is the tensor by which a folder is known to have a trained classifier.
 func (c Config) classifierHead() string {

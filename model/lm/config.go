@@ -36,6 +36,11 @@ type Config struct {
 	// Labels are those of a classifier, in the order of its outputs; none of a language model.
 	Labels []string
 
+	// Masked says that the model predicts masked tokens, every token seeing all of its row ([LoadMasked]).
+	Masked bool
+	// FirstPosition is the row of the position embeddings that a text begins with.
+	FirstPosition int
+
 	Types  int    // type_vocab_size of BERT, whose texts have type 0; 0 elsewhere
 	Rotary Rotary // rotary positions, where the architecture has them
 	// Local tells the layers that turn by the base LocalTheta, of Gemma 3; Unturned those that do not turn, of SmolLM3. nil
@@ -71,6 +76,15 @@ func (c Config) complete() Config {
 // readConfig reads dir/config.json and refuses by name every field that the decoders would otherwise ignore silently.
 // The tokens that end a sequence are those of generation_config.json, if that file names any.
 func readConfig(dir string) (Config, error) {
+	c, err := readAnyConfig(dir)
+	if err == nil && architectures[c.Type].masked {
+		err = fmt.Errorf("lm: %s: %w", filepath.Join(dir, configFile), Unsupported(c.Type, "supported: "+strings.Join(Families(), ", ")))
+	}
+	return c, err
+}
+
+// readAnyConfig is readConfig, also of families that only predict masked tokens.
+func readAnyConfig(dir string) (Config, error) {
 	path := filepath.Join(dir, configFile)
 	raw, err := os.ReadFile(path)
 	if err != nil {

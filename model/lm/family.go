@@ -48,7 +48,9 @@ func Unsupported(name, supported string) error {
 }
 
 // Families are the values of model_type that a small model may have.
-func Families() []string { return slices.Sorted(maps.Keys(architectures)) }
+func Families() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(architectures)), func(name string) bool { return architectures[name].masked })
+}
 
 // Generators are those of models that write text.
 func Generators() []string {

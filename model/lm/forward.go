@@ -109,7 +109,7 @@ func (m *Model) embed(s *tensor.Scope, in Input) tensor.Tensor {
 		if in.Positions.Defined() {
 			x = s.Add(x, s.Embedding(m.pos, in.Positions))
 		} else {
-			x = s.Add(x, s.Narrow(m.pos, 0, 0, t))
+			x = s.Add(x, s.Narrow(m.pos, 0, int64(m.Config.FirstPosition), t))
 		}
 	}
 	if m.types.Defined() {

@@ -67,6 +67,7 @@ type architecture struct {
 	rename func(name string) string // a checkpoint's tensor name to the one with the prefix that adapters use; "" drops it
 	// residual lists the ends of the names of projections onto the residual stream, which start smaller.
 	residual []string
+	masked   bool // it predicts masked tokens alone, see [LoadMasked]
 }
 
 var architectures = map[string]architecture{
@@ -80,6 +81,7 @@ var architectures = map[string]architecture{
 	"phi3":        phi3,
 	"qwen2":       qwen2,
 	"qwen3":       qwen3,
+	"roberta":     roberta,
 	"smollm3":     smollm3,
 }
 
