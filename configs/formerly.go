@@ -89,16 +89,12 @@ var formerly = map[string]struct {
 	"downstream.bootstrap":              {is: always(1000), why: "fewer resamples make intervals that vary from seed to seed"},
 
 	"private_evolution.metric":       {is: always("l2"), why: papers},
-	"private_evolution.votes":        {is: always(1), why: papers},
 	"private_evolution.per_text":     {is: always(false), why: "shorter vectors than the bound hide more texts behind the noise"},
 	"private_evolution.clip":         {now: "scoring.clip_norm", when: by("private_evolution")},
 	"private_evolution.noise_factor": {is: always(1), why: "more noise than the budget needs helps nobody; privacy.noise_multiplier sets it"},
 	"private_evolution.mask_share":   {is: always(0.3), why: papers},
 	"private_evolution.accumulate":   {is: always("all"), why: papers},
-	"private_evolution.select":       {is: evolving("rank", nil), why: papers},
 	"private_evolution.look_ahead":   {is: evolving(0, 4), why: papers},
-	"private_evolution.variation":    {is: evolving("rephrase", "fill"), why: papers},
-	"private_evolution.variations":   {is: evolving(6, nil), why: papers},
 	"private_evolution_sft.share": {is: of("private_evolution_sft", 0.1),
 		why: "a larger share dilutes what clients like, a smaller one is memorised"},
 

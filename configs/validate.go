@@ -45,6 +45,9 @@ var (
 	tuning   = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
 
 	evolutionVariants = []string{"pre_text", "aug_pe"}
+	variationKinds    = []string{"", "fill", "rephrase", "blank"}
+	selections        = []string{"rank", "sample"}
+	evolved           = []string{"", "expansion", "selected"}
 
 	policyLosses    = []string{"grpo", "dr_grpo", "bnpo", "dapo"}
 	rewardScales    = []string{"group", "batch", "none"}
@@ -313,7 +316,12 @@ func (v *validator) once(c Config) {
 func (v *validator) evolution(e PrivateEvolution) {
 	v.oneOf("private_evolution.variant", e.Variant, evolutionVariants)
 	v.count("private_evolution.population", e.Population, 1, 1<<24)
+	v.count("private_evolution.variations", e.Variations, 1, 1000)
+	v.oneOf("private_evolution.variation", e.Variation, variationKinds)
+	v.count("private_evolution.votes", e.Votes, 1, 64)
+	v.oneOf("private_evolution.select", e.Select, selections)
 	v.between("private_evolution.threshold", e.Threshold, 0, 1e9)
+	v.oneOf("private_evolution.product", e.Product, evolved)
 }
 
 type validator struct {

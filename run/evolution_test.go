@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"popri/configs"
 	"popri/fedsim/audit"
+	"popri/internal/golden"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/internal/testworld"
@@ -141,5 +143,66 @@ func TestMoreNoise(t *testing.T) {
 	more, less := spend(2.179 * sigma)
 	if math.Abs(more/sigma-2.179) > 1e-9 || !(less < epsilon/2) {
 		t.Errorf("noise %g costs ε = %g, noise %g costs %g", sigma, epsilon, more, less)
+	}
+}
+
+// TestEvolutionAsPublished: PrE-Text with a masked model, and Aug-PE by rephrasing and by blanks, which gives the selected texts. A run
+// that is stopped where the texts of a round are written or chosen gives the same.
+func TestEvolutionAsPublished(t *testing.T) {
+	masked := filepath.Join(golden.Folder(t, "masked"), "roberta")
+	for name, set := range map[string]func(e *configs.PrivateEvolution){
+		"masked":   func(e *configs.PrivateEvolution) { e.MaskedModel = masked },
+		"rephrase": func(e *configs.PrivateEvolution) { e.Variant, e.Variations, e.Select = evolution.AugPE, 2, "sample" },
+		"blank": func(e *configs.PrivateEvolution) {
+			e.Variant, e.Variations, e.Variation, e.Votes = evolution.AugPE, 2, "blank", 3
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := evolving(t)
+			c.Data.MaxTokens, c.PrivateEvolution.Population = 30, 12
+			set(&c.PrivateEvolution)
+			want := t.TempDir()
+			if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+				t.Fatal(err)
+			}
+			stages := []rounds.Stage{{Round: 1, Name: "generate"}, {Round: 2, Name: "generate"}}
+			if name == "masked" {
+				stages = append(stages, rounds.Stage{Round: 2, Name: "embed"})
+			}
+			sameInterrupted(t, c, want, stages...)
+			product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "masked" {
+				last, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(want, 2), evolution.SelectionFile))
+				if err != nil || len(product) != c.Synthetic.Texts {
+					t.Fatal(err, len(product))
+				}
+				changed := 0
+				for _, r := range last {
+					if r.Kind == string(evolution.Fill) {
+						changed++
+					}
+				}
+				if changed == 0 {
+					t.Error("the masked model varied no text")
+				}
+				return
+			}
+			last, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(want, 2), evolution.SelectionFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var selected []string
+			for _, r := range last {
+				for range r.Copies {
+					selected = append(selected, r.Text)
+				}
+			}
+			if !slices.Equal(sampling.Texts(product), selected) || len(selected) != 12 {
+				t.Errorf("the product is %q, round 2 selected %q", sampling.Texts(product), selected)
+			}
+		})
 	}
 }

@@ -37,6 +37,9 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 	}
 	s.prompter, err = sampling.NewPrompter(s.generator.Tokenizer, prompts, c.Data, s.Data.Public.Prompts,
 		s.generator.Model.Config.Context, c.Generate.MaxNewTokens)
+	if err == nil && c.Generate.Chat {
+		s.prompter.Turns, err = sampling.Turns(s.generator.Dir, s.generator.Tokenizer)
+	}
 	if errors.Is(err, sampling.ErrTooFewPrompts) {
 		return nil, fault.Userf("data.public: %s: %w", s.Data.Public.Name, err)
 	}
@@ -67,6 +70,11 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
 		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder, Kinds: asking,
 		Reference: reference}
+	if c.FillsMasks() {
+		if e.MaskedDir, err = assembly.ModelDir(c.PrivateEvolution.MaskedModel, ""); err != nil {
+			return nil, fault.Userf("private_evolution.masked_model: %w", err)
+		}
+	}
 	if c.Learns() {
 		if err := s.learning(&e); err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 var needed = map[string][]string{
 	"popri": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors",
 		"rounds/0001/optimizer.safetensors", "rounds/0001/pairs.parquet"},
-	"private_evolution": {"rounds/0001/samples.parquet", "rounds/0001/look_ahead.parquet",
+	"private_evolution": {"rounds/0001/samples.parquet",
 		"rounds/0001/selection.parquet", "rounds/0002/variations.parquet"},
 	"private_evolution_sft": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors"},
 	"grpo": {"rounds/0001/samples.parquet", "rounds/0001/adapter/adapter_model.safetensors",

@@ -258,7 +258,7 @@ func (s *set) checkVotes(t *testing.T, name string) {
 	}
 	got := make([]float64, s.samples.Rows)
 	for i := range s.clients() {
-		v := Votes(nearest[s.offsets[i]:s.offsets[i+1]], len(got))
+		v := Votes(nearest[s.offsets[i]:s.offsets[i+1]], len(got), false)
 		switch parts[1] {
 		case "near", "far":
 		case "clientmean":

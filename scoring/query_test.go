@@ -25,6 +25,7 @@ func TestQueriesConform(t *testing.T) {
 	for _, o := range []scoring.VoteOptions{
 		{Metric: scoring.L2, Choices: 1, Bound: 1}, {Metric: scoring.CosineMetric, Choices: 3, Bound: 4},
 		{Metric: scoring.L2, Choices: 5, PerText: true, Bound: 0.5}, {Metric: scoring.L2, Choices: 1, Bound: 1e6},
+		{Metric: scoring.L2, Choices: 4, Equal: true, Bound: 2}, {Metric: scoring.L2, Choices: 40, Equal: true, Bound: 1},
 	} {
 		asks[fmt.Sprintf("%s at %g", o.Name(), o.Bound)] = func(m embedding.Matrix) (query.Query, error) {
 			return scoring.NewVotes(m, o, "k")

@@ -23,6 +23,8 @@ const (
 type VoteOptions struct {
 	Metric  Metric
 	Choices int // a text gives 1, 1/2, 1/4, … to its nearest samples, in this order
+	// Equal lets a text give 1 to each of them, as Aug-PE does.
+	Equal bool
 	// PerText divides a client's votes by the number of its texts: every client then has the same say.
 	PerText bool
 	Bound   float64 // the L2 norm that a client's votes are clipped to; above 0
@@ -35,6 +37,9 @@ func (o VoteOptions) validate() error {
 	if o.Choices < 1 || o.Choices > 64 {
 		return fmt.Errorf("scoring: a text votes for %d samples, want 1 to 64", o.Choices)
 	}
+	if o.Equal && o.PerText {
+		return fmt.Errorf("scoring: equal votes, divided by the number of texts, are not a question that is asked")
+	}
 	if !(o.Bound > 0) || math.IsInf(o.Bound, 1) {
 		return fmt.Errorf("scoring: votes have the norm bound %g, want a number above 0", o.Bound)
 	}
@@ -44,8 +49,11 @@ func (o VoteOptions) validate() error {
 // Name is the name of the query with these options: "votes/l2/1/total".
 func (o VoteOptions) Name() string {
 	scale := "total"
-	if o.PerText {
+	switch {
+	case o.PerText:
 		scale = "mean"
+	case o.Equal && o.Choices > 1: // one choice is the same either way
+		scale = "equal"
 	}
 	return fmt.Sprintf("votes/%s/%d/%s", o.Metric, o.Choices, scale)
 }
@@ -56,7 +64,7 @@ func parseVotes(name string) (VoteOptions, error) {
 		return VoteOptions{}, fmt.Errorf("not a name of votes")
 	}
 	choices, err := strconv.Atoi(parts[2])
-	o := VoteOptions{Metric: Metric(parts[1]), Choices: choices, PerText: parts[3] == "mean"}
+	o := VoteOptions{Metric: Metric(parts[1]), Choices: choices, PerText: parts[3] == "mean", Equal: parts[3] == "equal"}
 	if err != nil || o.Name() != name {
 		return o, fmt.Errorf("not a name of votes")
 	}
@@ -154,7 +162,7 @@ func (v NearestVotes) check(clients query.Clients) error {
 
 // votes is a client's clipped vector, from its texts' choices.
 func (v NearestVotes) votes(nearest [][]int) []float64 {
-	votes := Votes(nearest, v.samples.Rows)
+	votes := Votes(nearest, v.samples.Rows, v.options.Equal)
 	if v.options.PerText && len(nearest) > 0 {
 		for j := range votes {
 			votes[j] /= float64(len(nearest))
@@ -227,14 +235,15 @@ func distance(a, b []float32, metric Metric) float64 {
 }
 
 // Votes counts for each of n samples the votes of one client's texts, given their nearest samples: each text gives 1,
-// 1/2, 1/4, … to its first, second, third, … choice.
-func Votes(nearest [][]int, n int) []float64 {
+// 1/2, 1/4, … to its first, second, third, … choice, or 1 to each if equal is set.
+func Votes(nearest [][]int, n int, equal bool) []float64 {
 	votes := make([]float64, n)
 	for _, choices := range nearest {
 		weight := 1.0
 		for _, i := range choices {
-			votes[i] += weight
-			weight /= 2
+			if votes[i] += weight; !equal {
+				weight /= 2
+			}
 		}
 	}
 	return votes

@@ -3,6 +3,7 @@ package evolution
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"popri/configs"
 	"popri/methods/method"
@@ -63,12 +64,13 @@ var figures = series.Set{
 	},
 }
 
-// votes are the clients' query, as in both papers: each text votes for its nearest sample, and a client's votes are clipped
-// to scoring.clip_norm: to 1, no client's votes are below it, so that no noise is wasted; to the most texts of a client,
-// nothing is clipped, and the noise is PrE-Text's. By cosine, samples whose variations agree would win, because the mean of
-// their embeddings is longer.
+// votes are the clients' query, as in both papers: each text votes for its k nearest samples, and a client's votes are clipped
+// to scoring.clip_norm times √k, the norm of a text's votes: at 1, no client's votes are below it, so that no noise is wasted;
+// at the most texts of a client, nothing is clipped, and the noise is PrE-Text's. By cosine, samples whose variations agree
+// would win, because the mean of their embeddings is longer.
 func votes(c configs.Config) scoring.VoteOptions {
-	return scoring.VoteOptions{Metric: scoring.L2, Choices: 1, Bound: c.Scoring.ClipNorm}
+	k := c.PrivateEvolution.Votes
+	return scoring.VoteOptions{Metric: scoring.L2, Choices: k, Equal: true, Bound: c.Scoring.ClipNorm * math.Sqrt(float64(k))}
 }
 
 func asked(c configs.Config) (name string, bound float64) {
@@ -76,8 +78,12 @@ func asked(c configs.Config) (name string, bound float64) {
 }
 
 func check(c configs.Config, _ bool) error {
-	if c.Generate.Examples < 1 {
+	r := rulesOf(c.PrivateEvolution)
+	if c.Generate.Examples < 1 && !r.ends {
 		return errors.New("generate.examples is 0, must be at least 1: private_evolution quotes what was selected in prompts")
+	}
+	if n := r.votedOn(c.PrivateEvolution.Population); c.PrivateEvolution.Votes > n {
+		return fmt.Errorf("private_evolution.votes is %d, must be at most %d, the samples of a round", c.PrivateEvolution.Votes, n)
 	}
 	return nil
 }
@@ -85,7 +91,7 @@ func check(c configs.Config, _ bool) error {
 func work(c configs.Config) string {
 	e := c.PrivateEvolution
 	text := fmt.Sprintf("%d samples", e.Population)
-	if n := variants[e.Variant].variations; n > 0 {
+	if n := rulesOf(e).variations; n > 0 {
 		text += fmt.Sprintf(" with %d variations each", n)
 	}
 	return text
@@ -94,7 +100,7 @@ func work(c configs.Config) string {
 // traffic is the population's embeddings and their counts of votes.
 func traffic(c configs.Config) method.Traffic {
 	e := c.PrivateEvolution
-	samples := variants[e.Variant].votedOn(e.Population)
+	samples := rulesOf(e).votedOn(e.Population)
 	return method.Traffic{Sent: c.Trainer.Rounds * (samples + scoring.RoundChecks), Received: c.Trainer.Rounds * samples * c.Scoring.Dim}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ const (
 	AugPE   = "aug_pe"
 )
 
-// rules are what the variants do differently, each as in its published code.
+// rules are what the variants do differently, each as in its published code where the configuration does not say otherwise.
 type rules struct {
 	variation  Kind
 	variations int // of each selected text, beside which it stays in the population; 0: one variation replaces it
@@ -26,11 +27,27 @@ type rules struct {
 	// what a text becomes; 0 takes the sample's own embedding.
 	lookAhead int
 	byRank    bool // select the samples with the most votes, instead of drawing in proportion to the votes
+	// share is the mean share of a text's words that Fill and Blank write anew, and passes how often a masked model does so. A
+	// smaller share hardly varies the texts, a larger one loses what was selected.
+	share  float64
+	passes int
+	// ends says that the selected texts of the last round are the product, instead of texts by prompts that quote all survivors.
+	ends bool
 }
 
-var variants = map[string]rules{
-	PreText: {variation: Fill, lookAhead: 4},
-	AugPE:   {variation: Rephrase, variations: 6, byRank: true}, // six for open models
+// rulesOf are the rules under a valid configuration.
+func rulesOf(c configs.PrivateEvolution) rules {
+	r := rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}
+	if c.Variant == AugPE {
+		r = rules{variation: Rephrase, variations: c.Variations, byRank: c.Select == "rank", share: 0.5, passes: 1, ends: true}
+	}
+	if c.Variation != "" {
+		r.variation = Kind(c.Variation)
+	}
+	if c.Product != "" {
+		r.ends = c.Product == "selected"
+	}
+	return r
 }
 
 // votedOn is the number of samples that clients vote on in each round.
@@ -38,7 +55,7 @@ func (r rules) votedOn(population int) int { return population * (1 + r.variatio
 
 // Written is the number of texts that the model writes in all rounds: variations and look-ahead.
 func Written(c configs.Config) int {
-	r, n, rounds := variants[c.PrivateEvolution.Variant], c.PrivateEvolution.Population, c.Trainer.Rounds
+	r, n, rounds := rulesOf(c.PrivateEvolution), c.PrivateEvolution.Population, c.Trainer.Rounds
 	ahead := rounds * r.lookAhead * r.votedOn(n)
 	if r.variations == 0 {
 		return ahead + (rounds-1)*n // the first population is public text
@@ -60,9 +77,11 @@ type Evolution struct {
 // configuration.
 func New(c configs.Config, writer Writer) (*Evolution, error) {
 	p := c.PrivateEvolution
-	r, ok := variants[p.Variant]
-	if !ok || p.Population < 1 {
-		return nil, fmt.Errorf("evolution: the variant %q with a population of %d is not possible", p.Variant, p.Population)
+	r := rulesOf(p)
+	if !slices.Contains([]string{PreText, AugPE}, p.Variant) || !slices.Contains([]Kind{Fill, Rephrase, Blank}, r.variation) ||
+		p.Population < 1 || r.variations < 0 {
+		return nil, fmt.Errorf("evolution: the variant %q with a population of %d and %d variations by %q is not possible", p.Variant,
+			p.Population, r.variations, r.variation)
 	}
 	return &Evolution{config: p, rules: r, quotes: c.Generate.Examples, seed: c.Seed, writer: writer}, nil
 }

@@ -291,10 +291,13 @@ func TestEmbeddings(t *testing.T) {
 // What a request quotes comes from other texts, at most generate.examples with the parent.
 func TestRequests(t *testing.T) {
 	for _, c := range []struct {
+		kind             Kind
 		examples, quotes int
-	}{{0, 0}, {1, 0}, {3, 2}, {100, 11}} {
+	}{{Fill, 0, 0}, {Fill, 1, 0}, {Fill, 3, 2}, {Fill, 100, 11}, {Rephrase, 3, 0}, {Blank, 3, 0}} {
 		w := &scribe{}
-		e := open(t, w, fmt.Sprintf("generate.examples=%d", c.examples), "private_evolution.variant=aug_pe")
+		e := open(t, w, fmt.Sprintf("generate.examples=%d", c.examples), "private_evolution.variant=aug_pe",
+			"private_evolution.variation="+string(c.kind))
+		used := map[string]bool{}
 		texts, samples := datasets.Strings(public(12)), make([]Sample, 12)
 		for i, text := range texts {
 			samples[i].Text = text
@@ -308,10 +311,16 @@ func TestRequests(t *testing.T) {
 			for _, q := range r.Quotes {
 				distinct[q] = slices.Contains(texts, q)
 			}
-			if r.Kind != Rephrase || r.Parent != texts[i%12] || len(r.Quotes) != c.quotes || len(distinct) != c.quotes+1 ||
-				r.Beginning != "" || r.MaskShare != 0 {
+			used[r.Style] = true
+			blanks := strings.Count(r.Blanked, blank)
+			if r.Kind != c.kind || r.Parent != texts[i%12] || len(r.Quotes) != c.quotes || len(distinct) != c.quotes+1 ||
+				(r.MaskShare == 0.5 && r.Passes == 1) != (c.kind == Fill) || (r.Style == "") != (c.kind == Fill) ||
+				blanks != map[Kind]int{Blank: 4}[c.kind] {
 				t.Fatalf("%d examples, request %d: %+v", c.examples, i, r)
 			}
+		}
+		if c.kind != Fill && len(used) < 4 {
+			t.Errorf("%s: 24 variations are in the styles %v", c.kind, used)
 		}
 	}
 }
@@ -513,7 +522,7 @@ func TestExpand(t *testing.T) {
 // The settings that a configuration admits are those that the code knows, and no others.
 func TestSettingsAgreeWithConfigs(t *testing.T) {
 	for key, values := range map[string][]string{
-		"variant": {PreText, AugPE},
+		"variant": {PreText, AugPE}, "variation": {"", string(Fill), string(Rephrase), string(Blank)},
 	} {
 		for _, value := range values {
 			if _, err := New(settings(t, "private_evolution."+key+"="+value), &scribe{}); err != nil {
@@ -550,6 +559,45 @@ func TestStartRefusesPublicTextsThatAreNone(t *testing.T) {
 	for _, texts := range [][]datasets.Text{nil, {{Text: " \t"}}} {
 		if _, err := open(t, &scribe{}).Start(context.Background(), texts); err == nil {
 			t.Errorf("started from %q", texts)
+		}
+	}
+}
+
+// The rules are those of the published codes, and the keys change Aug-PE's.
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		set  []string
+		want rules
+	}{
+		{nil, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}},
+		{[]string{"variations=3", "select=sample"}, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}},
+		{[]string{"product=selected"}, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2, ends: true}},
+		{[]string{"variant=aug_pe"}, rules{variation: Rephrase, variations: 6, byRank: true, share: 0.5, passes: 1, ends: true}},
+		{[]string{"variant=aug_pe", "variations=3", "select=sample", "variation=blank", "product=expansion"},
+			rules{variation: Blank, variations: 3, share: 0.5, passes: 1}},
+	} {
+		for i := range c.set {
+			c.set[i] = "private_evolution." + c.set[i]
+		}
+		if got := rulesOf(settings(t, c.set...).PrivateEvolution); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.set, got, c.want)
+		}
+	}
+}
+
+// A text gives a vote to each of its k nearest samples, and the bound is the norm of that: the noise of Aug-PE is √k·z.
+func TestVotesBound(t *testing.T) {
+	for _, c := range []struct {
+		set   []string
+		name  string
+		bound float64
+	}{
+		{nil, "votes/l2/1/total", 1},
+		{[]string{"private_evolution.votes=4"}, "votes/l2/4/equal", 2},
+		{[]string{"private_evolution.votes=4", "scoring.clip_norm=80"}, "votes/l2/4/equal", 160},
+	} {
+		if o := votes(settings(t, c.set...)); o.Name() != c.name || o.Bound != c.bound {
+			t.Errorf("%v: %s with the bound %g, want %s with %g", c.set, o.Name(), o.Bound, c.name, c.bound)
 		}
 	}
 }

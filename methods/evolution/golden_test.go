@@ -148,7 +148,7 @@ func (s *set) votes(t *testing.T, kind string, nearest [][]int) []float64 {
 	sum := make([]float64, s.samples.Rows)
 	for i, from := range s.offsets[:len(s.offsets)-1] {
 		texts := nearest[from:s.offsets[i+1]]
-		own := scoring.Votes(texts, len(sum))
+		own := scoring.Votes(texts, len(sum), false)
 		switch kind {
 		case "clientmean":
 			for k := range own {

@@ -8,6 +8,7 @@ import (
 
 	"popri/datasets"
 	"popri/fedsim/release"
+	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/method"
@@ -30,11 +31,22 @@ const longText = 20
 // Method runs Private Evolution. The last round's population with its selection is its whole state.
 type Method struct {
 	method.Env
-	last *Round // nil before the first round
+	masked *masked // nil where the generator fills blanks
+	last   *Round  // nil before the first round
 }
 
 // NewMethod makes the method.
-func NewMethod(e method.Env) (rounds.Method, error) { return &Method{Env: e}, nil }
+func NewMethod(e method.Env) (rounds.Method, error) {
+	m := &Method{Env: e}
+	if e.MaskedDir == "" {
+		return m, nil
+	}
+	var err error
+	if m.masked, err = openMasked(e.MaskedDir, e.Model.Compute); err != nil {
+		return nil, fault.Userf("private_evolution.masked_model: %w", err)
+	}
+	return m, nil
+}
 
 // Restore implements rounds.Method.
 func (m *Method) Restore(round int) error {
@@ -51,7 +63,7 @@ func (m *Method) Restore(round int) error {
 func (m *Method) Prune(int) error { return nil }
 
 // Close implements rounds.Method.
-func (m *Method) Close() {}
+func (m *Method) Close() { m.masked.close() }
 
 // read reads a complete round.
 func (m *Method) read(round int) (r Round, err error) {
@@ -72,7 +84,7 @@ func (m *Method) read(round int) (r Round, err error) {
 
 // evolution prepares the algorithm with a model that writes to file.
 func (m *Method) evolution(file, label string, s rounds.Stage) (*Evolution, error) {
-	return New(m.Config, model{m.Env, file, label, s.Progress})
+	return New(m.Config, model{m.Env, m.masked, file, label, s.Progress})
 }
 
 // Round implements rounds.Method.
@@ -155,7 +167,7 @@ func (m *Method) embed(ctx context.Context, r *rounds.Round, p Population) (vect
 			return err
 		}
 		own := vectors
-		if variants[m.Config.PrivateEvolution.Variant].lookAhead > 0 && m.Reference != nil {
+		if rulesOf(m.Config.PrivateEvolution).lookAhead > 0 && m.Reference != nil {
 			if own, err = embedding.InParts(m.Encoder, p.Texts(), s.Progress); err != nil {
 				return err
 			}
@@ -228,8 +240,11 @@ func (m *Method) note(r *rounds.Round, done Round, released []float64) {
 	set(keyKept, kept)
 }
 
-// Product implements rounds.Method: texts by prompts that quote the selected samples.
+// Product implements rounds.Method: texts by prompts that quote the selected samples, or the selected samples of the last round.
 func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
+	if m.last != nil && rulesOf(m.Config.PrivateEvolution).ends {
+		return m.selected(file)
+	}
 	var done []Round
 	for round := 1; m.last != nil && round <= m.last.Population.Round; round++ {
 		r, err := m.read(round)
@@ -246,4 +261,15 @@ func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 		return nil, err
 	}
 	return rows.Read[sampling.Row](file)
+}
+
+// selected writes the texts that the last round selected, each as often as it was.
+func (m *Method) selected(file string) ([]sampling.Row, error) {
+	var out []sampling.Row
+	for _, i := range m.last.Selection.Indices() {
+		s := m.last.Population.Samples[i]
+		out = append(out, sampling.Row{Prompt: int64(len(out)), Text: s.Text, Finish: string(s.Kind), Label: s.Label,
+			IDs: m.Prompter.Completion(s.Text), Model: fmt.Sprintf("selected in round %d", m.last.Population.Round)})
+	}
+	return out, rows.Write(file, out)
 }

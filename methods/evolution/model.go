@@ -3,18 +3,18 @@ package evolution
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"popri/methods/method"
 	"popri/methods/sampling"
 )
 
-// model writes texts with the run's generator, which is not tuned. Its texts are stored in a file; a second call reads
-// them.
+// model writes texts with the run's generator, which is not tuned, or fills blanks with a masked model. Its texts are stored in a
+// file; a second call reads them.
 type model struct {
 	env      method.Env
-	file     string // the file of the texts, in parts at first, which survive a kill
-	label    string // in the stored rows
+	masked   *masked // nil: the generator fills blanks
+	file     string  // the file of the texts, in parts at first, which survive a kill
+	label    string  // in the stored rows
 	progress func(done, total int)
 }
 
@@ -23,17 +23,23 @@ func (m model) Write(ctx context.Context, requests []Request, seed uint64) ([]st
 	kind := requests[0].Kind
 	writer, batch := m.writer(kind), m.batch(kind, seed)
 	for _, r := range requests {
-		prompt, err := m.env.Prompter.Quoting(r.Label, r.quoted(), r.Beginning)
+		prompt, err := m.prompt(batch.Prompter, r)
 		if err != nil {
 			return nil, err
 		}
 		batch.Prompts = append(batch.Prompts, prompt)
 	}
 	var rows []sampling.Row
-	err := m.env.WithSampler(nil, func(generator sampling.Sampler) (err error) {
+	draw := func(generator sampling.Sampler) (err error) {
 		rows, err = writer.Sample(ctx, generator, batch, sampling.PartsOf(m.file), m.file, m.progress)
 		return err
-	})
+	}
+	var err error
+	if r := requests[0]; m.fills(kind) {
+		err = draw(filling{m.masked, m.env.Tokenizer, r.MaskShare, r.Passes})
+	} else {
+		err = m.env.WithSampler(nil, draw)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +53,23 @@ func (m model) Write(ctx context.Context, requests []Request, seed uint64) ([]st
 		}
 	}
 	return texts, nil
+}
+
+// fills reports whether the masked model writes texts of a kind.
+func (m model) fills(kind Kind) bool { return kind == Fill && m.masked != nil }
+
+// prompt is what a model reads to answer a request.
+func (m model) prompt(p *sampling.Prompter, r Request) (sampling.Prompt, error) {
+	switch {
+	case r.Kind == Rephrase:
+		return p.Instruct(r.Label, fmt.Sprintf("Rephrase this text %s: %s", r.Style, sampling.Marked(r.Parent)))
+	case r.Kind == Blank:
+		return p.Instruct(r.Label, fmt.Sprintf("Fill in each blank (%s) of this text %s, and give the whole text: %s", blank, r.Style,
+			sampling.Marked(r.Blanked)))
+	case m.fills(r.Kind):
+		return p.Repeating(r.Label, r.Parent), nil
+	}
+	return p.Quoting(r.Label, r.Quotes, r.Beginning)
 }
 
 // writer samples as the section generate says. A filled-in part may be as short as a token.
@@ -63,16 +86,11 @@ func (m model) batch(kind Kind, seed uint64) sampling.Batch {
 	g, s := m.env.Config.Generate, m.env.Config.Synthetic
 	b := sampling.Batch{Prompter: m.env.Prompter, Samples: 1, Temperature: g.Temperature, TopP: g.TopP,
 		MaxNew: g.MaxNewTokens, Seed: seed, Label: m.label}
-	if kind == Expand {
+	switch kind {
+	case Expand:
 		b.Temperature, b.TopP = s.Temperature, s.TopP
+	case Rephrase, Blank:
+		b.Prompter = b.Prompter.Answering()
 	}
 	return b
-}
-
-// quoted are the texts in the prompt before the requested one. A text to rephrase is the last of them.
-func (r Request) quoted() []string {
-	if r.Kind == Rephrase {
-		return append(slices.Clone(r.Quotes), r.Parent)
-	}
-	return r.Quotes
 }

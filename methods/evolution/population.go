@@ -17,7 +17,8 @@ type Kind string
 const (
 	Public   Kind = "public"   // drawn from the public texts
 	Kept     Kind = "kept"     // the parent itself: selected under Aug-PE, or in place of an empty variation
-	Rephrase Kind = "rephrase" // another text like the parent
+	Rephrase Kind = "rephrase" // the parent, said in another style
+	Blank    Kind = "blank"    // the parent with some words blanked, which a model that follows instructions fills in
 	Fill     Kind = "fill"     // the parent with some words written anew
 	Expand   Kind = "expand"   // a text of the synthetic set; no sample of a population
 )
@@ -26,7 +27,7 @@ const (
 type Sample struct {
 	Text       string
 	Parent     int    // its index in the population of the round before, in round 1 in the same; -1 for a public text
-	Kind       Kind   // Public, Kept, Rephrase or Fill
+	Kind       Kind   // Public, Kept, Rephrase, Blank or Fill
 	Generation int    // the number of variations between it and a public text
 	Label      string // that of its public text, with generate.by_label; variations keep it
 }
@@ -133,7 +134,7 @@ func (r Row) check(i int, first Row) error {
 		return fmt.Errorf("generation is %d", r.Generation)
 	case !utf8.ValidString(r.Text) || strings.TrimSpace(r.Text) == "":
 		return fmt.Errorf("text is empty or not UTF-8")
-	case !slices.Contains([]Kind{Public, Kept, Rephrase, Fill}, Kind(r.Kind)):
+	case !slices.Contains([]Kind{Public, Kept, Rephrase, Blank, Fill}, Kind(r.Kind)):
 		return quote.Errorf("kind is %q", r.Kind)
 	case r.Parent < -1 || r.Parent > maxRows:
 		return fmt.Errorf("parent_index is %d", r.Parent)

@@ -12,16 +12,21 @@ import (
 
 // Request asks a language model for one text.
 type Request struct {
-	Kind Kind // Rephrase, Fill or Expand
+	Kind Kind // Rephrase, Blank, Fill or Expand
 	// Parent is the text to vary; "" where Kind is Expand.
 	Parent string
-	// Quotes are other texts to quote before it: samples of the same population, or survivors where Kind is Expand.
+	// Quotes are other texts to quote: samples of the same population where Kind is Fill, survivors where it is Expand.
 	Quotes []string
+	// Style is how Rephrase and Blank are to write: "in plain words".
+	Style string
+	// Blanked is Parent with a sign in place of the words that Blank drops.
+	Blanked string
 	// Beginning is what Fill keeps of Parent: its first words, one space between them; "" asks for a whole text.
 	Beginning string
-	// MaskShare is the mean share of Parent's words that Fill drops. A masked model does not read Beginning: it masks words
-	// of Parent anywhere, by its own draw from the seed.
+	// MaskShare is the mean share of Parent's words that Fill drops, and Passes how often a masked model does. Such a model does
+	// not read Beginning: it masks tokens of Parent anywhere, by its own draw from the seed.
 	MaskShare float64
+	Passes    int
 	// Label is that of Parent and Quotes; "" for none.
 	Label string
 }
@@ -46,17 +51,36 @@ func Beginning(text string, share float64, random *rand.Rand) string {
 	return strings.Join(words[:max(0, kept)], " ")
 }
 
-// maskShare is that of PrE-Text; Aug-PE drops 0.5. A smaller share hardly varies the texts, a larger one loses what was
-// selected.
-const maskShare = 0.3
+// styles are what the variations of Aug-PE draw from, one for each.
+var styles = []string{"in plain words", "in a formal style", "in a casual style", "in a lively style", "in a precise style",
+	"in a thoughtful style", "more briefly", "in more detail", "with other words", "in the manner of a report"}
 
-// variation plans one variation of texts[parent]. It quotes up to quotes other texts, drawn from all.
+// blank is the sign that stands for a dropped word.
+const blank = "_"
+
+// Blanks puts a sign in place of a share of a text's words, at least one, at random places.
+func Blanks(text string, share float64, random *rand.Rand) string {
+	words := strings.Fields(text)
+	n := min(len(words), max(1, int(math.Round(share*float64(len(words))))))
+	for _, i := range random.Perm(len(words))[:n] {
+		words[i] = blank
+	}
+	return strings.Join(words, " ")
+}
+
+// variation plans one variation of texts[parent]. By a causal model, Fill quotes up to quotes other texts, drawn from all.
 func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Rand) Request {
 	r := Request{Kind: e.rules.variation, Parent: texts[parent].Text, Label: texts[parent].Label}
-	r.Quotes = drawWithout([]int{parent}, texts, r.Label, e.quotes-1, random)
-	if r.Kind == Fill {
-		r.MaskShare = maskShare
+	switch r.Kind {
+	case Fill:
+		r.Quotes = drawWithout([]int{parent}, texts, r.Label, e.quotes-1, random)
+		r.MaskShare, r.Passes = e.rules.share, e.rules.passes
 		r.Beginning = Beginning(r.Parent, r.MaskShare, random)
+	case Blank:
+		r.Blanked = Blanks(r.Parent, e.rules.share, random)
+		r.Style = styles[random.IntN(len(styles))]
+	default:
+		r.Style = styles[random.IntN(len(styles))]
 	}
 	return r
 }

@@ -34,6 +34,8 @@ type Env struct {
 	Engine    *vllm.Server      // draws the samples of the model and its adapters; nil is this program
 	Encoder   embedding.Encoder // of sentences, and of their form where scoring.form is above 0
 	Kinds     []string          // of text that the model can be asked for (generate.kinds); nil for none
+	// MaskedDir is the folder of the model that fills masked tokens (private_evolution.masked_model); "" for none.
+	MaskedDir string
 	// Ceiling are the train clients' texts, for privacy.unsafe_ceiling alone; else nil.
 	Ceiling *ceiling.Texts
 	// SmallDir is the folder of the small model (downstream.model), and Clients the number of train clients: for methods that train

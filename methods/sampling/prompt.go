@@ -47,6 +47,8 @@ type Prompter struct {
 	Public PublicTexts
 	// Lines lets samples under a template have line breaks. Otherwise each sample is one line.
 	Lines bool
+	// Turns, if not nil, makes a user's turn of an instruction ([Turns]); nil leaves it as it is.
+	Turns func(instruction string) (string, error)
 
 	tok       *tokenizer.Tokenizer
 	config    configs.Generate
@@ -317,6 +319,50 @@ func (p *Prompter) Quoting(label string, texts []string, beginning string) (Prom
 	}
 	return Prompt{}, fmt.Errorf("sampling: a prompt of %d words does not fit %d tokens; use a smaller data.max_tokens",
 		len(strings.Fields(beginning)), p.context)
+}
+
+// ErrTooLong marks the error of an instruction that leaves no room for an answer.
+var ErrTooLong = errors.New("the instruction is too long")
+
+// quotationMark encloses the texts of instructions, and ends the answer.
+const quotationMark = `"`
+
+// Marked is a text in quotation marks, as instructions have it, on one line and without marks inside.
+func Marked(text string) string {
+	return quotationMark + strings.ReplaceAll(oneLine(text), quotationMark, "'") + quotationMark
+}
+
+// Answering returns a prompter for instructions: a sample ends at a quotation mark.
+func (p *Prompter) Answering() *Prompter {
+	q := *p
+	q.Lines, q.marker = false, quotationMark
+	q.held, q.heldLines = heldTokens(p.tok, quotationMark)
+	return &q
+}
+
+// Instruct makes a prompt of an instruction, which may quote texts ([Marked]), and the mark that opens the answer. One that is too
+// long for the model is an [ErrTooLong].
+func (p *Prompter) Instruct(label, instruction string) (Prompt, error) {
+	text := instruction + "\n"
+	if p.Turns != nil {
+		var err error
+		if text, err = p.Turns(instruction); err != nil {
+			return Prompt{}, err
+		}
+	}
+	text += quotationMark
+	prefix, _ := p.tok.Template()
+	x := Prompt{Text: text, IDs: append(slices.Clone(prefix), p.tok.Encode(text)...), Label: label}
+	if len(x.IDs) > p.context {
+		return x, fmt.Errorf("sampling: %w: it has %d tokens, and %d are left; use a smaller data.max_tokens", ErrTooLong, len(x.IDs),
+			p.context)
+	}
+	return x, nil
+}
+
+// Repeating makes a prompt that is a text: for samplers that answer with another form of it.
+func (p *Prompter) Repeating(label, text string) Prompt {
+	return Prompt{Text: text, IDs: p.tok.Encode(text), Label: label}
 }
 
 // quoting makes a prompt of texts with the given tokens.

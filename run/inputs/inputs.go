@@ -38,7 +38,7 @@ type Inputs struct {
 // passing are the keys that may change when a run is resumed: they change no result, they are paths whose content is
 // compared, or (model.dtype) their effect on the machine is compared.
 var passing = []string{"model.threads", "model.device", "model.dtype", "model.path", "data.private", "data.public",
-	"generate.batch_tokens", "generate.kinds", "dpo.engine_command", "scoring.encoder", "downstream.model", "privacy.continues", "eval.reference_private"}
+	"generate.batch_tokens", "generate.kinds", "dpo.engine_command", "scoring.encoder", "downstream.model", "private_evolution.masked_model", "privacy.continues", "eval.reference_private"}
 
 // unchanged has the values by which newer keys keep what programs did that did not know them. A run that such a program
 // began goes on with them.
@@ -49,7 +49,9 @@ var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_
 	"dpo.ref_model_mixup_alpha": "0.6", "dpo.use_weighting": "false",
 	"aggregate.least": "0", "aggregate.minutes": "10", "aggregate.available": "1",
 	"fedavg.learning_rate": "0.03", "fedavg.local_epochs": "1", "fedavg.batch": "2", "fedavg.clip_norm": "0.1",
-	"fedavg.server_learning_rate": "1", "fedavg.momentum": "0"}
+	"fedavg.server_learning_rate": "1", "fedavg.momentum": "0",
+	"private_evolution.variations": "6", "private_evolution.votes": "1", "private_evolution.select": "rank",
+	"private_evolution.variation": "", "private_evolution.product": ""}
 
 // The keys of Content that are no files.
 const (
@@ -80,9 +82,12 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 		}
 		in.Content[Kinds] = fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(list, "\n"))))
 	}
-	for _, m := range []struct{ key, path, name string }{
-		{"model.path", c.Model.Path, shipped.Generator}, {"downstream.model", c.Downstream.Model,
-			shipped.Device}} {
+	type model struct{ key, path, name string }
+	models := []model{{"model.path", c.Model.Path, shipped.Generator}, {"downstream.model", c.Downstream.Model, shipped.Device}}
+	if c.FillsMasks() {
+		models = append(models, model{"private_evolution.masked_model", c.PrivateEvolution.MaskedModel, ""})
+	}
+	for _, m := range models {
 		dir, err := assembly.ModelDir(m.path, m.name)
 		if err != nil {
 			// Training does not need the small model, and the evaluation reports that it is missing. If it cannot be looked at
@@ -155,6 +160,12 @@ func (in Inputs) Compare(dir string, c configs.Config, accept bool) error {
 	return in.Write(dir)
 }
 
+// keeps reports whether a newer key has the value by which it changes nothing.
+func keeps(key, value string) bool {
+	kept, ok := unchanged[key]
+	return ok && value == kept
+}
+
 // since lists in words how in differs from a run's first inputs.
 func (in Inputs) since(began Inputs) []string {
 	var changes []string
@@ -163,7 +174,7 @@ func (in Inputs) since(began Inputs) []string {
 		value, has := in.Settings[key]
 		switch {
 		case old == value && had == has:
-		case !had && value != "" && value == unchanged[key]:
+		case !had && keeps(key, value):
 		case !had:
 			changes = append(changes, fmt.Sprintf("%s is %s; the run began without this key", key, value))
 		case !has:

@@ -1,0 +1,32 @@
+package accountant_test
+
+import (
+	"math"
+	"testing"
+
+	"popri/accountant"
+)
+
+// TestAugPENoise: the noise multipliers of Aug-PE's ten rounds for ε 1, 2 and 4 at δ = 1/(N ln N), of the N train records that its
+// paper counts (Xie et al. 2024). The exact
+// ones lie within 0.5 % of them.
+func TestAugPENoise(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		records float64
+		sigma   [3]float64
+	}{
+		{"Yelp", 1939290, [3]float64{15.34, 8.03, 4.24}},
+		{"OpenReview", 8396, [3]float64{11.60, 6.22, 3.38}},
+		{"PubMed", 75316, [3]float64{13.26, 7.01, 3.75}},
+	} {
+		delta := 1 / (c.records * math.Log(c.records))
+		for i, epsilon := range []float64{1, 2, 4} {
+			plan := accountant.Plan{Each: accountant.Event{SamplingRate: 1, Count: 10}}
+			sigma, err := plan.Sigma(accountant.Exact{}, epsilon, delta)
+			if err != nil || math.Abs(sigma/c.sigma[i]-1) > 0.005 {
+				t.Errorf("%s at ε = %g: the noise multiplier is %.4f, published %.2f (%v)", c.name, epsilon, sigma, c.sigma[i], err)
+			}
+		}
+	}
+}
