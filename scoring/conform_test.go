@@ -232,7 +232,11 @@ func crowd(r *rand.Rand, text func(client int, row []float32)) query.Clients {
 	if err != nil {
 		panic(fmt.Sprint("conforms: ", err)) // made-up clients
 	}
-	return query.Clients{Means: means, Texts: texts, Offsets: offsets}
+	labels := make([]int32, texts.Rows) // of three, or none of them
+	for i := range labels {
+		labels[i] = int32(r.IntN(4)) - 1
+	}
+	return query.Clients{Means: means, Texts: texts, Offsets: offsets, Labels: labels}
 }
 
 // remove takes the texts of one client away.
@@ -247,6 +251,7 @@ func remove(c query.Clients, client int) query.Clients {
 		if m := c.Of(i); i != client {
 			out.Texts.Data = append(out.Texts.Data, m.Data...)
 			out.Texts.Rows += m.Rows
+			out.Labels = append(out.Labels, c.LabelsOf(i)...)
 		}
 		out.Offsets = append(out.Offsets, out.Texts.Rows)
 	}

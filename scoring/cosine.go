@@ -73,6 +73,9 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 			return WithChecks(m, n), nil
 		}
 	}
+	if q, ok := parseContrast(name); ok {
+		return NewContrast(samples, nil, q, bound, key)
+	}
 	o, err := parseVotes(name)
 	if err != nil {
 		return nil, fmt.Errorf("scoring: no query is named %.80q", name)

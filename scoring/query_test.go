@@ -31,6 +31,21 @@ func TestQueriesConform(t *testing.T) {
 			return scoring.NewVotes(m, o, "k")
 		}
 	}
+	for _, choices := range []int{1, 3, 64} {
+		for _, bound := range []float64{0.5, scoring.ContrastNorm(choices), 1e6} {
+			labels := make([]int32, sampleCount) // the third label has two samples
+			for i := range labels {
+				labels[i] = int32(i % 2)
+			}
+			labels[5], labels[6] = 2, 2
+			asks[fmt.Sprintf("%s at %g", scoring.ContrastName(choices), bound)] = func(m embedding.Matrix) (query.Query, error) {
+				return scoring.NewContrast(m, labels, choices, bound, "k")
+			}
+		}
+	}
+	asks["contrast without labels, with check values"] = func(m embedding.Matrix) (query.Query, error) {
+		return scoring.Ask("contrast/l2/8+9", 1, m, "k")
+	}
 	asks["compact with check values"] = func(m embedding.Matrix) (query.Query, error) {
 		return scoring.Ask(scoring.CheckedName(scoring.CompactName(scoring.None), 9), 1, m, "k")
 	}

@@ -84,18 +84,26 @@ func NewVotes(samples embedding.Matrix, o VoteOptions, key string) (NearestVotes
 	if err := o.validate(); err != nil {
 		return NearestVotes{}, err
 	}
-	if err := samples.Check(); err != nil {
-		return NearestVotes{}, fmt.Errorf("scoring: samples: %w", err)
+	if err := checkSamples(samples); err != nil {
+		return NearestVotes{}, err
 	}
 	if samples.Rows < o.Choices {
 		return NearestVotes{}, fmt.Errorf("scoring: %d choices of %d samples", o.Choices, samples.Rows)
 	}
+	return NearestVotes{samples, o, key}, nil
+}
+
+// checkSamples refuses samples that are no finite vectors.
+func checkSamples(samples embedding.Matrix) error {
+	if err := samples.Check(); err != nil {
+		return fmt.Errorf("scoring: samples: %w", err)
+	}
 	for i, x := range samples.Data {
 		if x != x || math.IsInf(float64(x), 0) {
-			return NearestVotes{}, fmt.Errorf("scoring: sample %d has value %g", i/samples.Dim, x)
+			return fmt.Errorf("scoring: sample %d has value %g", i/samples.Dim, x)
 		}
 	}
-	return NearestVotes{samples, o, key}, nil
+	return nil
 }
 
 // Name implements query.Query.
@@ -115,7 +123,7 @@ func (v NearestVotes) NeedsTexts() bool { return true }
 
 // Vector implements query.Query.
 func (v NearestVotes) Vector(clients query.Clients, i int) ([]float64, error) {
-	if err := v.check(clients); err != nil {
+	if err := checkTexts(clients); err != nil {
 		return nil, err
 	}
 	nearest, err := Nearest(v.samples, clients.Of(i), v.options.Metric, v.options.Choices, false)
@@ -131,7 +139,7 @@ func (v NearestVotes) Sum(clients query.Clients) ([]float64, error) { return sum
 
 // Partial implements query.Mergeable.
 func (v NearestVotes) Partial(clients query.Clients) (query.Partial, error) {
-	if err := v.check(clients); err != nil {
+	if err := checkTexts(clients); err != nil {
 		return query.Partial{}, err
 	}
 	nearest, err := Nearest(v.samples, clients.Texts, v.options.Metric, v.options.Choices, false)
@@ -148,7 +156,8 @@ func (v NearestVotes) Partial(clients query.Clients) (query.Partial, error) {
 // Finish implements query.Mergeable.
 func (v NearestVotes) Finish(p query.Partial) ([]float64, error) { return finished(v, p) }
 
-func (v NearestVotes) check(clients query.Clients) error {
+// checkTexts refuses clients whose texts were not kept or are no finite vectors.
+func checkTexts(clients query.Clients) error {
 	if !clients.HasTexts() {
 		return fmt.Errorf("scoring: votes need the clients' texts, and their means alone were kept")
 	}

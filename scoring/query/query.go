@@ -53,6 +53,9 @@ type Clients struct {
 	// empty if only the means were kept.
 	Texts   embedding.Matrix
 	Offsets []int
+	// Labels has the number of each text's label in a public list, -1 for a label that is not in it. nil where no question needs
+	// labels.
+	Labels []int32
 }
 
 // HasTexts reports whether the texts' embeddings were kept.
@@ -60,6 +63,14 @@ func (c Clients) HasTexts() bool { return len(c.Offsets) == c.Clients+1 }
 
 // Of returns the embeddings of client i's texts.
 func (c Clients) Of(i int) embedding.Matrix { return c.Texts.Slice(c.Offsets[i], c.Offsets[i+1]) }
+
+// LabelsOf returns the labels of client i's texts; nil where no labels were kept.
+func (c Clients) LabelsOf(i int) []int32 {
+	if c.Labels == nil {
+		return nil
+	}
+	return c.Labels[c.Offsets[i]:c.Offsets[i+1]]
+}
 
 // Select picks clients; it does not copy if it picks all of them.
 func (c Clients) Select(which []int) Clients {
@@ -79,6 +90,7 @@ func (c Clients) Select(which []int) Clients {
 		out.Texts.Data = append(out.Texts.Data, m.Data...)
 		out.Texts.Rows += m.Rows
 		out.Offsets = append(out.Offsets, out.Texts.Rows)
+		out.Labels = append(out.Labels, c.LabelsOf(i)...)
 	}
 	return out
 }
