@@ -16,7 +16,8 @@ type Config struct {
 	// Method is how a run learns from the clients' answers: "popri" trains the generator on preference pairs;
 	// "private_evolution" varies a population of texts that the clients vote on; "private_evolution_sft" trains the
 	// generator on the samples that the clients score highest; "grpo" trains it on all samples of a prompt by a
-	// group-relative policy gradient; "public_selection" tunes nothing and selects public texts by one release. "dp_fedavg" and
+	// group-relative policy gradient; "public_selection" tunes nothing and selects public texts by one release; "wasp" lets several
+	// generators write labelled texts, which the clients' votes for near and far ones improve. "dp_fedavg" and
 	// "dp_ftrl" write no text: clients train the small model itself, whose noised average is the product, by federated averaging
 	// or with the noise of a tree. Default "popri".
 	Method string `yaml:"method"`
@@ -37,12 +38,13 @@ type Config struct {
 	Downstream Downstream `yaml:"downstream"`
 	Eval       Eval       `yaml:"eval"`
 
-	// PrivateEvolution, GRPO and PublicSelection have the settings of the methods of these names, FedAvg those of "dp_fedavg" and
+	// PrivateEvolution, GRPO, PublicSelection and WASP have the settings of the methods of these names, FedAvg those of "dp_fedavg" and
 	// "dp_ftrl"; other methods ignore them.
 	PrivateEvolution PrivateEvolution `yaml:"private_evolution"`
 	GRPO             GRPO             `yaml:"grpo"`
 	PublicSelection  PublicSelection  `yaml:"public_selection"`
 	FedAvg           FedAvg           `yaml:"fedavg"`
+	WASP             WASP             `yaml:"wasp"`
 
 	// Provenance holds what a run adds to its own config.yaml: versions and hashes of program, model and data. Loading
 	// accepts it, so that one run's file can configure another, and ignores it.
@@ -131,8 +133,10 @@ func (c Config) YAML() []byte {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	if c.LoRA.Targets == nil {
-		c.LoRA.Targets = []string{} // prints [] instead of null, which could not be loaded
+	for _, list := range []*[]string{&c.LoRA.Targets, &c.WASP.Generators, &c.WASP.Words, &c.WASP.Attributes} {
+		if *list == nil {
+			*list = []string{} // prints [] instead of null, which could not be loaded
+		}
 	}
 	// Encoding plain fields cannot fail, nor can writing to memory.
 	if err := encoder.Encode(c); err != nil {

@@ -40,7 +40,7 @@ var (
 	truncations = []string{"keep_start", "keep_end"}
 	duplicates  = []string{"skip", "index", "published"}
 
-	methods  = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg", "dp_ftrl"}
+	methods  = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg", "dp_ftrl", "wasp"}
 	learning = []string{"dp_fedavg", "dp_ftrl"}                   // methods that train the small model at the clients
 	tuning   = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
 
@@ -48,6 +48,8 @@ var (
 	variationKinds    = []string{"", "fill", "rephrase", "blank"}
 	selections        = []string{"rank", "sample"}
 	evolved           = []string{"", "expansion", "selected"}
+
+	voters = []string{"private", "public"}
 
 	policyLosses    = []string{"grpo", "dr_grpo", "bnpo", "dapo"}
 	rewardScales    = []string{"group", "batch", "none"}
@@ -185,6 +187,7 @@ func (c Config) check(v *validator) error {
 	v.once(c)
 	v.policyGradient(c)
 	v.fedAvg(c)
+	v.wasp(c)
 
 	if len(v.problems) == 0 {
 		return nil

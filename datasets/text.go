@@ -77,6 +77,9 @@ func Strings(texts []Text) []string {
 	return out
 }
 
+// Classes are the different labels of the texts that prompts quote, sorted.
+func (p Public) Classes() []string { return Classes(Labels(p.Prompts)...) }
+
 // Classes returns the different labels, sorted.
 func Classes(labels ...string) []string {
 	set := map[string]bool{}

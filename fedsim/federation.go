@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"popri/accountant"
 	"popri/accountant/ledger"
@@ -162,6 +163,15 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 		}
 	}
 	return all, nil
+}
+
+// Label notes the labels of the clients' texts, which [Embed] kept, by their numbers in a list of classes. A text whose label is none
+// of them, or that has none, gets -1: it answers no question about labels.
+func Label(embedded *query.Clients, train []clients.Client, classes []string) {
+	embedded.Labels = make([]int32, 0, embedded.Texts.Rows)
+	for _, label := range clients.Labels(train) {
+		embedded.Labels = append(embedded.Labels, int32(slices.Index(classes, label)))
+	}
 }
 
 // Clients is the number of train clients.

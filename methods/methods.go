@@ -10,6 +10,7 @@ import (
 	"popri/methods/popri"
 	"popri/methods/selection"
 	"popri/methods/sft"
+	"popri/methods/wasp"
 )
 
 // All are the methods, the default first.
@@ -21,6 +22,7 @@ var All = []method.Description{
 	selection.Description,
 	fedavg.FedAvg,
 	fedavg.FTRL,
+	wasp.Description,
 }
 
 // Of returns the method that a configuration names; it has been validated.

@@ -241,7 +241,7 @@ func TestSelectByFID(t *testing.T) {
 func TestEveryMethodThatTunesMeasures(t *testing.T) {
 	for _, d := range methods.All {
 		c := configs.Default()
-		c.Method, c.Trainer.Select = d.Name, "distance"
+		c.Method, c.Trainer.Select, c.Generate.ByLabel = d.Name, "distance", d.NeedsLabels
 		shows := false
 		for _, s := range d.Series.Columns {
 			shows = shows || s.Key == rounds.Distance && d.Work != nil && d.Product == methods.All[0].Product

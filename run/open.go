@@ -233,7 +233,11 @@ func (s *Session) clients(ctx context.Context, o Options, tell func(done, total 
 		return s.learners(ctx)
 	}
 	texts := methods.Of(s.Config).NeedsTextsOf(s.Config)
-	embedded, err := fedsim.Embed(ctx, s.Data.Private.Split(clients.Train), s.encoder, texts, tell)
+	train := s.Data.Private.Split(clients.Train)
+	embedded, err := fedsim.Embed(ctx, train, s.encoder, texts, tell)
+	if err == nil && methods.Of(s.Config).NeedsLabels {
+		fedsim.Label(&embedded, train, s.Data.Public.Classes())
+	}
 	return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.New(embedded, o) }, err
 }
 

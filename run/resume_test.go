@@ -37,7 +37,11 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			if m.Name == configs.Default().Method {
 				kills = 15
 			}
-			killed(t, func(c *configs.Config) { c.Method = m.Name }, kills)
+			killed(t, func(c *configs.Config) {
+				if c.Method = m.Name; m.NeedsLabels {
+					labelled(t, c)
+				}
+			}, kills)
 		})
 	}
 	t.Run("dp_ftrl with a tree", func(t *testing.T) { killed(t, oneTree, 10) })

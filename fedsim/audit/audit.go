@@ -73,6 +73,7 @@ type Expected struct {
 	Query string
 	Bound float64 // the norm that no client's vector exceeds
 	Once  bool    // the release of round 1 serves all rounds
+	None  bool    // clients are not asked
 }
 
 // LeastHead is the number of digits that identify a line.

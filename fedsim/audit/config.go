@@ -56,6 +56,12 @@ func (r *Report) configuration() {
 	if first := func(f foundRelease) bool { return f.release.Round == 1 }; e.Once && slices.ContainsFunc(r.found, first) {
 		r.unreleased = nil
 	}
+	if e.None {
+		r.unreleased = nil
+		if n := len(r.found); n > 0 {
+			r.problem("%s says that no client is asked, and there are %d releases.", path, n)
+		}
+	}
 }
 
 // headerValue is a value of the configuration that every release's header states too.

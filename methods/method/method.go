@@ -65,6 +65,8 @@ type Description struct {
 	// NeedsTexts reports whether clients answer by each text's embedding instead of their mean under a configuration; nil
 	// is no.
 	NeedsTexts func(configs.Config) bool
+	// NeedsLabels says that clients answer by their texts' labels, too.
+	NeedsLabels bool
 	// Selects says that the method follows dpo.best, by which the product may depend on validation clients.
 	Selects bool
 	// Mixes says that the product can have public and written texts, of which synthetic.mix chooses.

@@ -75,7 +75,7 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 	context, longest int) (*Prompter, error) {
 	separator, ok := tok.EOS()
 	if !ok {
-		return nil, errors.New("sampling: the tokenizer has no end-of-text token")
+		return nil, errNoEnd
 	}
 	p := &Prompter{tok: tok, config: g, context: context - longest, longest: longest, maxTokens: d.MaxTokens,
 		separator: separator, newline: tok.Encode("\n"), gap: "\n"}
@@ -332,13 +332,27 @@ func Marked(text string) string {
 	return quotationMark + strings.ReplaceAll(oneLine(text), quotationMark, "'") + quotationMark
 }
 
-// Answering returns a prompter for instructions: a sample ends at a quotation mark.
+// Answering returns a prompter for instructions: a sample ends at a quotation mark or a line's end.
 func (p *Prompter) Answering() *Prompter {
 	q := *p
-	q.Lines, q.marker = false, quotationMark
+	q.Lines, q.marker, q.config.TemplateItem = false, quotationMark, ""
 	q.held, q.heldLines = heldTokens(p.tok, quotationMark)
 	return &q
 }
+
+// NewAnswering returns a prompter for instructions alone, without public texts, for a model with the given context length. It
+// reserves room for completions of the given length.
+func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter, error) {
+	separator, ok := tok.EOS()
+	if !ok {
+		return nil, errNoEnd
+	}
+	p := &Prompter{tok: tok, config: g, context: context - longest, longest: longest, maxTokens: d.MaxTokens,
+		separator: separator, newline: tok.Encode("\n"), gap: "\n"}
+	return p.Answering(), nil
+}
+
+var errNoEnd = errors.New("sampling: the tokenizer has no end-of-text token")
 
 // Instruct makes a prompt of an instruction, which may quote texts ([Marked]), and the mark that opens the answer. One that is too
 // long for the model is an [ErrTooLong].

@@ -161,6 +161,6 @@ func (a *Audited) play(g fedsim.Game) error {
 func Expected(c configs.Config) (e audit.Expected) {
 	d := methods.Of(c)
 	e.Query, e.Bound = d.Query(c)
-	e.Once = d.Releases != nil && d.Releases(c) == 1
+	e.Once, e.None = d.Releases != nil && d.Releases(c) == 1, d.ReleasesOf(c) == 0
 	return e
 }

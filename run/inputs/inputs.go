@@ -51,7 +51,9 @@ var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_
 	"fedavg.learning_rate": "0.03", "fedavg.local_epochs": "1", "fedavg.batch": "2", "fedavg.clip_norm": "0.1",
 	"fedavg.server_learning_rate": "1", "fedavg.momentum": "0",
 	"private_evolution.variations": "6", "private_evolution.votes": "1", "private_evolution.select": "rank",
-	"private_evolution.variation": "", "private_evolution.product": ""}
+	"private_evolution.variation": "", "private_evolution.product": "",
+	"wasp.generators": "[]", "wasp.item": "text", "wasp.words": "[]", "wasp.attributes": "[]", "wasp.votes_from": "private",
+	"wasp.votes": "8", "wasp.shown": "8", "wasp.contrast": "true", "wasp.weights": "true"}
 
 // The keys of Content that are no files.
 const (
@@ -86,6 +88,13 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 	models := []model{{"model.path", c.Model.Path, shipped.Generator}, {"downstream.model", c.Downstream.Model, shipped.Device}}
 	if c.FillsMasks() {
 		models = append(models, model{"private_evolution.masked_model", c.PrivateEvolution.MaskedModel, ""})
+	}
+	if c.Method == "wasp" {
+		for _, g := range c.WASP.Generators {
+			if !configs.Remote(g) {
+				models = append(models, model{"wasp.generators:" + g, g, shipped.Generator})
+			}
+		}
 	}
 	for _, m := range models {
 		dir, err := assembly.ModelDir(m.path, m.name)

@@ -64,6 +64,8 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, untuned b
 	switch c.Method {
 	case "public_selection", "dp_fedavg", "dp_ftrl": // training at the clients counts as theirs, and their texts are not counted here
 		p.Samples, p.Product = 0, 0
+	case "wasp":
+		p.Samples, p.Product, ofPrompt = c.Synthetic.Texts, 0, 1
 	case "private_evolution":
 		p.Samples, ofPrompt = evolution.Written(c), 1
 	}

@@ -1,0 +1,108 @@
+package wasp
+
+import (
+	"fmt"
+
+	"popri/configs"
+	"popri/methods/method"
+	"popri/scoring"
+	"popri/show/series"
+)
+
+// Description describes WASP.
+var Description = method.Description{
+	Name:        "wasp",
+	Title:       "WASP",
+	Query:       asked,
+	Rounds:      func(c configs.Config) int { return c.Trainer.Rounds - 1 },
+	Releases:    releases,
+	NeedsTexts:  func(configs.Config) bool { return true },
+	NeedsLabels: true,
+	New:         New,
+	Series:      figures,
+	Work: func(c configs.Config) string {
+		return fmt.Sprintf("%d texts by %d generators", part(c.Synthetic.Texts, c.Trainer.Rounds, 1), 1+len(c.WASP.Generators))
+	},
+	Traffic: traffic,
+	Product: "written after examples that the clients' noised votes called good and bad",
+	Untuned: "same generator, prompts that quote public texts",
+	Notes:   notes,
+}
+
+// The keys of the figures of a round.
+const (
+	keySamples  = "samples"      // texts so far
+	keyWritten  = "written"      // in the round
+	keyBlank    = "blank"        // of them, without a word, which are left out
+	keyNear     = "votes/near"   // sum of the counts, noise included
+	keyNegative = "votes/below"  // share of the near counts that noise made negative
+	keyMost     = "weight/most"  // of the generator with the most votes
+	keyLeast    = "weight/least" // of the one with the fewest
+	keyDistance = "fid"
+	keyTokens   = "mean_tokens"
+)
+
+var figures = series.Set{
+	Columns: []series.Series{
+		{Key: keySamples, Name: "Texts", Format: series.Count},
+		{Key: keyWritten, Name: "Written", Format: series.Count},
+		{Key: keyNear, Name: "Near votes", Format: series.Number, Decimals: 0},
+		{Key: keyNegative, Name: "Negative counts", Format: series.Percent, Decimals: 1},
+		{Key: keyMost, Name: "Largest weight", Format: series.Number, Decimals: 3},
+		{Key: keyLeast, Name: "Least weight", Format: series.Number, Decimals: 3},
+		{Key: keyDistance, Name: "FID", Format: series.Number, Decimals: 4},
+		{Key: keyTokens, Name: "Tokens a text", Format: series.Number, Decimals: 1},
+		{Key: keyBlank, Name: "Blank", Format: series.Count},
+	},
+	Plots: []series.Plot{
+		{Title: "Distance to the clients' domain", Note: "Fréchet distance of all texts so far; lower is nearer",
+			Lines: []series.Line{{Key: keyDistance, Name: "FID"}}},
+		{Title: "Weights of the generators", Note: "votes of a generator's texts, relative to their number",
+			Lines: []series.Line{{Key: keyMost, Name: "largest"}, {Key: keyLeast, Name: "least"}}},
+	},
+}
+
+// bound is the norm of scoring.clip_norm texts' votes.
+func bound(c configs.Config) float64 { return c.Scoring.ClipNorm * scoring.ContrastNorm(c.WASP.Votes) }
+
+func asked(c configs.Config) (name string, norm float64) {
+	return scoring.CheckedName(scoring.ContrastName(c.WASP.Votes), scoring.RoundChecks), bound(c)
+}
+
+// private reports whether clients vote.
+func private(c configs.Config) bool { return c.WASP.VotesFrom == "private" }
+
+func releases(c configs.Config) int {
+	if !private(c) {
+		return 0
+	}
+	return c.Trainer.Rounds - 1
+}
+
+// traffic is the embeddings of all texts so far in each round, and their two counts.
+func traffic(c configs.Config) (t method.Traffic) {
+	texts := 0
+	for round := 1; round <= releases(c); round++ {
+		texts += part(c.Synthetic.Texts, c.Trainer.Rounds, round)
+		t.Sent += 2*texts + scoring.RoundChecks
+		t.Received += texts * c.Scoring.Dim
+	}
+	return t
+}
+
+func notes(c configs.Config) []string {
+	if !private(c) {
+		return []string{"Labelled public texts voted in place of the clients (wasp.votes_from=public), who were not asked."}
+	}
+	w := c.WASP
+	norm := scoring.ContrastNorm(w.Votes)
+	return []string{
+		fmt.Sprintf("A client votes within the labels of its texts: each text for its %d nearest texts and its %d furthest, with weights 1, "+
+			"1/2, 1/4, …. The vector of one text has the norm %.4f, and that of a client was scaled down to %.4f at most. Which labels a "+
+			"client has shows in nothing but that vector.", w.Votes, w.Votes, norm, bound(c)),
+		fmt.Sprintf("The paper's noise for ε is 4·√(2 ln(1.25/δ_iter))·√(T−1)/ε, in votes, from a sensitivity of 4; in units of the norm it is "+
+			"that number divided by %.4f. The noise here is what exact accounting needs.", norm),
+		"Counts that the noise made negative count as 0 for the generators' weights, which are scaled to a sum of 1.",
+		fmt.Sprintf("Over all rounds, a client sends and receives %s. Texts count as embeddings of %d values.", traffic(c), c.Scoring.Dim),
+	}
+}

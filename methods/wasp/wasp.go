@@ -1,0 +1,347 @@
+package wasp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"popri/datasets"
+	"popri/internal/places"
+	"popri/internal/rng"
+	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/method"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
+	"popri/model/embedding"
+	"popri/scoring"
+	"popri/scoring/query"
+)
+
+// Method runs WASP. The texts of the last round with their votes are its whole state.
+type Method struct {
+	method.Env
+	classes    []string // the labels, those of the public texts
+	generators []generator
+	done       int   // complete rounds
+	texts      []row // D after the last of them, with its votes
+}
+
+// row is a text as stored, with its votes.
+type row struct {
+	Sample    int64  `parquet:"sample_index"`
+	Round     int64  `parquet:"round"`
+	Generator int64  `parquet:"generator_index"`
+	Name      string `parquet:"generator,dict"`
+	Label     string `parquet:"label,dict"`
+	Text      string `parquet:"text,zstd"`
+	Finish    string `parquet:"finish,dict"`
+	// Votes is the released count of votes for near texts, Far that for far ones, noise included; 0 for all before the release.
+	Votes float64 `parquet:"votes"`
+	Far   float64 `parquet:"far_votes"`
+	// Copies is 1 for a text that prompts show as good, Bad is true for one that they show as bad.
+	Copies int64 `parquet:"copies"`
+	Bad    bool  `parquet:"bad"`
+}
+
+// New makes the method.
+func New(e method.Env) (rounds.Method, error) {
+	m := &Method{Env: e, classes: e.Public.Classes()}
+	if len(m.classes) == 0 {
+		return nil, errors.New("wasp: the public texts have no labels")
+	}
+	var err error
+	m.generators, err = generators(e)
+	return m, err
+}
+
+// Restore implements rounds.Method.
+func (m *Method) Restore(round int) (err error) {
+	m.done, m.texts = round, nil
+	if round == 0 {
+		return nil
+	}
+	m.texts, err = m.read(filepath.Join(rundir.Round(m.Dir, round), rundir.Selection))
+	return err
+}
+
+// read reads texts and refuses those that this run cannot have written.
+func (m *Method) read(path string) ([]row, error) {
+	texts, err := rows.Read[row](path)
+	for i, r := range texts {
+		if err == nil && (r.Generator < 0 || int(r.Generator) >= len(m.generators) || !slices.Contains(m.classes, r.Label)) {
+			err = fmt.Errorf("%s: row %d is of generator %d and has the label %q, which this run does not have", path, i, r.Generator, r.Label)
+		}
+	}
+	return texts, err
+}
+
+// Prune implements rounds.Method: a round keeps all its files.
+func (m *Method) Prune(int) error { return nil }
+
+// Close implements rounds.Method.
+func (m *Method) Close() {}
+
+// Round implements rounds.Method.
+func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
+	texts := slices.Clone(m.texts)
+	for i := range texts {
+		texts[i].Votes, texts[i].Far, texts[i].Copies, texts[i].Bad = 0, 0, 0, false
+	}
+	err := r.Stage("generate", func(s rounds.Stage) error {
+		n := part(m.Config.Synthetic.Texts, m.Config.Trainer.Rounds, r.Number)
+		written, err := m.write(ctx, s, r.Number, n, r.Dir)
+		if err != nil {
+			return err
+		}
+		r.Figures.Set(keyWritten, float64(len(written)))
+		r.Figures.Set(keyBlank, float64(n-len(written)))
+		texts = m.join(texts, written)
+		if len(texts) == 0 {
+			return errors.New("wasp: the generators wrote no text")
+		}
+		for _, t := range texts {
+			r.Figures.Add(keyTokens, float64(len(m.Tokenizer.Encode(t.Text)))/float64(len(texts)))
+		}
+		r.Figures.Set(keySamples, float64(len(texts)))
+		return rows.Write(filepath.Join(r.Dir, rundir.Samples), texts)
+	})
+	if err != nil {
+		return err
+	}
+	counts, err := m.ask(r, texts)
+	if err != nil {
+		return err
+	}
+	return r.Stage("select", func(rounds.Stage) error { return m.choose(r, texts, counts) })
+}
+
+// join puts written texts behind others.
+func (m *Method) join(texts, written []row) []row {
+	for _, t := range written {
+		t.Sample = int64(len(texts))
+		texts = append(texts, t)
+	}
+	return texts
+}
+
+// write has the generators write n texts of a part, each to a file in dir. Texts without a word are left out.
+func (m *Method) write(ctx context.Context, s rounds.Stage, number, n int, dir string) ([]row, error) {
+	stream := []string{"wasp", "part", strconv.Itoa(number)}
+	share := shares(n, m.weights())
+	pools := m.pools()
+	var out []row
+	before := 0
+	for k, g := range m.generators {
+		if share[k] == 0 {
+			continue
+		}
+		own := append(slices.Clone(stream), strconv.Itoa(k))
+		random := rng.New(m.Config.Seed, own...)
+		asks := make([]ask, share[k])
+		labels := labelled(share[k], len(m.classes), random)
+		for i, label := range labels {
+			asks[i].label = label
+			if list := m.Config.WASP.Attributes; len(list) > 0 {
+				asks[i].attribute = list[random.IntN(len(list))]
+			}
+			asks[i].good, asks[i].bad = pools[label].shown(m.Config.WASP, random)
+		}
+		file := filepath.Join(dir, fmt.Sprintf("generator_%02d.parquet", k))
+		written, err := g.write(ctx, m.Env, m.classes, asks, rng.Seed(m.Config.Seed, append(own, "write")...), file,
+			func(done, _ int) { s.Progress(before+done, n) })
+		if err != nil {
+			return nil, err
+		}
+		if len(written) != len(asks) {
+			return nil, fmt.Errorf("%s holds %d texts, %d are asked for", file, len(written), len(asks))
+		}
+		before += len(asks)
+		for i, w := range written {
+			if w.Text != "" {
+				out = append(out, row{Round: int64(number), Generator: int64(k), Name: g.name, Label: m.classes[labels[i]], Text: w.Text,
+					Finish: w.Finish})
+			}
+		}
+	}
+	return out, nil
+}
+
+// weights are the generators' weights after the last round; equal before the first one and without wasp.weights.
+func (m *Method) weights() []float64 {
+	k := len(m.generators)
+	if len(m.texts) == 0 || !m.Config.WASP.Weights {
+		return slices.Repeat([]float64{1}, k)
+	}
+	near, of := make([]float64, len(m.texts)), make([]int, len(m.texts))
+	for i, t := range m.texts {
+		near[i], of[i] = t.Votes, int(t.Generator)
+	}
+	return weights(near, of, k)
+}
+
+// pools are the good and the bad texts of each label after the last round; none before the first one.
+func (m *Method) pools() []pool {
+	out := make([]pool, len(m.classes))
+	for _, t := range m.texts {
+		p := &out[slices.Index(m.classes, t.Label)]
+		if t.Copies > 0 {
+			p.good = append(p.good, t.Text)
+		}
+		if t.Bad {
+			p.bad = append(p.bad, t.Text)
+		}
+	}
+	return out
+}
+
+// ask returns the near votes of the texts, and then the far ones: the clients', noised, or those of public texts.
+func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
+	var asked scoring.Contrast
+	err := r.Stage("embed", func(s rounds.Stage) error {
+		list, labels := make([]string, len(texts)), make([]int32, len(texts))
+		for i, t := range texts {
+			list[i], labels[i] = t.Text, int32(slices.Index(m.classes, t.Label))
+		}
+		vectors, err := embedding.InParts(m.Encoder, list, s.Progress)
+		if err != nil {
+			return err
+		}
+		distance, err := m.Distance(vectors)
+		if err != nil {
+			return err
+		}
+		r.Figures.SetIf(keyDistance, distance)
+		key, err := m.Key(filepath.Join(r.Dir, rundir.Samples))
+		if err != nil {
+			return err
+		}
+		asked, err = scoring.NewContrast(vectors, labels, m.Config.WASP.Votes, bound(m.Config), key)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !private(m.Config) {
+		return m.publicVotes(r, asked)
+	}
+	answer, err := r.Collect(scoring.WithChecks(asked, scoring.RoundChecks))
+	if err != nil {
+		return nil, err
+	}
+	if want := asked.Len() + scoring.RoundChecks; len(answer.Sum) != want {
+		return nil, fmt.Errorf("wasp: round %d: a release of %d values, want %d", r.Number, len(answer.Sum), want)
+	}
+	return answer.Sum[:asked.Len()], nil
+}
+
+// publicVotes are the votes of the labelled public texts, each as a client of its own.
+func (m *Method) publicVotes(r *rounds.Round, asked scoring.Contrast) (counts []float64, err error) {
+	err = r.Stage("public votes", func(s rounds.Stage) error {
+		voters := query.Clients{Offsets: []int{0}}
+		for i, label := range datasets.Labels(m.Public.Prompts) {
+			voters.Labels = append(voters.Labels, int32(slices.Index(m.classes, label)))
+			voters.Offsets = append(voters.Offsets, i+1)
+		}
+		if voters.Texts, err = embedding.InParts(m.Encoder, datasets.Strings(m.Public.Prompts), s.Progress); err != nil {
+			return err
+		}
+		if voters.Means, err = query.MeanEmbeddings(voters.Texts, voters.Offsets); err != nil {
+			return err
+		}
+		counts, err = asked.Sum(voters)
+		return err
+	})
+	return counts, err
+}
+
+// choose notes the votes, chooses what prompts show, and stores both. All of it is post-processing.
+func (m *Method) choose(r *rounds.Round, texts []row, counts []float64) error {
+	n := len(texts)
+	near, far := counts[:n], counts[n:]
+	r.Figures.Set(keyNegative, 0)
+	for i := range texts {
+		texts[i].Votes, texts[i].Far = near[i], far[i]
+		r.Figures.Add(keyNear, near[i])
+		if near[i] < 0 {
+			r.Figures.Add(keyNegative, 1/float64(n))
+		}
+	}
+	for _, label := range m.classes {
+		for _, i := range highest(texts, label, near, m.Config.WASP.Shown) {
+			texts[i].Copies = 1
+		}
+		for _, i := range highest(texts, label, far, m.Config.WASP.Shown) {
+			texts[i].Bad = true
+		}
+	}
+	m.done, m.texts = r.Number, texts
+	w := m.weights()
+	named := map[string]float64{}
+	for k, g := range m.generators {
+		named[g.name] = w[k]
+	}
+	r.Log("weights", named)
+	r.Figures.Set(keyMost, slices.Max(w))
+	r.Figures.Set(keyLeast, slices.Min(w))
+	return rows.Write(filepath.Join(r.Dir, rundir.Selection), texts)
+}
+
+// highest are the texts of a label with the n highest counts, ties to the lower index.
+func highest(texts []row, label string, counts []float64, n int) []int {
+	var own []int
+	for i, t := range texts {
+		if t.Label == label {
+			own = append(own, i)
+		}
+	}
+	order := places.Sorted(len(own), func(a, b int) int { return cmp.Compare(counts[own[b]], counts[own[a]]) })
+	out := make([]int, 0, n)
+	for _, i := range order[:min(n, len(order))] {
+		out = append(out, own[i])
+	}
+	return out
+}
+
+// productRow is a text of the product.
+type productRow struct {
+	Prompt    int64   `parquet:"prompt_index"`
+	Sample    int64   `parquet:"sample_index"`
+	Text      string  `parquet:"text,zstd"`
+	Finish    string  `parquet:"finish,dict"`
+	IDs       []int32 `parquet:"ids,zstd"`
+	Model     string  `parquet:"model,dict"`
+	Label     string  `parquet:"label,dict"`
+	Generator string  `parquet:"generator,dict"`
+}
+
+// Product implements rounds.Method: all texts that were voted on, and the last part, which the generators write now.
+func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
+	parts := sampling.PartsOf(file)
+	if err := os.MkdirAll(parts, 0o755); err != nil {
+		return nil, err
+	}
+	c := m.Config
+	n := c.Synthetic.Texts - c.Synthetic.Texts*m.done/c.Trainer.Rounds
+	written, err := m.write(ctx, s, m.done+1, n, parts)
+	if err != nil {
+		return nil, err
+	}
+	var out []productRow
+	for i, t := range m.join(slices.Clone(m.texts), written) {
+		out = append(out, productRow{Prompt: int64(i), Text: t.Text, Finish: t.Finish, IDs: m.Prompter.Completion(t.Text),
+			Model: fmt.Sprintf("part %d", t.Round), Label: t.Label, Generator: t.Name})
+	}
+	if err := rows.Write(file, out); err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(parts); err != nil {
+		return nil, err
+	}
+	return rows.Read[sampling.Row](file)
+}

@@ -1,0 +1,280 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"popri/configs"
+	"popri/fedsim/audit"
+	"popri/fedsim/release"
+	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/internal/testworld"
+	"popri/methods/rounds"
+	"popri/run/auditing"
+)
+
+// wasped is a configuration of WASP in the tests' world, with two generators and three parts.
+func wasped(t *testing.T) configs.Config {
+	w := testworld.Shared(t)
+	c := w.Config
+	labelled(t, &c)
+	c.Method, c.Trainer.Rounds, c.Synthetic.Texts = "wasp", 3, 61
+	c.WASP.Generators, c.WASP.Shown, c.WASP.Votes = []string{w.Device}, 4, 3
+	return c
+}
+
+// waspRow is a text of the product.
+type waspRow struct {
+	Text      string `parquet:"text"`
+	Label     string `parquet:"label"`
+	Generator string `parquet:"generator"`
+}
+
+func productOf(t *testing.T, dir string) []waspRow {
+	t.Helper()
+	product, err := rows.Read[waspRow](filepath.Join(dir, rundir.Synthetic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return product
+}
+
+// TestWASP: all parts are in the product with label and generator, there is a release less than parts, the audit finds it sound, and a
+// run that is stopped gives the same.
+func TestWASP(t *testing.T) {
+	c := wasped(t)
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	figures, err := rounds.ReadMetrics(dir)
+	if err != nil || len(figures) != 2 {
+		t.Fatalf("%d rounds (%v), want 2 before the last part", len(figures), err)
+	}
+	blank := 0.0
+	for i, f := range figures {
+		blank += *f.Get("blank")
+		if n := *f.Get("samples") + blank; n != float64(61*(i+1)/3) {
+			t.Errorf("round %d: %g texts, blank ones counted", i+1, n)
+		}
+	}
+	product := productOf(t, dir)
+	if n := len(product) + int(blank); n > 61 || n < 55 {
+		t.Errorf("the product has %d texts and %g are blank", len(product), blank)
+	}
+	by, labels := map[string]int{}, map[string]int{}
+	for _, p := range product {
+		by[p.Generator]++
+		labels[p.Label]++
+		if strings.TrimSpace(p.Text) == "" || strings.Contains(p.Text, `"`) {
+			t.Errorf("a text is %q", p.Text)
+		}
+	}
+	if len(by) != 2 || len(labels) != 2 || labels["alive"] < 20 || labels["thing"] < 20 {
+		t.Errorf("the product is by %v and has the labels %v", by, labels)
+	}
+	_, charges := testworld.Charges(t, dir)
+	if len(charges) != 2 {
+		t.Errorf("%d charges, want 2", len(charges))
+	}
+	vectors, free, err := auditing.RoundVectors(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free()
+	r, err := audit.Run(dir, audit.Options{Rounds: vectors, Expect: auditing.Expected})
+	if err != nil || !r.Sound() || r.Releases != 2 || len(r.Noise) != 2 {
+		t.Errorf("the audit: %v, %+v", err, r)
+	}
+	sameInterrupted(t, c, dir, rounds.Stage{Round: 1, Name: "generate"}, rounds.Stage{Round: 1, Name: "embed"},
+		rounds.Stage{Round: 2, Name: "generate"})
+}
+
+// TestWASPWithoutNoise: with hardly any noise, the released counts are votes within labels, of the bound's norm for a client at most,
+// and the good and bad texts are those with the most of them.
+func TestWASPWithoutNoise(t *testing.T) {
+	c := wasped(t)
+	c.Privacy.Epsilon, c.Scoring.ClipNorm = 1e4, 100
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		Label  string  `parquet:"label"`
+		Votes  float64 `parquet:"votes"`
+		Far    float64 `parquet:"far_votes"`
+		Copies int64   `parquet:"copies"`
+		Bad    bool    `parquet:"bad"`
+	}
+	texts, err := rows.Read[row](filepath.Join(rundir.Round(dir, 2), rundir.Selection))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range []string{"alive", "thing"} {
+		least, most, good, bad, near, far := 1e9, -1e9, 0, 0, 0.0, 0.0
+		for _, x := range texts {
+			if x.Label != label {
+				continue
+			}
+			near, far = near+x.Votes, far+x.Far
+			if x.Bad {
+				bad++
+			}
+			if x.Copies > 0 {
+				good++
+				least = min(least, x.Votes)
+			} else {
+				most = max(most, x.Votes)
+			}
+		}
+		// Each text has 1 + 1/2 + 1/4 votes of each kind.
+		if good != 4 || bad != 4 || most > least || near < 10 || far < near-10 || far > near+10 {
+			t.Errorf("%s: %d good texts with %g votes or more, others with %g or less, %d bad; %g near and %g far votes", label, good,
+				least, most, bad, near, far)
+		}
+	}
+}
+
+// TestWASPAblations: one vote, no contrast, no weights and one generator run, and generators without weights write as much.
+func TestWASPAblations(t *testing.T) {
+	for name, change := range map[string]func(*configs.WASP){
+		"one vote": func(w *configs.WASP) { w.Votes = 1 },
+		"no contrast, no weights": func(w *configs.WASP) {
+			w.Contrast, w.Weights = false, false
+		},
+		"one generator": func(w *configs.WASP) { w.Generators = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := wasped(t)
+			c.Synthetic.Texts = 60
+			change(&c.WASP)
+			dir := t.TempDir()
+			if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+				t.Fatal(err)
+			}
+			by := map[string]int{}
+			for _, p := range productOf(t, dir) {
+				by[p.Generator]++
+			}
+			if len(by) != 1+len(c.WASP.Generators) {
+				t.Errorf("the product is by %v", by)
+			}
+			for name, n := range by {
+				if !c.WASP.Weights && (n > 30 || n < 25) {
+					t.Errorf("%s wrote %d of 60 texts", name, n)
+				}
+			}
+		})
+	}
+}
+
+// TestWASPByPublicVotes: nothing is asked and nothing charged where public texts vote.
+func TestWASPByPublicVotes(t *testing.T) {
+	c := wasped(t)
+	c.WASP.VotesFrom = "public"
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if _, charges := testworld.Charges(t, dir); len(charges) != 0 || rundir.Has(rundir.Round(dir, 1), release.File) {
+		t.Errorf("%d charges", len(charges))
+	}
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected,
+		Rounds: func(int) (audit.Round, error) { return audit.Round{}, fmt.Errorf("not here") }})
+	if err != nil || !r.Sound() || r.Epsilon != 0 {
+		t.Errorf("the audit: %v, %+v", err, r)
+	}
+	if len(productOf(t, dir)) < 55 {
+		t.Error("the product is too small")
+	}
+}
+
+// TestWASPWithServer: a server that gives completions writes, too, and a run that goes on does not ask it again for finished parts.
+func TestWASPWithServer(t *testing.T) {
+	var asked, refusing atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Model    string
+			Prompt   string
+			Messages []struct{ Content string }
+			Stop     []string
+		}
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || q.Model != "large" {
+			http.Error(w, "what?", http.StatusBadRequest)
+			return
+		}
+		if refusing.Load() > 0 {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		n := asked.Add(1)
+		choice := map[string]any{"finish_reason": "stop", "text": fmt.Sprintf("the quiet boat number %d", n)}
+		switch {
+		case r.URL.Path == "/v1/chat/completions" && len(q.Messages) == 1 && !strings.HasSuffix(q.Messages[0].Content, `"`):
+			choice = map[string]any{"finish_reason": "stop", "message": map[string]any{"content": fmt.Sprintf("%q\nas you like", choice["text"])}}
+		case r.URL.Path != "/v1/completions" || !strings.HasSuffix(q.Prompt, `"`) || !slices.Contains(q.Stop, `"`):
+			http.Error(w, "what is this?", http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{choice}})
+	}))
+	defer server.Close()
+	for _, chat := range []bool{false, true} {
+		asked.Store(0)
+		c := wasped(t)
+		if c.Generate.Chat = chat; chat {
+			c.Generate.TemplateHeader, c.Generate.TemplateItem = "Write.", "Text {i}"
+		}
+		c.WASP.Generators = []string{server.URL + "#large"}
+		dir := t.TempDir()
+		if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+			t.Fatal(err)
+		}
+		theirs := 0
+		for _, p := range productOf(t, dir) {
+			if p.Generator == "large" {
+				theirs++
+				if !strings.HasPrefix(p.Text, "the quiet boat number ") || strings.Contains(p.Text, "like") {
+					t.Errorf("a text of the server is %q", p.Text)
+				}
+			}
+		}
+		if theirs == 0 || int64(theirs) != asked.Load() {
+			t.Errorf("the product has %d texts of a server that was asked for %d", theirs, asked.Load())
+		}
+		refusing.Store(1)
+		if err := train(t.Context(), Options{Config: c, Dir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "answers 403") {
+			t.Errorf("a server that refuses: %v", err)
+		}
+		refusing.Store(0)
+	}
+}
+
+// TestWASPMistakes: what such a run cannot do is said by key before it begins.
+func TestWASPMistakes(t *testing.T) {
+	for want, change := range map[string]func(*configs.Config){
+		"generate.by_label":           func(c *configs.Config) { c.Generate.ByLabel = false },
+		"trainer.rounds":              func(c *configs.Config) { c.Trainer.Rounds = 1 },
+		"wasp.words":                  func(c *configs.Config) { c.WASP.Words = []string{"pos"} },
+		"wasp.attributes":             func(c *configs.Config) { c.WASP.Attributes = []string{" "} },
+		"fed.clients":                 func(c *configs.Config) { c.Fed.Clients = 100 },
+		"holds \"https://x\"":         func(c *configs.Config) { c.WASP.Generators = []string{"https://x"} },
+		"holds \"" + "same" + "\"":    func(c *configs.Config) { c.WASP.Generators = []string{"same", "same"} },
+		"wasp.generators":             func(c *configs.Config) { c.WASP.Generators = []string{"no/folder"} },
+		"wasp.votes_from: is \"all\"": func(c *configs.Config) { c.WASP.VotesFrom = "all" },
+	} {
+		c := wasped(t)
+		change(&c)
+		if _, err := Open(t.Context(), Options{Config: c, Dir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in the error: %v", want, err)
+		}
+	}
+}
