@@ -13,8 +13,8 @@ import (
 	"popri/model/embedding"
 )
 
-// Question is what every question to the clients says of itself: those about embeddings, which are [Query], and those about
-// weights, of package update.
+// Question is what every question to the clients says of itself: those about embeddings, which are [Query], those about weights,
+// of package update, and those for the tokens of teachers, of package ensemble.
 type Question interface {
 	// Name identifies the question and everything that decides the vector except the samples: "cosine/standardize".
 	Name() string
@@ -24,6 +24,15 @@ type Question interface {
 	Len() int
 	// Bound is the L2 norm that no client's vector exceeds: the sensitivity if one client's texts are taken away.
 	Bound() float64
+}
+
+// Choosing is a question whose noised sum nobody sees: what is released is a choice that is made by it.
+type Choosing interface {
+	Question
+	// Choose returns the values of the release. All of it follows from the noised sum and from u, a secret uniform number in [0, 1).
+	Choose(noised []float64, u float64) []float64
+	// Chosen is the number of these values.
+	Chosen() int
 }
 
 // Query is one question to all clients about their texts' embeddings. Implementations are safe for concurrent use.

@@ -1,0 +1,389 @@
+package ensemble
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"popri/internal/rng"
+	"popri/scoring/query"
+)
+
+var _ query.Choosing = Question{}
+
+func logs(p []float64) []float32 {
+	out := make([]float32, len(p))
+	for j, x := range p {
+		out[j] = float32(math.Log(x))
+	}
+	return out
+}
+
+// common are n teachers with a share alpha of their distribution in common, uniform over wide tokens, and the rest on one token of each.
+func common(n, wide int, alpha float64) [][]float32 {
+	out := make([][]float32, n)
+	for i := range out {
+		p := make([]float64, wide+n)
+		for j := range wide {
+			p[j] = alpha / float64(wide)
+		}
+		p[wide+i] = 1 - alpha
+		out[i] = logs(p)
+	}
+	return out
+}
+
+func histogram(teachers [][]float32, shared []float64) (counts []float64, votes []int32) {
+	counts = make([]float64, len(teachers[0]))
+	for _, p := range teachers {
+		y := Vote(p, 1, shared)
+		counts[y]++
+		votes = append(votes, y)
+	}
+	return counts, votes
+}
+
+// TestMajority: more than half of the teachers agree as often as the formula of the common part says, however wide that part is; in
+// independent votes they never do.
+func TestMajority(t *testing.T) {
+	for alpha, want := range map[float64]float64{.05: .0358, .1: .0741, .25: .2063, .5: .5, .75: .875, .9: .998} {
+		if got := Majority(alpha); math.Abs(got-want) > 6e-5 {
+			t.Errorf("α = %g: %g, want %g", alpha, got, want)
+		}
+	}
+	const n, votes = 300, 1500
+	for _, wide := range []int{3, 200} {
+		for _, alpha := range []float64{.25, .5, .75} {
+			teachers := common(n, wide, alpha)
+			h, random := Histograms{Teachers: n}, rng.New(1, "majority", strconv.Itoa(wide))
+			for range votes {
+				_, all := histogram(teachers, Shared(wide+n, nil, random))
+				h.Add(all)
+			}
+			// For n teachers the limit is off by a few parts in n.
+			want := Majority(alpha)
+			if got, sd := h.Most(n/2), math.Sqrt(want*(1-want)/votes); math.Abs(got-want) > 4*sd+2./n {
+				t.Errorf("α = %g of %d tokens: %.4f, want %.4f ± %.4f", alpha, wide, got, want, sd)
+			}
+			if wide < 200 {
+				continue
+			}
+			cold := Histograms{Teachers: n}
+			for range 20 {
+				var all []int32
+				for _, p := range teachers {
+					all = append(all, Draw(p, 1, nil, random.Float64()))
+				}
+				cold.Add(all)
+			}
+			if got := cold.Most(n / 4); got > 0 {
+				t.Errorf("α = %g: a quarter of the independent votes agree in %g of the histograms", alpha, got)
+			}
+		}
+	}
+}
+
+// chi is the probability of a χ² statistic as large as that of counts with these expectations.
+func chi(t *testing.T, counts map[int32]int, p []float64, n int) float64 {
+	t.Helper()
+	statistic, cells := 0.0, 0
+	for j, x := range p {
+		if x == 0 {
+			if counts[int32(j)] > 0 {
+				t.Errorf("token %d of probability 0 is chosen", j)
+			}
+			continue
+		}
+		d := float64(counts[int32(j)]) - x*float64(n)
+		statistic += d * d / (x * float64(n))
+		cells++
+	}
+	return 1 - distuv.ChiSquared{K: float64(cells - 1)}.CDF(statistic)
+}
+
+// TestMarginals: each teacher's vote has its own distribution, in both kinds of votes, at a temperature and without banned tokens.
+func TestMarginals(t *testing.T) {
+	logits := []float32{2, 0, 1, -1, 0.5, 3}
+	for _, c := range []struct {
+		temperature float64
+		banned      []int32
+	}{{1, nil}, {2, nil}, {.7, []int32{5, 1}}} {
+		want := Probabilities(logits, c.temperature, c.banned)
+		random, hot, cold := rng.New(2, "marginals"), map[int32]int{}, map[int32]int{}
+		const n = 40000
+		for range n {
+			hot[Vote(logits, c.temperature, Shared(6, c.banned, random))]++
+			cold[Draw(logits, c.temperature, c.banned, random.Float64())]++
+		}
+		if a, b := chi(t, hot, want, n), chi(t, cold, want, n); a < 1e-4 || b < 1e-4 {
+			t.Errorf("%+v: p-values %g and %g", c, a, b)
+		}
+	}
+	if got := Vote([]float32{float32(math.NaN())}, 1, []float64{0}); got != -1 {
+		t.Errorf("no number votes for %d", got)
+	}
+}
+
+// TestAgreement: two teachers agree on a token as often as the exact formula says, which is more than the paper's claim 2.
+func TestAgreement(t *testing.T) {
+	p, q := []float64{.7, .2, .1}, []float64{.1, .3, .6}
+	exact := Agreement(p, q)
+	if sum := exact[0] + exact[1] + exact[2]; math.Abs(sum-.3538) > 1e-4 || math.Abs(exact[1]-.1538) > 1e-4 {
+		t.Errorf("agreement %v, sum %g, want .3538", exact, sum)
+	}
+	a, b, random, n := logs(p), logs(q), rng.New(3, "agreement"), 60000
+	counts := make([]float64, 3)
+	for range n {
+		u := Shared(3, nil, random)
+		if x, y := Vote(a, 1, u), Vote(b, 1, u); x == y {
+			counts[x]++
+		}
+	}
+	for j := range p {
+		low := 0.0
+		for h := range p {
+			low += math.Max(p[h], q[h])
+		}
+		low = math.Min(p[j], q[j]) / low
+		sd := math.Sqrt(exact[j] * (1 - exact[j]) / float64(n))
+		if got := counts[j] / float64(n); math.Abs(got-exact[j]) > 4*sd || low > exact[j]+1e-12 || exact[j] < math.Min(p[j], q[j])/2 {
+			t.Errorf("token %d: %g, exact %g, claim 2 %g", j, got, exact[j], low)
+		}
+	}
+}
+
+func randomTeachers(random *rand.Rand, n, tokens int) [][]float64 {
+	out := make([][]float64, n)
+	base := make([]float64, tokens)
+	for j := range base {
+		base[j] = 2 * random.NormFloat64()
+	}
+	for i := range out {
+		out[i] = make([]float64, tokens)
+		sum := 0.0
+		for j := range out[i] {
+			out[i][j] = math.Exp(base[j] + random.NormFloat64())
+			sum += out[i][j]
+		}
+		for j := range out[i] {
+			out[i][j] /= sum
+		}
+	}
+	return out
+}
+
+// TestOneTeacherMovesOneVote: for every shared randomness, another teacher changes two counts by 1 at most, and one that abstains one.
+func TestOneTeacherMovesOneVote(t *testing.T) {
+	random := rng.New(4, "moves")
+	for range 200 {
+		n, tokens := 2+random.IntN(20), 2+random.IntN(30)
+		var teachers [][]float32
+		for _, p := range randomTeachers(random, n, tokens) {
+			teachers = append(teachers, logs(p))
+		}
+		u := Shared(tokens, nil, random)
+		before, _ := histogram(teachers, u)
+		without, _ := histogram(teachers[1:], u)
+		teachers[0] = logs(randomTeachers(random, 1, tokens)[0])
+		after, _ := histogram(teachers, u)
+		moved := func(a, b []float64) (l1, squares float64) {
+			for j := range a {
+				d := a[j] - b[j]
+				l1, squares = l1+math.Abs(d), squares+d*d
+			}
+			return l1, squares
+		}
+		if l1, squares := moved(before, after); l1 > 2 || math.Sqrt(squares) > Bound(true) {
+			t.Fatalf("another teacher moves the histogram by %g, %g", l1, math.Sqrt(squares))
+		}
+		if l1, squares := moved(before, without); l1 != 1 || math.Sqrt(squares) > Bound(false) {
+			t.Fatalf("a teacher that abstains moves the histogram by %g", l1)
+		}
+	}
+}
+
+// TestCounts: the mean count of a token is the sum of its probabilities. A token that many teachers find likely gets many votes with
+// the chances of lemmas 1 and 2, and the filter at half of τ is diversity preserving with β = .34 and γ = 2 (theorem 1).
+func TestCounts(t *testing.T) {
+	const n, tokens, votes = 60, 12, 4000
+	random := rng.New(5, "counts")
+	p := randomTeachers(random, n, tokens)
+	var teachers [][]float32
+	for _, x := range p {
+		teachers = append(teachers, logs(x))
+	}
+	mean, all := make([]float64, tokens), make([][]float64, votes)
+	for v := range all {
+		all[v], _ = histogram(teachers, Shared(tokens, nil, random))
+		for j, c := range all[v] {
+			mean[j] += c / votes
+		}
+	}
+	const slack = 4 * .5 / 63 // four standard deviations of a share of 4000 votes
+	for j := range tokens {
+		column, sum := []float64{}, 0.0
+		for i := range p {
+			column, sum = append(column, p[i][j]), sum+p[i][j]
+		}
+		if math.Abs(mean[j]-sum) > n*slack {
+			t.Errorf("token %d has %g votes on average, want %g", j, mean[j], sum)
+		}
+		share := func(least float64) (share, passed float64) {
+			for _, c := range all {
+				if c[j] >= least {
+					share, passed = share+1./votes, passed+c[j]/votes/n
+				}
+			}
+			return share, passed
+		}
+		for _, least := range []float64{1, 5, 20, 45} {
+			if got, _ := share(least); got > sum/least+slack {
+				t.Errorf("token %d has %g votes in %g of the histograms, lemma 2 allows %g", j, least, got, sum/least)
+			}
+		}
+		for _, q := range []float64{.02, .1, .3} {
+			c := 0.0
+			for _, x := range column {
+				if x >= q {
+					c++
+				}
+			}
+			if c == 0 {
+				continue
+			}
+			for _, part := range []float64{.3, .5, .8} {
+				if got, _ := share(math.Floor(part * c)); got < math.Log(1/part)*q/2-slack {
+					t.Errorf("token %d: %g of %g teachers agree in %g of the histograms, lemma 1 has %g", j, part, c, got, math.Log(1/part)*q/2)
+				}
+			}
+			if got := first(share(c / 2)); got.passed < .34*c/n*q-slack || got.passed > 2*sum/n+slack {
+				t.Errorf("token %d passes with %g, theorem 1 has %g to %g", j, got.passed, .34*c/n*q, 2*sum/n)
+			}
+		}
+	}
+}
+
+type passing struct{ passed float64 }
+
+func first(_, passed float64) passing { return passing{passed} }
+
+// TestEqualTeachers: where all teachers are equal, a token is always released, and its law is their distribution.
+func TestEqualTeachers(t *testing.T) {
+	p := []float64{.4, .3, .2, .05, .05}
+	for _, heterogeneous := range []bool{false, true} {
+		r := Rule{Teachers: 40, Margin: Margin(.5, len(p)), Heterogeneous: heterogeneous}
+		teachers := make([][]float32, r.Teachers)
+		for i := range teachers {
+			teachers[i] = logs(p)
+		}
+		random, counts, n := rng.New(6, "equal"), map[int32]int{}, 20000
+		for range n {
+			c, _ := histogram(teachers, Shared(len(p), nil, random))
+			token, count := r.Choose(c, random.Float64())
+			if token == None || count != 40 {
+				t.Fatalf("equal teachers release %d with %g", token, count)
+			}
+			counts[int32(token)]++
+		}
+		if x := chi(t, counts, p, n); x < 1e-4 {
+			t.Errorf("heterogeneous %v: p-value %g", heterogeneous, x)
+		}
+	}
+}
+
+// TestDisjointTeachers: teachers that have nothing in common never release a token, noise included.
+func TestDisjointTeachers(t *testing.T) {
+	const n = 50
+	random := rng.New(7, "disjoint")
+	sigma := 2.0
+	for _, heterogeneous := range []bool{false, true} {
+		r := Rule{Teachers: n, Margin: Margin(sigma, n), Heterogeneous: heterogeneous}
+		for range 500 {
+			counts, _ := histogram(common(n, 0, 0), Shared(n, nil, random))
+			for j := range counts {
+				if counts[j] != 1 {
+					t.Fatal("a token has more than one vote")
+				}
+				counts[j] += sigma * math.Max(-4, math.Min(4, random.NormFloat64())) // within the margin
+			}
+			if token, _ := r.Choose(counts, random.Float64()); token != None {
+				t.Fatalf("heterogeneous %v: token %d is released", heterogeneous, token)
+			}
+		}
+	}
+}
+
+// TestHeterogeneous: a token is drawn in proportion to its count, and none otherwise.
+func TestHeterogeneous(t *testing.T) {
+	r := Rule{Teachers: 100, Margin: 5, Heterogeneous: true}
+	for u, want := range map[float64]int{0: 0, .29: 0, .3: 2, .69: 2, .7: None, .99: None} {
+		if got, count := r.Choose([]float64{30, 9.9, 40, -3, 0}, u); got != want || want == 0 && count != 30 {
+			t.Errorf("u = %g: %d, want %d", u, got, want)
+		}
+	}
+	if got, _ := r.Choose([]float64{90, 60}, .61); got != 1 { // more than there are teachers, by noise
+		t.Errorf("%d, want 1", got)
+	}
+	if r.Threshold() != 10 || (Rule{Teachers: 100, Margin: 5}).Threshold() != 55 {
+		t.Error("thresholds")
+	}
+}
+
+// TestHistograms: coverage, sparsity and distance of a threshold, on two histograms of four votes.
+func TestHistograms(t *testing.T) {
+	h := Histograms{Teachers: 4, Never: []int32{3}}
+	h.Add([]int32{0, 0, 0, 1})
+	h.Add([]int32{2, 3, 2, 3})
+	mean := []float64{.4, .3, .3, 0}
+	for threshold, want := range map[int]Passed{
+		1: {.75, 3, 1.5, .4*0 + (math.Abs(.5-.4)+math.Abs(1./6-.3)+math.Abs(1./3-.3))/2},
+		2: {.625, 2, 1, (math.Abs(.6-.4) + .3 + math.Abs(.4-.3)) / 2},
+		3: {.375, 1, .5, .6},
+		5: {0, 0, 0, 1},
+	} {
+		got := h.At(threshold, mean)
+		if math.Abs(got.Distance-want.Distance) > 1e-12 {
+			t.Errorf("T = %d: distance %g, want %g", threshold, got.Distance, want.Distance)
+		}
+		if got.Distance = want.Distance; got != want {
+			t.Errorf("T = %d: %+v, want %+v", threshold, got, want)
+		}
+	}
+	if got := h.Most(2); got != .5 {
+		t.Errorf("three agree in %g of the histograms", got)
+	}
+	p := [][]float64{{.5, .5}, {.1, .9}, {.3, .7}}
+	if got := Robust(p, 2); math.Abs(got-(.3+.1+.3+.5+.7+.7)/3) > 1e-12 {
+		t.Errorf("2-robust mass %g", got)
+	}
+}
+
+// TestQuestion: what decides the votes or the choice changes the key or the name, and the randomness of each vote is its own.
+func TestQuestion(t *testing.T) {
+	base := Question{Rule: Rule{Teachers: 10, Margin: 3}, Vocab: 20, Coordinated: true, Temperature: 1, Seed: 1, Round: 1, Part: 1}
+	seen := map[string]bool{}
+	for _, change := range []func(*Question){func(*Question) {}, func(q *Question) { q.Part++ }, func(q *Question) { q.Round++ },
+		func(q *Question) { q.Prefix = []int32{1} }, func(q *Question) { q.Banned = []int32{1} }, func(q *Question) { q.Margin++ },
+		func(q *Question) { q.Heterogeneous = true }, func(q *Question) { q.Shared = true }, func(q *Question) { q.Model = "x" },
+		func(q *Question) { q.Temperature = .5 }, func(q *Question) { q.Coordinated = false }, func(q *Question) { q.Text = 3 }} {
+		q := base
+		change(&q)
+		id := q.Name() + q.Key()
+		if seen[id] || !Named(q.Name()) {
+			t.Errorf("%+v is taken for another question", q)
+		}
+		seen[id] = true
+	}
+	other := base
+	other.Part = 2
+	if slices.Equal(base.Randomness(), other.Randomness()) || base.Uniform(0) == base.Uniform(1) || base.Uniform(0) == other.Uniform(0) {
+		t.Error("two votes have the same randomness")
+	}
+	if !slices.Equal(base.Randomness(), base.Randomness()) || base.Bound() != 1 || base.Len() != 20 || base.Chosen() != 2 {
+		t.Error("a question changes")
+	}
+}
