@@ -1,0 +1,252 @@
+package lm
+
+import (
+	"context"
+	"fmt"
+
+	"popri/internal/places"
+	"popri/model/tensor"
+)
+
+// Lockstep gives the next-token distributions of many prompts that are all continued by the same tokens. The keys and values of the
+// prompts, and of the tokens so far, are kept as far as memory goes. Free releases them.
+type Lockstep struct {
+	m       *Model
+	prompts [][]int32
+	room    int // most tokens that continue the prompts
+	crews   []*crew
+}
+
+// LockstepOptions are the sizes of a [Lockstep].
+type LockstepOptions struct {
+	Room int // most tokens that continue the prompts
+	// CacheBytes bounds the memory of keys and values; 0 means 4 GB. Prompts beyond it are read anew for each token. Which these are
+	// depends on the prompts and this number alone.
+	CacheBytes int64
+}
+
+const (
+	lockstepBytes = 4 << 30
+	lockstepRows  = 64 // prompts of a crew
+	logitRows     = 16 // of which logits are in memory at once, for each thread
+)
+
+// crew is some prompts that are computed together.
+type crew struct {
+	which []int                 // places in prompts
+	keep  bool                  // keys and values stay in memory
+	cache []*tensor.DecodeCache // of each layer; nil before the prompts are read
+	start tensor.Tensor         // [n, H] after the prompts
+	fed   []int32               // tokens whose keys are in the cache
+	last  tensor.Tensor         // [n, H] after these; none if there are none
+}
+
+// NewLockstep prepares prompts, which must not be empty and must leave room for the tokens. It computes nothing yet.
+func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, error) {
+	if !m.canSample() {
+		return nil, fmt.Errorf("lm: a model of type %s does not write text", m.Config.Type)
+	}
+	if len(prompts) == 0 || o.Room < 1 || o.CacheBytes < 0 {
+		return nil, fmt.Errorf("lm: %d prompts in lockstep with room for %d tokens in %d bytes", len(prompts), o.Room, o.CacheBytes)
+	}
+	for i, p := range prompts {
+		if len(p) == 0 {
+			return nil, fmt.Errorf("lm: prompt %d is empty", i)
+		}
+		if len(p)+o.Room > m.Config.Context {
+			return nil, fmt.Errorf("lm: prompt %d has %d tokens, which leaves no room for %d new ones in the context of %d", i, len(p), o.Room,
+				m.Config.Context)
+		}
+		if err := m.CheckTokens(p); err != nil {
+			return nil, fmt.Errorf("prompt %d: %w", i, err)
+		}
+	}
+	if tensor.MatrixUnit() {
+		if err := m.Pack(); err != nil {
+			return nil, err
+		}
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = lockstepBytes
+	}
+	l := &Lockstep{m: m, prompts: prompts, room: o.Room}
+	// Prompts of similar length go together, so that reading them pads little.
+	order := places.Sorted(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
+	for from := 0; from < len(order); from += lockstepRows {
+		p := &crew{which: order[from:min(from+lockstepRows, len(order))]}
+		shape := m.cacheShape(len(prompts[p.which[0]]), o.Room)
+		bytes := int64(len(p.which)) * m.slotBytes(shape) / int64(shape.SuffixRoom) * int64(shape.SuffixRoom+shape.PrefixRoom)
+		if p.keep = bytes <= o.CacheBytes; p.keep {
+			o.CacheBytes -= bytes
+		}
+		l.crews = append(l.crews, p)
+	}
+	return l, nil
+}
+
+// Kept is the number of prompts whose keys and values stay in memory.
+func (l *Lockstep) Kept() int {
+	n := 0
+	for _, p := range l.crews {
+		if p.keep {
+			n += len(p.which)
+		}
+	}
+	return n
+}
+
+// Free releases the memory of keys and values. The next Step reads the prompts again.
+func (l *Lockstep) Free() {
+	for _, p := range l.crews {
+		for _, c := range p.cache {
+			for _, t := range []tensor.Tensor{c.PrefixK, c.PrefixV, c.SuffixK, c.SuffixV} {
+				t.Free()
+			}
+		}
+		p.start.Free()
+		p.last.Free()
+		*p = crew{which: p.which, keep: p.keep}
+	}
+}
+
+// Step gives use the float32 logits [V] of what follows each prompt and the given tokens, in any order and from several goroutines.
+// use must not keep them. Tokens that continue those of the step before are the only ones that are computed. The results of a prompt
+// do not depend on the number of threads. Step ends between two crews of prompts when ctx ends; it is not safe for concurrent use.
+func (l *Lockstep) Step(ctx context.Context, tokens []int32, use func(prompt int, logits []float32) error) error {
+	if len(tokens) > l.room {
+		return fmt.Errorf("lm: %d tokens in lockstep, and there is room for %d", len(tokens), l.room)
+	}
+	if err := l.m.CheckTokens(tokens); err != nil {
+		return err
+	}
+	return tensor.Parallel(len(l.crews), func(i int, s *tensor.Scope) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := l.crews[i]
+		var hidden tensor.Tensor
+		if p.keep {
+			hidden = l.advance(s, p, tokens)
+		} else {
+			rows := make([][]int32, len(p.which))
+			for k, at := range p.which {
+				rows[k] = append(append(rows[k], l.prompts[at]...), tokens...)
+			}
+			_, hidden = l.read(s, rows, 1)
+			s.Own(hidden)
+		}
+		for from := 0; from < len(p.which); from += logitRows {
+			n := min(logitRows, len(p.which)-from)
+			var err error
+			s.Do(func() {
+				logits := l.m.Logits(s, s.Narrow(hidden, 0, int64(from), int64(n))).Host()
+				for k := range n {
+					if err == nil {
+						err = use(p.which[from+k], logits[k*l.m.Config.Vocab:(k+1)*l.m.Config.Vocab])
+					}
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// read runs the model over rows and returns the caches with their keys, and the kept hidden states [n, H] after each row.
+func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, room int) (caches []*tensor.DecodeCache, hidden tensor.Tensor) {
+	longest := 0
+	for _, r := range rows {
+		longest = max(longest, len(r))
+	}
+	shape := l.m.cacheShape(longest, room)
+	for range l.m.Config.Layers {
+		caches = append(caches, newCache(s, shape, len(rows), len(rows)))
+	}
+	var ends []tensor.Tensor
+	for from := 0; from < len(rows); {
+		n := min(len(rows)-from, max(1, prefillTokens/longest))
+		some := rows[from : from+n]
+		ends = append(ends, s.Nest(func() tensor.Tensor {
+			in := PaddedInput(s, some, l.m.Config.Context)
+			at, last := make([]int32, n), make([]int64, n)
+			for i := range some {
+				at[i] = int32(from + i)
+				last[i] = int64(i)*in.IDs.Size(1) + int64(len(some[i])) - 1
+			}
+			out := l.m.decode(s, in, l.m.prefillAttention(s, caches, in, at, some))
+			return s.IndexSelect(s.Reshape(out, -1, int64(l.m.Config.Hidden)), 0, s.FromInt64(last, int64(n)))
+		}))
+		from += n
+	}
+	return caches, s.Keep(s.Cat(0, ends...))
+}
+
+// advance feeds a kept crew the tokens that its cache lacks and returns the hidden states [n, H] after the last one.
+func (l *Lockstep) advance(s *tensor.Scope, p *crew, tokens []int32) tensor.Tensor {
+	if p.cache == nil {
+		rows := make([][]int32, len(p.which))
+		for k, at := range p.which {
+			rows[k] = l.prompts[at]
+		}
+		var caches []*tensor.DecodeCache
+		s.Do(func() {
+			caches, p.start = l.read(s, rows, l.room)
+			for _, c := range caches {
+				for _, t := range []tensor.Tensor{c.PrefixK, c.PrefixV, c.SuffixK, c.SuffixV} {
+					s.Keep(t)
+				}
+			}
+		})
+		p.cache = caches
+	}
+	common := 0
+	for common < min(len(p.fed), len(tokens)) && p.fed[common] == tokens[common] {
+		common++
+	}
+	switch {
+	case len(tokens) == 0:
+		return p.start
+	case common == len(tokens) && common == len(p.fed):
+		return p.last
+	case common == len(tokens): // the state after an earlier token is that of feeding it again
+		common--
+	}
+	p.fed = append(p.fed[:0:0], tokens[:common]...)
+	for _, id := range tokens[common:] {
+		s.Do(func() {
+			next := s.Keep(l.feed(s, p, id))
+			p.last.Free()
+			p.last = next
+		})
+		p.fed = append(p.fed, id)
+	}
+	return p.last
+}
+
+// feed runs one token through all prompts of a crew, behind the tokens that they were fed.
+func (l *Lockstep) feed(s *tensor.Scope, p *crew, id int32) tensor.Tensor {
+	n := len(p.which)
+	full := n
+	if !l.m.packed() {
+		full = roundUp(n, 16) // the library compiles a kernel for each new size of a product
+	}
+	ids, pos := make([]int64, full), make([]int64, full)
+	rows := tensor.Rows{Slot: make([]int32, n), SuffixLen: make([]int32, n), Prefix: make([]int32, n), PrefixLen: make([]int32, n)}
+	for i, at := range p.which {
+		length := len(l.prompts[at])
+		ids[i], pos[i] = int64(id), int64(length+len(p.fed))
+		rows.Slot[i], rows.SuffixLen[i] = int32(i), int32(len(p.fed))
+		rows.Prefix[i], rows.PrefixLen[i] = int32(i), int32(length)
+	}
+	in := Input{IDs: s.FromInt64(ids, 1, int64(full)), Positions: s.FromInt64(pos, 1, int64(full))}
+	hidden := l.m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
+		y := p.cache[layer].Attend(s, qkv, rows)
+		if full > n {
+			y = s.Cat(0, y, s.Zeros(y.DType(), int64(full-n), y.Size(1)))
+		}
+		return s.View(y, 1, int64(full), -1)
+	})
+	return s.Contiguous(s.Narrow(s.View(s.Contiguous(hidden), int64(full), -1), 0, 0, int64(n)))
+}
