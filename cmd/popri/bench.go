@@ -18,7 +18,7 @@ import (
 func (a *app) bench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Time sampling, preference training, fine-tuning, embedding, scoring and reports to aggregators",
+		Short: "Time sampling, preference training, fine-tuning, embedding, scoring and reports to aggregators; compare votes",
 		Long: `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
 Loading is not timed.
 
@@ -29,7 +29,7 @@ Loading is not timed.
 			"  popri bench score --clients 133000",
 	}
 	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEmbed(), a.benchScore(), a.benchEncoder(),
-		a.benchPooling(), a.benchShards(), a.benchAggregate())
+		a.benchPooling(), a.benchShards(), a.benchAggregate(), a.benchEnsemble())
 	return cmd
 }
 
