@@ -16,6 +16,7 @@ import (
 	"popri/internal/places"
 	"popri/internal/rng"
 	"popri/model/embedding"
+	"popri/scoring/ensemble"
 	"popri/scoring/query"
 	"popri/scoring/update"
 )
@@ -25,11 +26,14 @@ import (
 // best test gives a lower bound on the privacy loss of the mechanism as it runs, independent of the formulas.
 type Game struct {
 	// Ask makes the query about samples (unit vectors), with loose times its norm bound: 1, or far more to leave
-	// clipping out. Required, unless Clip is set.
+	// clipping out. Required, unless Clip or Votes is set.
 	Ask func(samples embedding.Matrix, loose float64) (query.Query, error)
 	// Clip, above 0, is the norm bound of model updates, which are asked instead: made-up ones, since clipping bounds whatever
 	// clients' training gives.
-	Clip   float64
+	Clip float64
+	// Votes, above 0, is the norm bound of teachers' votes (package ensemble), which are asked instead. What is released of them, a
+	// token with its noised count, is all that the attacker sees.
+	Votes  float64
 	Sigma  float64
 	Rounds int
 	Delta  float64 // at which ε is stated
@@ -89,8 +93,11 @@ func (g Game) Play() (Outcome, error) {
 		return Outcome{}, err
 	}
 	opponents := g.embedded
-	if g.Clip > 0 {
+	switch {
+	case g.Clip > 0:
 		opponents = g.updated
+	case g.Votes > 0:
+		opponents = g.voted
 	}
 	w, err := opponents()
 	if err != nil {
@@ -108,9 +115,7 @@ func (g Game) Play() (Outcome, error) {
 			if err != nil {
 				return 0, err
 			}
-			for i, k := range steps {
-				statistic += (w.grid.Value(k) - w.base[i]) * w.canary[i]
-			}
+			statistic += w.seen(steps)
 		}
 		return statistic, nil
 	}
@@ -140,6 +145,22 @@ type opponents struct {
 	base   []float64 // the sum without the canary
 	canary []float64 // its vector
 	sum    func(canary bool) ([]int64, error)
+	choose func(noised []float64) float64 // what the attacker makes of the release where it is no sum; else nil
+}
+
+// seen is the statistic of a release that is made of a noised sum.
+func (w opponents) seen(steps []int64) (statistic float64) {
+	noised := make([]float64, len(steps))
+	for i, k := range steps {
+		noised[i] = w.grid.Value(k)
+	}
+	if w.choose != nil {
+		return w.choose(noised)
+	}
+	for i, v := range noised {
+		statistic += (v - w.base[i]) * w.canary[i]
+	}
+	return statistic
 }
 
 // plays is the grid of the game, with the noise that the game leaves.
@@ -230,13 +251,60 @@ func (p playing) Each(q update.Question, which []int, use func(worker, client in
 	return nil
 }
 
+// voted are teachers who all vote for token 0, so many that it is released nearly always. The canary is another such teacher, or the
+// client by whose texts a teacher votes for token 0 instead of token 1.
+func (g Game) voted() (w opponents, err error) {
+	w.grid, err = noise.NewGrid(g.Sigma, g.Votes, gameSamples, 1<<20)
+	if err != nil {
+		return w, err
+	}
+	std := g.Sigma * w.grid.Sensitivity
+	teachers := int64(math.Ceil(2*ensemble.Margin(std, gameSamples)+20*std)) + gameClients
+	w.grid.Units = uint64(math.Ceil(float64(w.grid.Units) * g.NoiseFactor))
+	q := ensemble.Question{Teachers: int(teachers), Vocab: gameSamples, Temperature: 1}
+	w.sum = func(canary bool) ([]int64, error) {
+		counts := make([]int64, gameSamples)
+		counts[0] = teachers - 1
+		switch {
+		case canary && g.SkipClip: // it is in several teachers
+			counts[0] += 5
+		case canary:
+			counts[0]++
+		case g.Votes > 1:
+			counts[1]++
+		}
+		return (&Federation{teachers: histogram(counts)}).votes(q, w.grid)
+	}
+	random := noise.Secure()
+	w.choose = func(noised []float64) float64 {
+		if out := q.Choose(noised, std, uniform(random)); out[0] == 0 {
+			return out[1] - float64(teachers)
+		}
+		return -float64(teachers)
+	}
+	return w, nil
+}
+
+// histogram are teachers with these votes.
+type histogram []int64
+
+func (histogram) Clients() int { return gameClients + 1 }
+
+func (h histogram) Votes(ensemble.Question) ([]int64, error) { return h, nil }
+
 func (g Game) validate() error {
 	var faults []error
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("fedsim: canary game: "+format, args...))
 	}
-	if (g.Ask == nil) == !(g.Clip > 0) {
-		fault("nothing is asked, or two kinds of questions")
+	asked := 0
+	for _, is := range []bool{g.Ask != nil, g.Clip > 0, g.Votes > 0} {
+		if is {
+			asked++
+		}
+	}
+	if asked != 1 {
+		fault("nothing is asked, or several kinds of questions")
 	}
 	if !(g.Sigma > 0) || math.IsInf(g.Sigma, 1) {
 		fault("noise multiplier is %g, want more than 0", g.Sigma)

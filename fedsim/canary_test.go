@@ -59,6 +59,31 @@ func TestCanaryOfUpdates(t *testing.T) {
 	}
 }
 
+// What is released of teachers' votes protects as their histogram does, for teachers of one client and of several.
+func TestCanaryOfTeachers(t *testing.T) {
+	for _, c := range []struct{ bound, epsilon, shows float64 }{{1, 7, .3}, {math.Sqrt2, 7, .1}} {
+		const rounds = 20
+		sigma, err := accountant.Plan{Each: accountant.Event{Count: rounds}}.Sigma(accountant.Exact{}, c.epsilon, 1e-5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := Game{Votes: c.bound, Sigma: sigma, Rounds: rounds, Delta: 1e-5, Trials: 1500, Confidence: 1 - 1e-7}
+		if o, err := g.Play(); err != nil || !o.Holds() || !(o.GaussianBound > c.shows*c.epsilon) {
+			t.Errorf("%+v: %+v (%v)", c, o, err)
+		}
+		for _, broken := range []Game{{NoiseFactor: .3}, {SkipClip: true}} {
+			b := g
+			b.NoiseFactor, b.SkipClip = broken.NoiseFactor, broken.SkipClip
+			if o, err := b.Play(); err != nil || o.Holds() {
+				t.Errorf("%+v, broken by %+v: %+v (%v)", c, broken, o, err)
+			}
+		}
+	}
+	if _, err := (Game{Votes: 1, Clip: 1, Sigma: 1, Rounds: 1, Delta: 1e-5, Trials: 20}).Play(); err == nil {
+		t.Error("two kinds of questions")
+	}
+}
+
 // The mechanism as it is stays below what is claimed, and not far; with half the noise or without clipping it does not.
 // Confidences are so high that chance does not decide.
 func TestCanary(t *testing.T) {

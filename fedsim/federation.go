@@ -45,13 +45,14 @@ type Config struct {
 
 // Federation is the simulated population. Its methods are not safe for concurrent use.
 type Federation struct {
-	config  Config
-	train   int           // number of clients
-	clients query.Clients // empty if sums is set
-	sums    Sums          // not nil if the clients are elsewhere, in shards
-	noised  Noised        // not nil if the clients are elsewhere, behind two aggregators
-	learner Learner       // not nil if the clients answer with updates of a model's weights
-	prefix  prefix        // of the tree under way, under ledger.Tree
+	config   Config
+	train    int           // number of clients
+	clients  query.Clients // empty if sums is set
+	sums     Sums          // not nil if the clients are elsewhere, in shards
+	noised   Noised        // not nil if the clients are elsewhere, behind two aggregators
+	learner  Learner       // not nil if the clients answer with updates of a model's weights
+	teachers Teachers      // not nil if they vote for tokens, as teachers
+	prefix   prefix        // of the tree under way, under ledger.Tree
 	// crash stands for a process that ends at the named stage of a release; tests set it.
 	crash func(stage string) error
 }

@@ -411,7 +411,7 @@ func TestNoiseOfPaths(t *testing.T) {
 		var total, squares, neighbours float64
 		for range draws {
 			steps := make([]int64, asked.Len())
-			if err := f.addNoise(steps, grid, 1); err != nil {
+			if err := f.addNoise(steps, grid, release.Request{Round: 1}); err != nil {
 				t.Fatal(err)
 			}
 			previous := 0.0
@@ -439,12 +439,12 @@ func TestNoiseOfPaths(t *testing.T) {
 // Seeded noise depends on the seed, the round and its purpose alone; noise from entropy on nothing.
 func TestSources(t *testing.T) {
 	seed, other := uint64(9), uint64(10)
-	want := source(&seed, "noise", 1).Uint64()
-	if source(&seed, "noise", 1).Uint64() != want {
+	want := source(&seed, "noise", release.Request{Round: 1}).Uint64()
+	if source(&seed, "noise", release.Request{Round: 1}).Uint64() != want {
 		t.Error("seeded noise does not repeat itself")
 	}
-	for name, s := range map[string]noise.Source{"round": source(&seed, "noise", 2), "purpose": source(&seed, "cohort", 1), "seed": source(&other, "noise", 1),
-		"entropy": source(nil, "noise", 1)} {
+	for name, s := range map[string]noise.Source{"round": source(&seed, "noise", release.Request{Round: 2}), "purpose": source(&seed, "cohort", release.Request{Round: 1}), "seed": source(&other, "noise", release.Request{Round: 1}),
+		"entropy": source(nil, "noise", release.Request{Round: 1})} {
 		if s.Uint64() == want {
 			t.Errorf("noise of another %s is the same", name)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
+	"popri/fedsim/release"
 	"popri/internal/rng"
 	"popri/scoring/query"
 )
@@ -65,26 +66,32 @@ func rounded(sum []float64, grid noise.Grid) []int64 {
 	return out
 }
 
-// addNoise adds the noise of a round: of one party or, with two aggregators, of both.
-func (f *Federation) addNoise(steps []int64, grid noise.Grid, round int) error {
+// addNoise adds the noise of a release: of one party or, with two aggregators, of both.
+func (f *Federation) addNoise(steps []int64, grid noise.Grid, r release.Request) error {
 	switch {
 	case grid.Units == 0:
 		return nil
 	case f.config.Least == 0:
-		return aggregate.AddNoise(steps, grid, source(f.config.InsecureSeed, "noise", round))
+		return aggregate.AddNoise(steps, grid, source(f.config.InsecureSeed, "noise", r))
 	}
 	for _, role := range aggregate.Roles {
-		if err := aggregate.AddNoise(steps, grid, aggregate.NoiseSource(f.config.InsecureSeed, role, round)); err != nil {
+		if err := aggregate.AddNoise(steps, grid, aggregate.NoiseSource(f.config.InsecureSeed, role, r.Round)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// source is the source of a round's random numbers: the system's entropy or, insecurely, a seed.
-func source(seed *uint64, purpose string, round int) noise.Source {
-	if seed != nil {
-		return rng.New(*seed, purpose, fmt.Sprint(round))
+// source is the source of a release's random numbers: the system's entropy or, insecurely, a seed.
+func source(seed *uint64, purpose string, r release.Request) noise.Source {
+	switch {
+	case seed == nil:
+		return noise.Secure()
+	case r.Part > 0:
+		return rng.New(*seed, purpose, fmt.Sprint(r.Round), fmt.Sprint(r.Part))
 	}
-	return noise.Secure()
+	return rng.New(*seed, purpose, fmt.Sprint(r.Round))
 }
+
+// uniform is a number in [0, 1), a multiple of 2^-53.
+func uniform(s noise.Source) float64 { return float64(s.Uint64()>>11) / (1 << 53) }

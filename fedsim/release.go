@@ -15,6 +15,7 @@ import (
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
+	"popri/scoring/ensemble"
 	"popri/scoring/query"
 	"popri/scoring/update"
 )
@@ -42,8 +43,8 @@ func (f *Federation) Collect(r release.Request) (*release.Release, error) {
 
 func (f *Federation) validate(r release.Request) error {
 	switch {
-	case r.Round < 1:
-		return fmt.Errorf("fedsim: round %d, want 1 or more", r.Round)
+	case r.Round < 1 || r.Part < 0:
+		return fmt.Errorf("fedsim: round %d, part %d, want 1 or more, and 0 or more", r.Round, r.Part)
 	case r.Query == nil:
 		return fmt.Errorf("fedsim: round %d asks nothing", r.Round)
 	case r.Dir == "":
@@ -54,8 +55,10 @@ func (f *Federation) validate(r release.Request) error {
 		return fmt.Errorf("fedsim: %s asks for %d values of norm %g at most", r.Query.Name(), r.Query.Len(), r.Query.Bound())
 	}
 	asked, embedded := r.Query.(query.Query)
-	switch _, updates := r.Query.(update.Question); {
-	case updates != (f.learner != nil) || !updates && !embedded:
+	_, updates := r.Query.(update.Question)
+	_, votes := r.Query.(ensemble.Question)
+	switch {
+	case updates != (f.learner != nil) || votes != (f.teachers != nil) || !updates && !votes && !embedded:
 		return fmt.Errorf("fedsim: the clients cannot answer %s", r.Query.Name())
 	case !updates && f.config.Sampling == ledger.Tree:
 		return fmt.Errorf("fedsim: %s is no question about weights, whose sums alone are those of a tree", r.Query.Name())
@@ -66,10 +69,11 @@ func (f *Federation) validate(r release.Request) error {
 }
 
 func (f *Federation) release(r release.Request) (*release.Release, error) {
-	final, pending := filepath.Join(r.Dir, release.File), filepath.Join(r.Dir, release.PendingFile)
+	file, drawn := release.Files(r.Part)
+	final, pending := filepath.Join(r.Dir, file), filepath.Join(r.Dir, drawn)
 	charged := map[string]bool{}
 	for _, e := range f.config.Ledger.Entries() {
-		if e.Round == r.Round && !e.Inherited {
+		if e.Round == r.Round && e.Part == r.Part && !e.Inherited {
 			charged[e.ReleaseHash] = true
 		}
 	}
@@ -211,6 +215,7 @@ func (f *Federation) pay(fresh *release.Release, pending, final string) (*releas
 // charge records a release in the ledger.
 func (f *Federation) charge(r *release.Release) error {
 	charge := f.config.charge(f.train, r.Round)
+	charge.Part, charge.Chosen = r.Part, r.Chosen
 	charge.Sigma, charge.Sensitivity = r.Sigma, r.Sensitivity
 	charge.Clients, charge.ReleaseHash, charge.Query = r.Clients, r.Hash, r.Query
 	return f.config.Ledger.Charge(charge)
@@ -248,7 +253,7 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 		}
 	} else {
 		if steps, err = f.sum(r, grid, answer); err == nil {
-			err = f.addNoise(steps, grid, r.Round)
+			err = f.addNoise(steps, grid, r)
 		}
 	}
 	if err != nil {
@@ -261,6 +266,9 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 			answer.Sum[i] = float64(float32(answer.Sum[i]))
 		}
 	}
+	if q, ok := r.Query.(query.Choosing); ok { // the sum itself goes no further
+		answer.Sum = q.Choose(answer.Sum, answer.NoiseStd(), uniform(source(c.InsecureSeed, "choice", r)))
+	}
 	return answer, nil
 }
 
@@ -270,11 +278,14 @@ func (f *Federation) sum(r release.Request, grid noise.Grid, answer *release.Rel
 	if f.sums != nil {
 		return f.remote(r, grid)
 	}
-	if q, ok := r.Query.(update.Question); ok {
+	switch q := r.Query.(type) {
+	case update.Question:
 		return f.updates(r, q, grid, answer)
+	case ensemble.Question:
+		return f.votes(q, grid)
 	}
 	q := r.Query.(query.Query) // as validate has it
-	asked := c.cohort(source(c.InsecureSeed, "cohort", r.Round), f.train)
+	asked := c.cohort(source(c.InsecureSeed, "cohort", r), f.train)
 	if c.Least == 0 {
 		return fastSum(q, f.clients.Select(asked), grid)
 	}
@@ -316,7 +327,8 @@ func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, e
 		noises = len(aggregate.Roles)
 	}
 	_, narrow := r.Query.(update.Question)
-	return &release.Release{Tree: charge.Tree, Leaf: charge.Leaf, Leaves: charge.Leaves, Narrow: narrow, Noises: noises, Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort,
+	_, chosen := r.Query.(query.Choosing)
+	return &release.Release{Part: r.Part, Chosen: chosen, Tree: charge.Tree, Leaf: charge.Leaf, Leaves: charge.Leaves, Narrow: narrow, Noises: noises, Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort,
 		Clients: charge.Clients, Planned: c.Sigma, Sigma: c.Sigma, Query: r.Query.Name(), Bound: r.Query.Bound(),
 		Sensitivity: grid.Sensitivity, Seeded: c.InsecureSeed != nil, Key: r.Query.Key()}, grid, nil
 }
@@ -332,7 +344,11 @@ func (f *Federation) load(path string, r release.Request) (*release.Release, err
 	if err != nil {
 		return nil, err
 	}
-	if n := r.Query.Len(); len(found.Sum) != n {
+	n := r.Query.Len()
+	if q, ok := r.Query.(query.Choosing); ok {
+		n = q.Chosen()
+	}
+	if len(found.Sum) != n {
 		return found, fmt.Errorf("%s: %w: it has %d values, now there would be %d", path, release.ErrOtherSamples,
 			len(found.Sum), n)
 	} else if found.Key != r.Query.Key() {

@@ -67,7 +67,7 @@ func (c Config) members(tree, leaf, train int) []int {
 func (f *Federation) updates(r release.Request, q update.Question, grid noise.Grid, answer *release.Release) ([]int64, error) {
 	c := f.config
 	if c.Sampling != ledger.Tree {
-		return f.updatesOf(q, c.cohort(source(c.InsecureSeed, "cohort", r.Round), f.train), grid)
+		return f.updatesOf(q, c.cohort(source(c.InsecureSeed, "cohort", r), f.train), grid)
 	}
 	tree, leaf := answer.Tree, answer.Leaf
 	if f.prefix.tree != tree || f.prefix.leaf != leaf-1 {

@@ -125,7 +125,7 @@ func TestSumOfUpdates(t *testing.T) {
 	c := Config{Sampling: ledger.Fixed, Cohort: 9, InsecureSeed: &seed}
 	g, l2 := learning(t, t.TempDir(), c)
 	defer l2.Close()
-	who := c.cohort(source(&seed, "cohort", 2), testClients)
+	who := c.cohort(source(&seed, "cohort", release.Request{Round: 2}), testClients)
 	if r := collected(t, g, t.TempDir(), 2); len(who) != 9 || !near(r.Sum, clipped(who, 2)) {
 		t.Error("a cohort's sum is another")
 	}

@@ -23,6 +23,10 @@ const (
 // Entry is one charge: one noised sum.
 type Entry struct {
 	Round int `json:"round"` // from 1; a round whose release was lost and drawn again has more than one charge
+	// Part is the number of the release in its round, from 1, where a round has several; else 0.
+	Part int `json:"part,omitempty"`
+	// Chosen says that nobody saw the noised sum: what was released is a choice that was made by it.
+	Chosen bool `json:"chosen,omitempty"`
 	// Query is the name of what the clients were asked.
 	Query string `json:"query"`
 	// Sigma is the noise in the release: standard deviation / Sensitivity. Where clients add shares of the noise and
@@ -54,6 +58,8 @@ func (e Entry) validate(b Budget) error {
 	switch {
 	case e.Round < 1:
 		return fail("round %d, want 1 or more", e.Round)
+	case e.Part < 0:
+		return fail("part %d of round %d, want 0 or more", e.Part, e.Round)
 	case !(e.Sigma >= 0) || math.IsInf(e.Sigma, 1):
 		return fail("noise multiplier %g", e.Sigma)
 	case !(e.Sensitivity > 0) || math.IsInf(e.Sensitivity, 1):

@@ -95,15 +95,22 @@ func CompareVotes(ctx context.Context, o EnsembleOptions) (*Ensemble, error) {
 		out.describe(p, prompts)
 	}
 	hot, cold := o.vote(p, never)
-	mean := means(p)
+	// What stands for no answer is no part of what can be transferred.
+	for i := range p {
+		p[i] = p[i][:len(p[i])-len(never)]
+	}
+	mean, mass := means(p), 0.0
+	for _, x := range mean {
+		out.Largest, mass = math.Max(out.Largest, x), mass+x
+	}
+	for j := range mean {
+		mean[j] /= mass
+	}
 	for _, t := range o.Thresholds {
 		least := max(1, int(math.Round(t*float64(o.Teachers))))
 		out.Rows = append(out.Rows, Row{least, hot.At(least, mean), cold.At(least, mean), ensemble.Robust(p, least)})
 	}
 	out.Majority = Pair{hot.Most(o.Teachers / 2), cold.Most(o.Teachers / 2)}
-	for _, x := range mean[:len(mean)-len(never)] {
-		out.Largest = math.Max(out.Largest, x)
-	}
 	out.Seconds = time.Since(begun).Seconds()
 	return out, nil
 }

@@ -207,8 +207,9 @@ func (r *Report) releases() error {
 		released, after := false, ""
 		for _, f := range files {
 			name := filepath.Join(dir, f.Name())
-			switch f.Name() {
-			case release.File, release.PendingFile:
+			part, pending, ok := release.PartOf(f.Name())
+			switch {
+			case ok:
 				released = true
 				found, err := release.Read(name)
 				if err != nil {
@@ -217,22 +218,20 @@ func (r *Report) releases() error {
 				}
 				e, ok := charged[found.Hash]
 				switch {
-				case !ok && f.Name() == release.PendingFile:
+				case !ok && pending:
 					r.problem("%s was drawn and not charged: the run was stopped there. Resume it, or remove the file.", name)
 				case !ok:
 					r.problem("%s has no charge: no line of the ledger has its hash %.12s….", name, found.Hash)
-				case fmt.Sprintf("%04d", found.Round) != filepath.Base(dir):
-					r.problem("%s is the release of round %d, in the folder of another.", name, found.Round)
+				case fmt.Sprintf("%04d", found.Round) != filepath.Base(dir) || found.Part != part:
+					r.problem("%s is the release of round %d, in the folder of another, or of another part: %d.", name, found.Round, found.Part)
 				default:
 					seen[found.Hash] = true
 					r.Releases++
 					r.found = append(r.found, foundRelease{name, found})
 					r.compare(name, found, e, b)
 				}
-			default:
-				if consequence(f.Name()) {
-					after = name
-				}
+			case consequence(f.Name()):
+				after = name
 			}
 		}
 		if after != "" && !released {
@@ -257,7 +256,7 @@ func consequence(name string) bool {
 // compare compares a release with its charge.
 func (r *Report) compare(name string, found *release.Release, e ledger.Entry, b ledger.Budget) {
 	r.Query, r.Bound = found.Query, found.Bound
-	if found.Round != e.Round || found.Query != e.Query || found.Sigma != e.Sigma || found.Sensitivity != e.Sensitivity ||
+	if found.Round != e.Round || found.Part != e.Part || found.Chosen != e.Chosen || found.Query != e.Query || found.Sigma != e.Sigma || found.Sensitivity != e.Sensitivity ||
 		found.Clients != e.Clients || found.Cohort != e.Cohort || found.Sampling != e.Sampling {
 		r.problem("%s is of round %d, %s, with noise %g on a sensitivity of %g from %d clients of %d by %s "+
 			"sampling; its charge is for round %d, %s, %g, %g, %d, %d, %s.",

@@ -136,6 +136,9 @@ type spanned interface {
 // impossible.
 func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) (n NoiseTest, why string, err error) {
 	found := f.release
+	if found.Chosen {
+		return n, "only a choice was released, which does not show the noise of the sum that it was made by", nil
+	}
 	if checked, ok, err := scoring.CheckedOf(found.Query, len(found.Sum)); err != nil {
 		r.problem("%s: %v.", f.name, err)
 		return n, otherSamples, nil

@@ -23,6 +23,23 @@ const (
 	PendingFile = "release.pending" // drawn, and not yet known to be charged
 )
 
+// Files are the names of a release's files: those above, or with the number of a part of the round ("release-00001.bin").
+func Files(part int) (file, pending string) {
+	if part == 0 {
+		return File, PendingFile
+	}
+	return fmt.Sprintf("release-%05d.bin", part), fmt.Sprintf("release-%05d.pending", part)
+}
+
+// PartOf is the part that a file's name tells, 0 for the release of a whole round. ok is false if it is no release's name.
+func PartOf(name string) (part int, pending, ok bool) {
+	if _, err := fmt.Sscanf(name, "release-%d.", &part); err != nil {
+		part = 0
+	}
+	file, drawn := Files(part)
+	return part, name == drawn, part >= 0 && (name == file || name == drawn)
+}
+
 // ErrUncharged marks a release on disk that is not in the ledger.
 var ErrUncharged = errors.New("the release was never charged")
 
@@ -40,6 +57,7 @@ func (otherSettings) Is(target error) bool { return target == ErrOtherSamples }
 // Request is the question to the clients in one round.
 type Request struct {
 	Round int // from 1
+	Part  int // from 1, of a round that has several releases; 0 of one that has one
 	Query query.Question
 	// Dir is the round's folder, which must exist.
 	Dir string
@@ -55,7 +73,9 @@ type Collector interface {
 // Release is what leaves the clients. It is public.
 type Release struct {
 	Round       int             `json:"round"`
+	Part        int             `json:"part,omitempty"`        // of the round, from 1; 0 where a round has one release
 	Sum         []float64       `json:"-"`                     // n values: clipped vectors added up, noise included, each a multiple of Step unless Narrow
+	Chosen      bool            `json:"chosen,omitempty"`      // Sum is no sum, but what was chosen by one that nobody saw
 	Key         string          `json:"key"`                   // of the query
 	Step        float64         `json:"step"`                  // of the grid; 0 without noise
 	Sampling    ledger.Sampling `json:"sampling"`              // of the clients
@@ -170,7 +190,7 @@ type made []struct {
 }
 
 func (r *Release) asked() made {
-	return made{{"round", r.Round}, {"cohort", r.Cohort}, {"sampling", r.Sampling},
+	return made{{"round", r.Round}, {"part", r.Part}, {"choice", r.Chosen}, {"cohort", r.Cohort}, {"sampling", r.Sampling},
 		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
 		{"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves}, {"rounding to float32", r.Narrow},
 		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"number of noises", r.Noises},

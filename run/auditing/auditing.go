@@ -18,6 +18,7 @@ import (
 	"popri/methods"
 	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/ensemble"
 	"popri/scoring/query"
 	"popri/scoring/update"
 )
@@ -137,9 +138,12 @@ func (a *Audited) play(g fedsim.Game) error {
 	if g.Trials == 0 || g.Rounds == 0 || g.Sigma == 0 || a.Query == "" {
 		return nil
 	}
-	if update.Named(a.Query) {
+	switch {
+	case update.Named(a.Query):
 		g.Clip = a.Bound
-	} else {
+	case ensemble.Named(a.Query):
+		g.Votes = a.Bound
+	default:
 		g.Ask = a.ask
 	}
 	g.Delta = a.Record.Budget.Delta

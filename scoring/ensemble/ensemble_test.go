@@ -364,10 +364,10 @@ func TestHistograms(t *testing.T) {
 
 // TestQuestion: what decides the votes or the choice changes the key or the name, and the randomness of each vote is its own.
 func TestQuestion(t *testing.T) {
-	base := Question{Rule: Rule{Teachers: 10, Margin: 3}, Vocab: 20, Coordinated: true, Temperature: 1, Seed: 1, Round: 1, Part: 1}
+	base := Question{Teachers: 10, Vocab: 20, Coordinated: true, Temperature: 1, Seed: 1, Round: 1, Part: 1}
 	seen := map[string]bool{}
 	for _, change := range []func(*Question){func(*Question) {}, func(q *Question) { q.Part++ }, func(q *Question) { q.Round++ },
-		func(q *Question) { q.Prefix = []int32{1} }, func(q *Question) { q.Banned = []int32{1} }, func(q *Question) { q.Margin++ },
+		func(q *Question) { q.Prefix = []int32{1} }, func(q *Question) { q.Banned = []int32{1} }, func(q *Question) { q.Teachers++ },
 		func(q *Question) { q.Heterogeneous = true }, func(q *Question) { q.Shared = true }, func(q *Question) { q.Model = "x" },
 		func(q *Question) { q.Temperature = .5 }, func(q *Question) { q.Coordinated = false }, func(q *Question) { q.Text = 3 }} {
 		q := base
@@ -385,5 +385,12 @@ func TestQuestion(t *testing.T) {
 	}
 	if !slices.Equal(base.Randomness(), base.Randomness()) || base.Bound() != 1 || base.Len() != 20 || base.Chosen() != 2 {
 		t.Error("a question changes")
+	}
+	counts := make([]float64, 20)
+	if counts[7] = 5 + Margin(.5, 20) + .01; !slices.Equal(base.Choose(counts, .5, 0), []float64{7, counts[7]}) {
+		t.Errorf("the choice is %v", base.Choose(counts, .5, 0))
+	}
+	if counts[7] -= .02; !slices.Equal(base.Choose(counts, .5, 0), []float64{None, 0}) {
+		t.Errorf("the choice is %v", base.Choose(counts, .5, 0))
 	}
 }

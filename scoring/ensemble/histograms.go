@@ -37,7 +37,7 @@ type Passed struct {
 	// Tokens is the mean number of tokens of a histogram that reach it.
 	Tokens float64 `json:"tokens"`
 	// Distance is the total variation distance between the mean of the histograms that are filtered and then divided by their sum, and
-	// the teachers' mean distribution; 1 if nothing passes.
+	// the teachers' mean distribution over the tokens that may pass; 1 if nothing passes.
 	Distance float64 `json:"total_variation"`
 }
 

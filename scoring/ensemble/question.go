@@ -14,10 +14,11 @@ import (
 // Question asks all teachers for the next token of a text. It implements query.Choosing: what is released is a token with its noised
 // count, or none, and never the histogram.
 type Question struct {
-	Rule
-	Vocab       int     // tokens of the model
-	Coordinated bool    // the teachers vote with public shared randomness
-	Temperature float64 // of the teachers' distributions
+	Teachers      int
+	Heterogeneous bool    // see [Rule]
+	Vocab         int     // tokens of the model
+	Coordinated   bool    // the teachers vote with public shared randomness
+	Temperature   float64 // of the teachers' distributions
 	// Shared says that several clients share a teacher: one client's texts, taken away, change the teacher's vote, which moves two
 	// counts by 1. A teacher with one client alone abstains without its texts, which moves one count.
 	Shared bool
@@ -29,7 +30,7 @@ type Question struct {
 	Banned            []int32 // tokens that may not be chosen
 }
 
-// Prefix of the names of these questions.
+// named begins the names of these questions.
 const named = "ensemble/"
 
 // Named reports whether a question's name is that of a [Question].
@@ -53,8 +54,8 @@ func Name(heterogeneous, coordinated bool, temperature float64) string {
 // Key implements query.Question: a hash of everything else that decides the votes and the choice.
 func (q Question) Key() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%d %d %g %v\n%d %d %d %d\n%v %v", q.Model, q.Vocab, q.Teachers, q.Margin, q.Shared, q.Seed, q.Round, q.Text,
-		q.Part, q.Prefix, q.Banned)
+	fmt.Fprintf(h, "%s\n%d %d %v\n%d %d %d %d\n%v %v", q.Model, q.Vocab, q.Teachers, q.Shared, q.Seed, q.Round, q.Text, q.Part, q.Prefix,
+		q.Banned)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -76,8 +77,8 @@ func Bound(shared bool) float64 {
 func (q Question) Chosen() int { return 2 }
 
 // Choose implements query.Choosing.
-func (q Question) Choose(noised []float64, u float64) []float64 {
-	token, count := q.Rule.Choose(noised, u)
+func (q Question) Choose(noised []float64, std, u float64) []float64 {
+	token, count := Rule{q.Teachers, Margin(std, q.Vocab), q.Heterogeneous}.Choose(noised, u)
 	return []float64{float64(token), count}
 }
 

@@ -29,8 +29,9 @@ type Question interface {
 // Choosing is a question whose noised sum nobody sees: what is released is a choice that is made by it.
 type Choosing interface {
 	Question
-	// Choose returns the values of the release. All of it follows from the noised sum and from u, a secret uniform number in [0, 1).
-	Choose(noised []float64, u float64) []float64
+	// Choose returns the values of the release. They follow from the noised sum, the standard deviation of its noise, and u, a secret
+	// uniform number in [0, 1).
+	Choose(noised []float64, std, u float64) []float64
 	// Chosen is the number of these values.
 	Chosen() int
 }

@@ -1,0 +1,126 @@
+// Package teachers is the private half of Hot PATE: it makes prompts of the train clients' texts and votes with them for the next token
+// of a text (package scoring/ensemble). It implements fedsim.Teachers.
+//
+//	teacher i: the texts of clients C_i, disjoint ─► prompt ─► p^(i)(· | prompt, text so far) ─► vote ─► histogram
+//
+// Prompts, distributions and histograms are private data, and stay here and in fedsim, which adds noise to a histogram and releases one
+// token of it. Which clients share a teacher follows from the seed and their number, which are public; one client's texts are in one
+// prompt alone.
+package teachers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+
+	"popri/datasets/clients"
+	"popri/internal/rng"
+	"popri/model/lm"
+	"popri/scoring/ensemble"
+)
+
+// Ensemble are train clients as teachers. It is private data.
+type Ensemble struct {
+	ctx     context.Context // of the process: votes end between two parts of the teachers when it does
+	clients int
+	model   *lm.Model
+	step    *lm.Lockstep
+}
+
+// Options say how teachers are made.
+type Options struct {
+	Teachers int    // at most as many as there are clients
+	Examples int    // texts of a prompt, drawn from the teacher's clients
+	Seed     uint64 // of the clients' order and the draws of texts
+	Room     int    // most tokens of a text
+	// Prompt makes the tokens of a prompt that quotes texts. It must depend on nothing but these texts and public data.
+	Prompt func(texts []string) ([]int32, error)
+}
+
+// New makes the prompts. A teacher without texts abstains. Votes end when ctx ends. Close releases the memory of their keys and values;
+// the model is the caller's.
+func New(ctx context.Context, train []clients.Client, m *lm.Model, o Options) (*Ensemble, error) {
+	if o.Teachers < 1 || o.Teachers > len(train) || o.Examples < 1 {
+		return nil, fmt.Errorf("teachers: %d teachers of %d clients with %d texts each", o.Teachers, len(train), o.Examples)
+	}
+	var prompts [][]int32
+	for i, members := range Groups(len(train), o.Teachers, o.Seed) {
+		var texts []string
+		for _, c := range members {
+			texts = append(texts, train[c].Texts...)
+		}
+		random := rng.New(o.Seed, "teachers", "texts", strconv.Itoa(i))
+		random.Shuffle(len(texts), func(a, b int) { texts[a], texts[b] = texts[b], texts[a] })
+		if texts = texts[:min(o.Examples, len(texts))]; len(texts) == 0 {
+			continue
+		}
+		ids, err := o.Prompt(texts)
+		if err != nil {
+			return nil, fmt.Errorf("teachers: a teacher's prompt: %w", err)
+		}
+		prompts = append(prompts, ids)
+	}
+	if len(prompts) == 0 {
+		return nil, errors.New("teachers: no client has a text")
+	}
+	step, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: o.Room})
+	if err != nil {
+		return nil, fmt.Errorf("teachers: %w", err)
+	}
+	return &Ensemble{ctx: ctx, clients: len(train), model: m, step: step}, nil
+}
+
+// Groups divides clients among teachers as evenly as can be, in an order that follows from the seed.
+func Groups(clients, teachers int, seed uint64) [][]int {
+	order := rng.New(seed, "teachers", "clients").Perm(clients)
+	out := make([][]int, teachers)
+	for i := range out {
+		out[i] = slices.Sorted(slices.Values(order[i*clients/teachers : (i+1)*clients/teachers]))
+	}
+	return out
+}
+
+// Close releases memory. nil has none.
+func (e *Ensemble) Close() {
+	if e != nil {
+		e.step.Free()
+	}
+}
+
+// Clients implements fedsim.Teachers.
+func (e *Ensemble) Clients() int { return e.clients }
+
+// Votes implements fedsim.Teachers.
+func (e *Ensemble) Votes(q ensemble.Question) ([]int64, error) {
+	if q.Vocab != e.model.Config.Vocab {
+		return nil, fmt.Errorf("teachers: a vote for one of %d tokens, the model has %d", q.Vocab, e.model.Config.Vocab)
+	}
+	var shared []float64
+	if q.Coordinated {
+		shared = q.Randomness()
+	}
+	counts, lock := make([]int64, q.Vocab), sync.Mutex{}
+	err := e.step.Step(e.ctx, q.Prefix, func(teacher int, logits []float32) error {
+		var token int32
+		if q.Coordinated {
+			token = ensemble.Vote(logits, q.Temperature, shared)
+		} else {
+			token = ensemble.Draw(logits, q.Temperature, q.Banned, q.Uniform(teacher))
+		}
+		if token < 0 || math.IsNaN(float64(logits[token])) {
+			return errors.New("the model's logits are not finite")
+		}
+		lock.Lock()
+		counts[token]++
+		lock.Unlock()
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("teachers: %w", err)
+	}
+	return counts, nil
+}
