@@ -49,7 +49,8 @@ func TestEarlierConfiguration(t *testing.T) {
 		"dpo.truncation_mode", "lora.dropout", "lora.dora", "dpo.ref_model_sync_steps",
 		"dpo.ref_model_mixup_alpha", "dpo.use_weighting", "aggregate.least", "aggregate.minutes", "aggregate.available",
 		"aggregate.delay", "aggregate.proof", "private_evolution.masked_model", "private_evolution.product", "wasp.generators", "wasp.item",
-		"wasp.words", "wasp.attributes", "wasp.votes_from", "wasp.votes", "wasp.shown", "wasp.contrast", "wasp.weights", "fedavg.learning_rate", "fedavg.local_epochs", "fedavg.batch", "fedavg.clip_norm", "fedavg.server_learning_rate", "fedavg.momentum"}
+		"wasp.words", "wasp.attributes", "wasp.votes_from", "wasp.votes", "wasp.shown", "wasp.contrast", "wasp.weights", "fedavg.learning_rate", "fedavg.local_epochs", "fedavg.batch", "fedavg.clip_norm", "fedavg.server_learning_rate", "fedavg.momentum",
+		"hot_pate.texts", "hot_pate.teachers", "hot_pate.examples", "hot_pate.ensemble", "hot_pate.coordinated", "hot_pate.on_failure"}
 	for _, k := range Keys() {
 		want, _ := c.Get(k.Name)
 		if slices.Contains(newer, k.Name) {

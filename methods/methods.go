@@ -6,6 +6,7 @@ import (
 	"popri/methods/evolution"
 	"popri/methods/fedavg"
 	"popri/methods/grpo"
+	"popri/methods/hotpate"
 	"popri/methods/method"
 	"popri/methods/popri"
 	"popri/methods/selection"
@@ -23,6 +24,7 @@ var All = []method.Description{
 	fedavg.FedAvg,
 	fedavg.FTRL,
 	wasp.Description,
+	hotpate.Description,
 }
 
 // Of returns the method that a configuration names; it has been validated.

@@ -30,7 +30,7 @@ func (s *Session) learning(e *method.Env) error {
 	if err != nil {
 		return err
 	}
-	e.SmallDir, e.Clients = dir, s.budget.Clients
+	e.SmallDir = dir
 	validation := rows.Encode(clients.Texts(s.Data.Private.Split(clients.Validation)))
 	if len(validation) > 0 {
 		e.Validate = func(m *lm.Model) (loss, accuracy float64, err error) { return downstream.Measure(m, validation) }

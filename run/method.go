@@ -80,6 +80,7 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 			return nil, err
 		}
 	}
+	e.Clients = s.budget.Clients
 	return d.New(e)
 }
 

@@ -12,6 +12,7 @@ import (
 	"popri/datasets/clients"
 	"popri/fedsim"
 	"popri/fedsim/local"
+	"popri/fedsim/teachers"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rundir"
@@ -70,7 +71,8 @@ type Session struct {
 	log       *logging.Log
 	tracking  *tracking.Listener
 	encoder   embedding.Encoder
-	learner   *local.Clients // nil unless clients train the small model
+	learner   *local.Clients     // nil unless clients train the small model
+	teachers  *teachers.Ensemble // nil unless clients' texts are prompts of teachers
 }
 
 // Open reads the data and the models, fits the encoder and prepares the trainer. Only then does it make the folder of a
@@ -232,6 +234,9 @@ func (s *Session) clients(ctx context.Context, o Options, tell func(done, total 
 	if s.Config.Learns() {
 		return s.learners(ctx)
 	}
+	if s.Config.Votes() {
+		return s.voters(ctx)
+	}
 	texts := methods.Of(s.Config).NeedsTextsOf(s.Config)
 	train := s.Data.Private.Split(clients.Train)
 	embedded, err := fedsim.Embed(ctx, train, s.encoder, texts, tell)
@@ -255,6 +260,7 @@ func (s *Session) Close() {
 	if s.method != nil {
 		s.method.Close()
 	}
+	s.teachers.Close()
 	if s.generator.Model != nil {
 		s.generator.Model.Free()
 	}

@@ -84,7 +84,12 @@ func (f Facts) Statement() []string {
 		}
 	}
 	out = append(out, f.validation())
-	say("%s of %s %s released%s.", plural.Of(own, "sum", ""), f.whose(), plural.Word(own, "was", "were"), f.noise())
+	if f.chosen() {
+		say("Of %s of %s, nobody saw more than a choice by each (a token with its noised count, or that there was none); the sums were "+
+			"made%s.", plural.Of(own, "sum", ""), f.whose(), f.noise())
+	} else {
+		say("%s of %s %s released%s.", plural.Of(own, "sum", ""), f.whose(), plural.Word(own, "was", "were"), f.noise())
+	}
 	if f.Aggregated {
 		say("Each of two aggregators added this noise. One is counted, so that the guarantee holds if one of them is honest; a sum " +
 			"has the noise of both, which is √2 as much. The number of clients whose reports arrived is public.")
@@ -98,6 +103,11 @@ func (f Facts) Statement() []string {
 		out = append(out, f.Refused.String())
 	}
 	return out
+}
+
+// chosen reports whether choices by sums were released, and not the sums.
+func (f Facts) chosen() bool {
+	return slices.ContainsFunc(f.Record.Entries, func(e ledger.Entry) bool { return e.Chosen && !e.Inherited })
 }
 
 // whose says whose vectors a sum holds.
@@ -145,8 +155,12 @@ func (f Facts) noise() string {
 func (f Facts) sampling() []string {
 	kinds := map[string]int{}
 	var order []string
+	what := "round"
 	for _, e := range f.Record.Entries {
 		var s string
+		if e.Part > 0 {
+			what = "release"
+		}
 		switch e.Sampling {
 		case ledger.Full:
 			s = "asked every client"
@@ -168,7 +182,7 @@ func (f Facts) sampling() []string {
 	}
 	var out []string
 	for _, s := range order {
-		out = append(out, fmt.Sprintf("%s %s.", plural.Of(kinds[s], "round", ""), s))
+		out = append(out, fmt.Sprintf("%s %s.", plural.Of(kinds[s], what, ""), s))
 	}
 	return out
 }

@@ -29,6 +29,7 @@ type Ensemble struct {
 	clients int
 	model   *lm.Model
 	step    *lm.Lockstep
+	abstain []bool // teachers without a prompt
 }
 
 // Options say how teachers are made.
@@ -37,17 +38,20 @@ type Options struct {
 	Examples int    // texts of a prompt, drawn from the teacher's clients
 	Seed     uint64 // of the clients' order and the draws of texts
 	Room     int    // most tokens of a text
-	// Prompt makes the tokens of a prompt that quotes texts. It must depend on nothing but these texts and public data.
+	Width    int    // most tokens of a prompt; it must be public
+	// Prompt makes the tokens of a prompt that quotes texts; none if no text fits. It must depend on nothing but these texts and public
+	// data.
 	Prompt func(texts []string) ([]int32, error)
 }
 
-// New makes the prompts. A teacher without texts abstains. Votes end when ctx ends. Close releases the memory of their keys and values;
-// the model is the caller's.
+// New makes the prompts. A teacher without texts abstains: it has a prompt that does not count. All prompts are padded to one length,
+// so that one teacher's texts do not change how another's logits are rounded, which could change a vote. Votes end when ctx ends. Close
+// releases the memory of their keys and values; the model is the caller's.
 func New(ctx context.Context, train []clients.Client, m *lm.Model, o Options) (*Ensemble, error) {
-	if o.Teachers < 1 || o.Teachers > len(train) || o.Examples < 1 {
-		return nil, fmt.Errorf("teachers: %d teachers of %d clients with %d texts each", o.Teachers, len(train), o.Examples)
+	if o.Teachers < 1 || o.Teachers > len(train) || o.Examples < 1 || o.Width < 1 {
+		return nil, fmt.Errorf("teachers: %d teachers of %d clients with %d texts each, in %d tokens", o.Teachers, len(train), o.Examples, o.Width)
 	}
-	var prompts [][]int32
+	prompts, abstain := make([][]int32, o.Teachers), make([]bool, o.Teachers)
 	for i, members := range Groups(len(train), o.Teachers, o.Seed) {
 		var texts []string
 		for _, c := range members {
@@ -55,23 +59,21 @@ func New(ctx context.Context, train []clients.Client, m *lm.Model, o Options) (*
 		}
 		random := rng.New(o.Seed, "teachers", "texts", strconv.Itoa(i))
 		random.Shuffle(len(texts), func(a, b int) { texts[a], texts[b] = texts[b], texts[a] })
-		if texts = texts[:min(o.Examples, len(texts))]; len(texts) == 0 {
-			continue
+		if texts = texts[:min(o.Examples, len(texts))]; len(texts) > 0 {
+			var err error
+			if prompts[i], err = o.Prompt(texts); err != nil {
+				return nil, fmt.Errorf("teachers: a teacher's prompt: %w", err)
+			}
 		}
-		ids, err := o.Prompt(texts)
-		if err != nil {
-			return nil, fmt.Errorf("teachers: a teacher's prompt: %w", err)
+		if abstain[i] = len(prompts[i]) == 0; abstain[i] {
+			prompts[i] = []int32{0}
 		}
-		prompts = append(prompts, ids)
 	}
-	if len(prompts) == 0 {
-		return nil, errors.New("teachers: no client has a text")
-	}
-	step, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: o.Room})
+	step, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: o.Room, Width: o.Width})
 	if err != nil {
 		return nil, fmt.Errorf("teachers: %w", err)
 	}
-	return &Ensemble{ctx: ctx, clients: len(train), model: m, step: step}, nil
+	return &Ensemble{ctx: ctx, clients: len(train), model: m, step: step, abstain: abstain}, nil
 }
 
 // Groups divides clients among teachers as evenly as can be, in an order that follows from the seed.
@@ -105,6 +107,9 @@ func (e *Ensemble) Votes(q ensemble.Question) ([]int64, error) {
 	}
 	counts, lock := make([]int64, q.Vocab), sync.Mutex{}
 	err := e.step.Step(e.ctx, q.Prefix, func(teacher int, logits []float32) error {
+		if e.abstain[teacher] {
+			return nil
+		}
 		var token int32
 		if q.Coordinated {
 			token = ensemble.Vote(logits, q.Temperature, shared)

@@ -19,11 +19,11 @@ const module = "popri"
 // another way for private text to get out; the comment of the package must name it.
 var (
 	private = module + "/datasets/clients"
-	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "fedsim/local", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator", "run/judging", "run/lanfl",
+	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "fedsim/local", "fedsim/teachers", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator", "run/judging", "run/lanfl",
 		"study/cost", "eval/domain", "study/quality", "cmd/popri", "cmd/popri-client"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
-	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring", "scoring/query", "scoring/update",
+	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring", "scoring/ensemble", "scoring/query", "scoring/update",
 		"fedsim/aggregate", "fedsim/release", "fedsim/sealing", "fedsim/shard", "methods", "methods/method", "methods/rounds", "methods/sampling/vllm", "run/textgen", "show/eventlog",
 		"show/texts", "show/trackers", "show/watch", "study/grid", "study/plan", "study/jobs"}
 	// The ceiling carries private text to a method, for a key that says so by name (privacy.unsafe_ceiling).
@@ -88,20 +88,25 @@ func TestPrivateHalfHasFewImporters(t *testing.T) {
 }
 
 // Training at the clients joins their texts and a model that learns: package fedsim/local alone does, and it hands what it learns to
-// fedsim, which clips it and adds noise. Only what opens runs may make one.
-func TestTrainingAtClientsHasOneDoor(t *testing.T) {
-	const local = module + "/fedsim/local"
+// fedsim, which clips it and adds noise. Package fedsim/teachers joins them and a model that reads: it hands fedsim the histogram of
+// votes, of which one noised token is released. Only what opens runs may make one of both.
+func TestModelsAtClientsHaveOneDoor(t *testing.T) {
+	doors := []string{"fedsim/local", "fedsim/teachers"}
 	found := imports(t)
 	for dir, list := range found {
-		if slices.Contains(list, local) && dir != "run" {
-			t.Errorf("%s imports %s; only run may", dir, local)
+		for _, door := range doors {
+			if slices.Contains(list, module+"/"+door) && dir != "run" {
+				t.Errorf("%s imports %s; only run may", dir, door)
+			}
 		}
-		if strings.HasPrefix(dir, "fedsim") && dir != "fedsim/local" && slices.Contains(list, module+"/model/lm") {
-			t.Errorf("%s imports model/lm; of fedsim, only fedsim/local may", dir)
+		if strings.HasPrefix(dir, "fedsim") && !slices.Contains(doors, dir) && slices.Contains(list, module+"/model/lm") {
+			t.Errorf("%s imports model/lm; of fedsim, only %q may", dir, doors)
 		}
 	}
-	if !slices.Contains(found["run"], local) || !slices.Contains(found["fedsim/local"], module+"/model/lm") {
-		t.Errorf("run does not open %s, or that trains nothing", local)
+	for _, door := range doors {
+		if !slices.Contains(found["run"], module+"/"+door) || !slices.Contains(found[door], module+"/model/lm") {
+			t.Errorf("run does not open %s, or that has no model", door)
+		}
 	}
 }
 

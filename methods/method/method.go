@@ -38,10 +38,9 @@ type Env struct {
 	MaskedDir string
 	// Ceiling are the train clients' texts, for privacy.unsafe_ceiling alone; else nil.
 	Ceiling *ceiling.Texts
-	// SmallDir is the folder of the small model (downstream.model), and Clients the number of train clients: for methods that train
-	// the model at the clients.
+	Clients int // the number of train clients
+	// SmallDir is the folder of the small model (downstream.model), for methods that train it at the clients.
 	SmallDir string
-	Clients  int
 	// Validate measures such a model on the validation clients, who are not protected: nats a token, and the share of tokens that
 	// are predicted exactly. nil where there are none.
 	Validate func(*lm.Model) (loss, accuracy float64, err error)

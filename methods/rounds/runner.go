@@ -99,6 +99,23 @@ func (r *Round) Collect(q query.Question) (*release.Release, error) { return r.c
 // CollectOnce asks a question whose answer serves all rounds. Round 1 asks it; later rounds get the same release.
 func (r *Round) CollectOnce(q query.Question) (*release.Release, error) { return r.collect(q, 1) }
 
+// CollectPart asks the question of a part of the round, from 1. It is no stage of its own: a round may have very many.
+func (r *Round) CollectPart(q query.Question, part int) (*release.Release, error) {
+	return r.runner.Clients.Collect(release.Request{Round: r.Number, Part: part, Query: q, Dir: r.Dir})
+}
+
+// NoteSpent notes what is spent, after the last part of a round.
+func (r *Round) NoteSpent() error {
+	if r.runner.Spent == nil {
+		return nil
+	}
+	spent, err := r.runner.Spent()
+	if err == nil {
+		r.Figures.Set(series.EpsilonKey, spent)
+	}
+	return err
+}
+
 // collect asks the question of a round: a round that was answered before gets the same release and charges nothing.
 func (r *Round) collect(q query.Question, round int) (answer *release.Release, err error) {
 	dir := rundir.Round(r.runner.Dir, round)
@@ -119,14 +136,7 @@ func (r *Round) collect(q query.Question, round int) (answer *release.Release, e
 		r.Figures.Set("refused_late", float64(refused.Late))
 		r.Figures.Set("refused_invalid", float64(refused.Invalid))
 	}
-	if r.runner.Spent != nil {
-		spent, err := r.runner.Spent()
-		if err != nil {
-			return nil, err
-		}
-		r.Figures.Set(series.EpsilonKey, spent)
-	}
-	return answer, nil
+	return answer, r.NoteSpent()
 }
 
 // Stage reports the beginning and the end of f.

@@ -450,6 +450,15 @@ func (p *Prompter) stop() func(prompt, ids []int32) bool {
 	}
 }
 
+// StopTokens returns the tokens that end a sample of a model whose texts end with some of its own.
+func (p *Prompter) StopTokens(own []int32) []int32 { return slices.Concat(own, p.stopTokens()) }
+
+// Ended reports whether the text of a sample that is drawn token by token is whole: the tokens hold the beginning of the next one.
+func (p *Prompter) Ended(ids []int32) bool {
+	ended := p.stop()
+	return ended != nil && ended(nil, ids)
+}
+
 // Completion returns the tokens of a text as a sample that ended by itself.
 func (p *Prompter) Completion(text string) []int32 {
 	_, completion := p.Read(p.tok.Encode(text), true)

@@ -14,6 +14,7 @@ type Lockstep struct {
 	m       *Model
 	prompts [][]int32
 	room    int // most tokens that continue the prompts
+	width   int // see LockstepOptions
 	crews   []*crew
 }
 
@@ -23,6 +24,10 @@ type LockstepOptions struct {
 	// CacheBytes bounds the memory of keys and values; 0 means 4 GB. Prompts beyond it are read anew for each token. Which these are
 	// depends on the prompts and this number alone.
 	CacheBytes int64
+	// Width, above 0, is the length that all prompts are padded to, and none may be longer. Then no prompt's logits depend on what the
+	// others are, not in their last bit: the sizes of all products follow from Width and the number of prompts. With 0, prompts of
+	// similar length are computed together, which is faster, and rounding may depend on them.
+	Width int
 }
 
 const (
@@ -46,12 +51,16 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 	if !m.canSample() {
 		return nil, fmt.Errorf("lm: a model of type %s does not write text", m.Config.Type)
 	}
-	if len(prompts) == 0 || o.Room < 1 || o.CacheBytes < 0 {
-		return nil, fmt.Errorf("lm: %d prompts in lockstep with room for %d tokens in %d bytes", len(prompts), o.Room, o.CacheBytes)
+	if len(prompts) == 0 || o.Room < 1 || o.CacheBytes < 0 || o.Width < 0 || o.Width+o.Room > m.Config.Context {
+		return nil, fmt.Errorf("lm: %d prompts of up to %d tokens in lockstep with room for %d more in %d bytes", len(prompts), o.Width, o.Room,
+			o.CacheBytes)
 	}
 	for i, p := range prompts {
 		if len(p) == 0 {
 			return nil, fmt.Errorf("lm: prompt %d is empty", i)
+		}
+		if o.Width > 0 && len(p) > o.Width {
+			return nil, fmt.Errorf("lm: prompt %d has %d tokens, more than %d", i, len(p), o.Width)
 		}
 		if len(p)+o.Room > m.Config.Context {
 			return nil, fmt.Errorf("lm: prompt %d has %d tokens, which leaves no room for %d new ones in the context of %d", i, len(p), o.Room,
@@ -69,12 +78,14 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 	if o.CacheBytes == 0 {
 		o.CacheBytes = lockstepBytes
 	}
-	l := &Lockstep{m: m, prompts: prompts, room: o.Room}
-	// Prompts of similar length go together, so that reading them pads little.
-	order := places.Sorted(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
+	l := &Lockstep{m: m, prompts: prompts, room: o.Room, width: o.Width}
+	order := places.All(len(prompts))
+	if o.Width == 0 { // prompts of similar length go together, so that reading them pads little
+		order = places.Sorted(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
+	}
 	for from := 0; from < len(order); from += lockstepRows {
 		p := &crew{which: order[from:min(from+lockstepRows, len(order))]}
-		shape := m.cacheShape(len(prompts[p.which[0]]), o.Room)
+		shape := m.cacheShape(max(o.Width, len(prompts[p.which[0]])), o.Room)
 		bytes := int64(len(p.which)) * m.slotBytes(shape) / int64(shape.SuffixRoom) * int64(shape.SuffixRoom+shape.PrefixRoom)
 		if p.keep = bytes <= o.CacheBytes; p.keep {
 			o.CacheBytes -= bytes
@@ -132,7 +143,7 @@ func (l *Lockstep) Step(ctx context.Context, tokens []int32, use func(prompt int
 			for k, at := range p.which {
 				rows[k] = append(append(rows[k], l.prompts[at]...), tokens...)
 			}
-			_, hidden = l.read(s, rows, 1)
+			_, hidden = l.read(s, rows, l.width+len(tokens), 1)
 			s.Own(hidden)
 		}
 		for from := 0; from < len(p.which); from += logitRows {
@@ -154,11 +165,15 @@ func (l *Lockstep) Step(ctx context.Context, tokens []int32, use func(prompt int
 	})
 }
 
-// read runs the model over rows and returns the caches with their keys, and the kept hidden states [n, H] after each row.
-func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, room int) (caches []*tensor.DecodeCache, hidden tensor.Tensor) {
+// read runs the model over rows, padded to a width unless l.width is 0, and returns the caches with their keys, and the kept hidden
+// states [n, H] after each row.
+func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, width, room int) (caches []*tensor.DecodeCache, hidden tensor.Tensor) {
 	longest := 0
 	for _, r := range rows {
 		longest = max(longest, len(r))
+	}
+	if l.width > 0 {
+		longest = width
 	}
 	shape := l.m.cacheShape(longest, room)
 	for range l.m.Config.Layers {
@@ -170,6 +185,10 @@ func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, room int) (caches []*te
 		some := rows[from : from+n]
 		ends = append(ends, s.Nest(func() tensor.Tensor {
 			in := PaddedInput(s, some, l.m.Config.Context)
+			if l.width > 0 {
+				in = PaddedInput(s, append([][]int32{make([]int32, longest)}, some...), l.m.Config.Context)
+				in.IDs = s.Contiguous(s.Narrow(in.IDs, 0, 1, int64(n)))
+			}
 			at, last := make([]int32, n), make([]int64, n)
 			for i := range some {
 				at[i] = int32(from + i)
@@ -192,7 +211,7 @@ func (l *Lockstep) advance(s *tensor.Scope, p *crew, tokens []int32) tensor.Tens
 		}
 		var caches []*tensor.DecodeCache
 		s.Do(func() {
-			caches, p.start = l.read(s, rows, l.room)
+			caches, p.start = l.read(s, rows, l.width, l.room)
 			for _, c := range caches {
 				for _, t := range []tensor.Tensor{c.PrefixK, c.PrefixV, c.SuffixK, c.SuffixV} {
 					s.Keep(t)

@@ -84,6 +84,73 @@ func TestLockstep(t *testing.T) {
 	}
 }
 
+// TestLockstepAlone: with a width, a prompt's logits are the same to the last bit whatever the other prompts are, so that whoever takes
+// a prompt's text away, or makes it longer, changes nothing of the others. They are those of the forward pass.
+func TestLockstepAlone(t *testing.T) {
+	const width = 30
+	for _, name := range []string{"gpt2", "llama"} {
+		m := newSmall(t, small()[name])
+		random := rng.New(2, "alone")
+		prompt := func() []int32 {
+			p := make([]int32, 1+random.IntN(width))
+			for i := range p {
+				p[i] = int32(random.IntN(m.Config.Vocab))
+			}
+			return p
+		}
+		var prompts [][]int32
+		for range lockstepRows + 9 {
+			prompts = append(prompts, prompt())
+		}
+		logits := func(prompts [][]int32, bytes int64, width int) map[int][]float32 {
+			l, err := m.NewLockstep(prompts, LockstepOptions{Room: 4, CacheBytes: bytes, Width: width})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Free()
+			out, lock := map[int][]float32{}, sync.Mutex{}
+			for _, tokens := range [][]int32{nil, {1}, {1, 2}} {
+				err := l.Step(t.Context(), tokens, func(i int, x []float32) error {
+					lock.Lock()
+					defer lock.Unlock()
+					out[i] = append(out[i], x...)
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			return out
+		}
+		for _, bytes := range []int64{0, 1} {
+			all, free := logits(prompts, bytes, width), logits(prompts, bytes, 0)
+			for trial := range 8 {
+				changed := random.IntN(len(prompts))
+				others := slices.Clone(prompts)
+				others[changed] = prompt()
+				if trial == 0 {
+					others[changed] = []int32{0}
+				}
+				for i, x := range logits(others, bytes, width) {
+					if i != changed && !slices.Equal(x, all[i]) {
+						t.Fatalf("%s, %d bytes: prompt %d changes the logits of prompt %d", name, bytes, changed, i)
+					}
+				}
+			}
+			for i, x := range all {
+				for j := range x {
+					if math.Abs(float64(x[j]-free[i][j])) > 1e-4 {
+						t.Fatalf("%s, %d bytes: padding changes logit %d of prompt %d from %g to %g", name, bytes, j, i, free[i][j], x[j])
+					}
+				}
+			}
+		}
+		if _, err := m.NewLockstep(prompts, LockstepOptions{Room: 4, Width: 5}); err == nil {
+			t.Error("a prompt is longer than the width")
+		}
+	}
+}
+
 func TestLockstepRefuses(t *testing.T) {
 	m := newSmall(t, small()["gpt2"])
 	for _, prompts := range [][][]int32{nil, {{1}, {}}, {make([]int32, m.Config.Context)}, {{int32(m.Config.Vocab)}}} {

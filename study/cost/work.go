@@ -68,6 +68,8 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, untuned b
 		p.Samples, p.Product, ofPrompt = c.Synthetic.Texts, 0, 1
 	case "private_evolution":
 		p.Samples, ofPrompt = evolution.Written(c), 1
+	case "hot_pate": // the teachers' passes are the clients' work, and are not counted here
+		p.Samples, p.Product = 0, 0
 	}
 	texts := p.Product
 	if untuned {

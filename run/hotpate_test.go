@@ -1,0 +1,244 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/fedsim"
+	"popri/fedsim/audit"
+	"popri/fedsim/release"
+	"popri/internal/fault"
+	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/internal/testworld"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
+	"popri/model/tokenizer"
+	"popri/run/auditing"
+	"popri/run/evaluator"
+	"popri/run/reporting"
+	"popri/scoring/ensemble"
+)
+
+// voting is a run of Hot PATE with so much budget that the noise is far below the number of teachers.
+func voting(t *testing.T) configs.Config {
+	c := testworld.Shared(t).Config
+	c.Method, c.Trainer.Rounds, c.Privacy.Epsilon = "hot_pate", 2, 2000
+	c.Generate.MaxNewTokens = 10
+	return c
+}
+
+// votes are the releases of a round's parts, in order.
+func votes(t *testing.T, dir string, round int) (out []*release.Release) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(rundir.Round(dir, round), "release-*.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		r, err := release.Read(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// TestHotPATERun: texts are the tokens of the releases, each vote is charged, and report, audit and game cover them.
+func TestHotPATERun(t *testing.T) {
+	c := voting(t)
+	c.HotPATE.OnFailure = "stop"
+	dir := t.TempDir()
+	s, err := Open(t.Context(), Options{Config: c, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.Load(c.Model.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	charges, at := 0, 0
+	for round := 1; round <= 2; round++ {
+		var texts []string
+		var ids []int32
+		text := 0
+		for _, r := range append(votes(t, dir, round), nil) {
+			if now := c.HotPATE.Texts; r != nil {
+				if now = (r.Part - 1) / c.Generate.MaxNewTokens; len(r.Sum) != 2 || !r.Chosen || r.Clients != 30 {
+					t.Fatalf("%+v releases %v", r, r.Sum)
+				}
+				charges++
+				if now == text {
+					ids = append(ids, int32(r.Sum[0]))
+					continue
+				}
+				texts, text = append(texts, strings.TrimSpace(strings.TrimRight(decoded(tok, ids), "\n"))), now
+				ids = []int32{int32(r.Sum[0])}
+				continue
+			}
+			texts = append(texts, strings.TrimSpace(decoded(tok, ids)))
+		}
+		for _, want := range texts {
+			if want == "" {
+				continue
+			}
+			if at >= len(product) || product[at].Text != want {
+				t.Fatalf("round %d: the product %+v lacks %q", round, product, want)
+			}
+			at++
+		}
+	}
+	if at != len(product) || at == 0 {
+		t.Errorf("%d texts in the product, %d of votes", len(product), at)
+	}
+	budget, entries := testworld.Charges(t, dir)
+	spent, err := ledger.Spent(budget, entries)
+	if err != nil || len(entries) != charges || charges > s.releases() || spent > budget.Epsilon {
+		t.Errorf("%d charges, %d releases, %d planned, ε = %g (%v)", len(entries), charges, s.releases(), spent, err)
+	}
+	for i, e := range entries {
+		if !e.Chosen || e.Part == 0 || e.Sigma != s.Sigma || e.Sensitivity < 1 || e.Sensitivity > 1.001 {
+			t.Fatalf("charge %d is %+v", i, e)
+		}
+	}
+	figures, err := rounds.ReadMetrics(dir)
+	if err != nil || len(figures) != 2 || figures[0].Values["voted"] < .5 {
+		t.Errorf("%+v (%v)", figures, err)
+	}
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+	if err != nil || !r.Sound() || r.Releases != charges {
+		t.Errorf("the audit finds %q (%v), %d releases", r.Problems, err, r.Releases)
+	}
+	page, err := reporting.Of(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Join(append(page.Privacy.Statement, page.Notes...), " ")
+	for _, want := range []string{"a choice", "releases asked every client", "Target Charging", "abstains", "with its noised count"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("the report does not say %q: %s", want, words)
+		}
+	}
+	if _, err := s.Evaluate(t.Context(), evaluator.Options{}); err != nil {
+		t.Error(err)
+	}
+	// A release that is taken away, or put in another's place, is found.
+	first, second := filepath.Join(rundir.Round(dir, 1), "release-00001.bin"), filepath.Join(rundir.Round(dir, 1), "release-00002.bin")
+	if err := os.Rename(first, second); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = audit.Run(dir, audit.Options{Expect: auditing.Expected}); err != nil || r.Sound() {
+		t.Errorf("releases were exchanged: %v", err)
+	}
+}
+
+func decoded(tok *tokenizer.Tokenizer, ids []int32) string {
+	for i, id := range ids {
+		if id < 0 {
+			ids = ids[:i]
+			break
+		}
+	}
+	return strings.Join(strings.Fields(tok.Decode(ids, true)), " ")
+}
+
+func (s *Session) releases() int {
+	return s.Config.Trainer.Rounds * s.Config.HotPATE.Texts * s.Config.Generate.MaxNewTokens
+}
+
+// TestHotPATEInterrupted: a run that is stopped between two votes ends with the same texts, whatever follows a failure.
+func TestHotPATEInterrupted(t *testing.T) {
+	for _, failure := range []string{"base", "repeat"} {
+		c := voting(t)
+		c.HotPATE.OnFailure, c.HotPATE.Ensemble, c.HotPATE.Teachers, c.Privacy.Epsilon = failure, "heterogeneous", 10, 60
+		want := t.TempDir()
+		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+			t.Fatal(err)
+		}
+		failed := 0
+		for _, r := range votes(t, want, 1) {
+			if r.Sum[0] == ensemble.None {
+				failed++
+			}
+			if r.Bound < 1.41 {
+				t.Errorf("teachers of three clients have the bound %g", r.Bound)
+			}
+		}
+		t.Logf("%s: %d of %d votes have no token", failure, failed, len(votes(t, want, 1)))
+		if failed == 0 {
+			t.Error("no vote fails")
+		}
+		sameInterrupted(t, c, want, rounds.Stage{Name: rounds.StageCollect, Round: 1}, rounds.Stage{Name: rounds.StageCollect, Round: 2})
+	}
+}
+
+// TestHotIsHotter: with shared randomness, more votes give a token than with the teachers' own.
+func TestHotIsHotter(t *testing.T) {
+	voted := func(coordinated bool) float64 {
+		c := voting(t)
+		c.HotPATE.Coordinated, c.HotPATE.OnFailure = coordinated, "repeat"
+		dir := t.TempDir()
+		if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+			t.Fatal(err)
+		}
+		figures, err := rounds.ReadMetrics(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return figures[0].Values["voted"] + figures[1].Values["voted"]
+	}
+	if hot, cold := voted(true), voted(false); !(hot > cold+.3) {
+		t.Errorf("votes with a token: %g coordinated, %g independent", hot/2, cold/2)
+	}
+}
+
+// TestHotPATEGame: the canary game is played on what is released of the votes.
+func TestHotPATEGame(t *testing.T) {
+	c := voting(t)
+	c.HotPATE.Texts, c.Trainer.Rounds, c.Privacy.Epsilon = 1, 1, 8
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := auditing.Runs([]string{dir}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := r.Runs[0]; a.Canary == nil || !a.Canary.Holds() || len(a.Problems) > 0 || !(a.Canary.LowerBound() > .1) {
+		t.Errorf("the game has %+v; %q", a.Canary, a.Problems)
+	}
+}
+
+// TestHotPATERefuses: what the method cannot do is refused before there is a folder.
+func TestHotPATERefuses(t *testing.T) {
+	for key, change := range map[string]func(*configs.Config){
+		"hot_pate.teachers":   func(c *configs.Config) { c.HotPATE.Teachers = 31 },
+		"hot_pate.examples":   func(c *configs.Config) { c.HotPATE.Examples = 0 },
+		"hot_pate.ensemble":   func(c *configs.Config) { c.HotPATE.Ensemble = "lukewarm" },
+		"hot_pate.on_failure": func(c *configs.Config) { c.HotPATE.OnFailure = "guess" },
+		"fed.sampling":        func(c *configs.Config) { c.Fed.Sampling, c.Fed.ClientsPerRound = "poisson", 5 },
+		"aggregate.least":     func(c *configs.Config) { c.Aggregate.Least = 5 },
+		"unsafe_diagnostics":  func(c *configs.Config) { c.Privacy.UnsafeDiagnostics = true },
+		"hot_pate.texts":      func(c *configs.Config) { c.HotPATE.Texts = 1 << 20 },
+	} {
+		c := voting(t)
+		change(&c)
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), key) || exists(dir) {
+			t.Errorf("%s: %v; there is a folder: %v", key, err, exists(dir))
+		}
+	}
+}
