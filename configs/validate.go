@@ -40,7 +40,7 @@ var (
 	truncations = []string{"keep_start", "keep_end"}
 	duplicates  = []string{"skip", "index", "published"}
 
-	methods  = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg", "dp_ftrl", "wasp",
+	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg", "dp_ftrl", "wasp",
 		"hot_pate"}
 	learning = []string{"dp_fedavg", "dp_ftrl"}                   // methods that train the small model at the clients
 	tuning   = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator

@@ -7,7 +7,7 @@
 //	  ledger.jsonl         what was released, with which noise, and the running total; only grows
 //	  events.jsonl         every event, one object a line
 //	  LATEST               names the newest complete round
-//	  rounds/0001/         prompts, samples, scores, pairs, selection (Parquet), release.bin,
+//	  rounds/0001/         prompts, samples, scores, pairs, selection (Parquet), release.bin (hot_pate: one a vote),
 //	                       adapter/ (PEFT), optimizer.safetensors, steps.jsonl, metrics.json, view.json, kinds.json, form.json,
 //	                       SHA256SUMS
 //	  encoder.safetensors  embeds the clients' texts where they are (fed.clients above 0)
