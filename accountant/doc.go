@@ -19,6 +19,8 @@
 //
 // Begin with [Plan.Sigma] for the noise that a budget needs, or with the Epsilon of an [Accountant] for what was spent.
 //
+// A selection of the largest counts ([Gumbel]) is no sum; rdp alone covers it, with all clients, under zero out and add or remove.
+//
 // A tree of sums ([Tree]) counts as one Gaussian release with the tree's sensitivity. The ledger, which refuses charges
 // beyond a budget, is accountant/ledger.
 package accountant

@@ -15,12 +15,13 @@ const (
 	Gaussian         Mechanism = "gaussian"          // real-valued normal noise
 	Laplace          Mechanism = "laplace"           // real-valued Laplace noise, for sums bounded in the L1 norm
 	DiscreteGaussian Mechanism = "discrete_gaussian" // integers with probabilities in proportion to exp(−k²/2σ²)
+	Gumbel           Mechanism = "gumbel"            // no sum but a selection of the largest counts, by Gumbel noise on each
 )
 
 // Event is a number of equal releases, each a noised sum over clients.
 type Event struct {
 	Mechanism Mechanism
-	// Sigma is the noise multiplier: the noise's standard deviation (Laplace: its scale) / the norm that no client's
+	// Sigma is the noise multiplier: the noise's standard deviation (Laplace, Gumbel: its scale) / the norm that no client's
 	// contribution exceeds. 0 means no noise and no privacy. Sigma refers to that norm under every relation: replacing
 	// a client moves the sum by up to twice the norm, which the accountants take into account.
 	Sigma float64
@@ -34,6 +35,10 @@ type Event struct {
 	Group int
 	// Count is the number of releases. 0 means none.
 	Count int
+	// Picks and Slack belong to [Gumbel]: the most elements that a selection has, and the probability of what its divergence does not
+	// cover. Both are 0 of other mechanisms.
+	Picks int
+	Slack float64
 }
 
 // Relation says which data sets count as neighbours.
@@ -131,9 +136,14 @@ func (e Event) hit() float64 {
 
 func (e Event) validate() error {
 	switch e.Mechanism {
-	case "", Gaussian, Laplace, DiscreteGaussian:
+	case "", Gaussian, Laplace, DiscreteGaussian, Gumbel:
 	default:
-		return fmt.Errorf("accountant: mechanism is %q, want %q, %q or %q", e.Mechanism, Gaussian, Laplace, DiscreteGaussian)
+		return fmt.Errorf("accountant: mechanism is %q, want %q, %q, %q or %q", e.Mechanism, Gaussian, Laplace, DiscreteGaussian, Gumbel)
+	}
+	if selects := e.Mechanism == Gumbel; selects != (e.Picks > 0) || !(e.Slack >= 0 && e.Slack < 1) || !selects && e.Slack != 0 ||
+		selects && (e.sampled() || e.fixed()) {
+		return fmt.Errorf("accountant: a release by %s with %d picks, slack %g, a sampling rate of %g and cohorts of %d", e.Mechanism, e.Picks,
+			e.Slack, e.SamplingRate, e.Cohort)
 	}
 	if !(e.Sigma >= 0) {
 		return fmt.Errorf("accountant: noise multiplier is %g, want 0 or more", e.Sigma)
@@ -175,6 +185,9 @@ func (e Event) covered(r Relation) error {
 		return fmt.Errorf("%w: a cohort of fixed size %d of %d is accounted under %q: "+
 			"its bound compares cohorts in which another client has the place", ErrNotApplicable, e.Cohort,
 			e.Population, Replace)
+	}
+	if e.Mechanism == Gumbel && r == Replace {
+		return fmt.Errorf("%w: a selection is accounted for texts that are taken away, not under %q", ErrNotApplicable, Replace)
 	}
 	return nil
 }

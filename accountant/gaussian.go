@@ -103,7 +103,7 @@ func singleDelta(events []Event, r Relation) (func(epsilon float64) float64, boo
 		return nil, false
 	}
 	e := events[0]
-	if e.Count != 1 || e.continuous() || e.sampled() || e.fixed() ||
+	if e.Count != 1 || e.Mechanism == Gumbel || e.continuous() || e.sampled() || e.fixed() ||
 		e.Mechanism == DiscreteGaussian && e.Sigma > mostDiscrete {
 		return nil, false
 	}

@@ -75,6 +75,8 @@ func (l lattice) quantile(tail float64) float64 {
 func (e Event) pair(r Relation) (pair, error) {
 	shift := e.shift(r)
 	switch {
+	case e.Mechanism == Gumbel:
+		return pair{}, fmt.Errorf("%w: no loss distribution is built for selections", ErrNotApplicable)
 	case e.continuous() && e.sampled() && r == Replace:
 		return replacedPair(e.SamplingRate, e.group(), e.Sigma), nil
 	case e.continuous() && e.sampled():

@@ -54,6 +54,9 @@ func (r RDP) Epsilon(events []Event, delta float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if delta -= slack(events); !(delta > 0) {
+		return math.Inf(1), nil
+	}
 	return rdpEpsilon(orders, divergences, delta, !r.NoKLBound), nil
 }
 
@@ -66,7 +69,7 @@ func (r RDP) Delta(events []Event, epsilon float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return rdpDelta(orders, divergences, epsilon, !r.NoKLBound), nil
+	return math.Min(1, rdpDelta(orders, divergences, epsilon, !r.NoKLBound)+slack(events)), nil
 }
 
 // curve adds the divergences of all events at each order.
@@ -108,6 +111,8 @@ func (e Event) divergence(r Relation) (func(order float64) float64, error) {
 		// The discrete Gaussian's divergence is no larger than the continuous one's (Canonne, Kamath and Steinke 2020,
 		// proposition 5).
 		return func(a float64) float64 { return a / (2 * sigma * sigma) }, nil
+	case e.Mechanism == Gumbel:
+		return func(a float64) float64 { return selectionDivergence(e.Picks, 1/sigma, a) }, nil
 	case e.Mechanism == Laplace && !e.sampled() && !e.fixed():
 		return func(a float64) float64 { return laplaceDivergence(1/sigma, a) }, nil
 	case e.continuous() && e.sampled() && r != Replace:

@@ -26,7 +26,7 @@ func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 type Budget struct {
 	Epsilon float64 `json:"epsilon"` // may be +Inf: no protection, every charge passes
 	Delta   float64 `json:"delta"`
-	// Mechanism names what is released: "gaussian".
+	// Mechanism names the noise of what is released: "gaussian" of sums, "gumbel" of selections.
 	Mechanism string `json:"mechanism"`
 	// Unit says whose texts are protected: "a client is …".
 	Unit string `json:"unit"`
@@ -64,8 +64,8 @@ func (b Budget) Validate() error {
 			"count as private",
 			b.Delta, 1/float64(b.Clients))
 	}
-	if b.Mechanism != "gaussian" {
-		fault("mechanism is %q, want \"gaussian\"", b.Mechanism)
+	if b.Mechanism != "gaussian" && b.Mechanism != string(accountant.Gumbel) {
+		fault("mechanism is %q, want \"gaussian\" or %q", b.Mechanism, accountant.Gumbel)
 	}
 	if err := b.Relation.Validate(); err != nil {
 		faults = append(faults, err)

@@ -43,6 +43,11 @@ type Entry struct {
 	// sampling it is the number expected of those who could answer, because the true number depends on the data.
 	Clients     int    `json:"clients"`
 	ReleaseHash string `json:"release"` // hex SHA-256 of the released file
+	// Mechanism is "" for a noised sum, and [accountant.Gumbel] for a selection of the largest counts: Sigma is then the scale of the
+	// noise by Sensitivity, which is 1, Picks the most elements that it has, and Slack its δ0.
+	Mechanism accountant.Mechanism `json:"mechanism,omitempty"`
+	Picks     int                  `json:"picks,omitempty"`
+	Slack     float64              `json:"slack,omitempty"`
 	// Tree, Leaf and Leaves are the place of the sum under the sampling [Tree], else 0: it is that of the node of tree Tree (from
 	// 1) whose last leaf is Leaf (from 1 to Leaves), as [accountant.NodeStart] has it. A leaf is the clients of one round. Cohort
 	// and Clients are those of the leaf. A client is in one leaf of each tree.
@@ -69,6 +74,19 @@ func (e Entry) validate(b Budget) error {
 	case !isHash(e.ReleaseHash):
 		return fail("a release with hash %q, want 64 hex digits", e.ReleaseHash)
 	}
+	switch e.Mechanism {
+	case "":
+		if e.Picks != 0 || e.Slack != 0 {
+			return fail("a sum with %d picks and slack %g", e.Picks, e.Slack)
+		}
+	case accountant.Gumbel:
+		if e.Picks < 1 || !(e.Slack >= 0 && e.Slack < 1) || e.Sampling != Full || e.Sensitivity != 1 || b.Relation == accountant.Replace {
+			return fail("a selection of %d with slack %g, sensitivity %g, by %s sampling under %q", e.Picks, e.Slack, e.Sensitivity, e.Sampling,
+				b.Relation)
+		}
+	default:
+		return fail("mechanism %q, want none or %q", e.Mechanism, accountant.Gumbel)
+	}
 	switch e.Sampling {
 	case Full:
 		if e.Cohort != b.Clients || e.SamplingRate != 0 {
@@ -92,7 +110,7 @@ func (e Entry) validate(b Budget) error {
 
 // Event converts the charge for the accountants, by itself: a node of a tree counts fully.
 func (e Entry) Event(b Budget) accountant.Event {
-	event := accountant.Event{Sigma: e.Sigma, Group: b.Group, Count: 1}
+	event := accountant.Event{Mechanism: e.Mechanism, Sigma: e.Sigma, Group: b.Group, Count: 1, Picks: e.Picks, Slack: e.Slack}
 	switch e.Sampling {
 	case Poisson:
 		event.SamplingRate = e.SamplingRate
@@ -114,6 +132,11 @@ func Events(b Budget, entries []Entry) []accountant.Event {
 
 // Accountant returns the accountant that decides about charges: the tightest one that covers them.
 func Accountant(b Budget, entries []Entry) accountant.Accountant {
+	for _, e := range entries {
+		if e.Mechanism == accountant.Gumbel {
+			return accountant.RDP{Relation: b.Relation}
+		}
+	}
 	for _, e := range entries {
 		if e.Sampling == Poisson || e.Sampling == Fixed {
 			return accountant.PLD{Relation: b.Relation}

@@ -172,18 +172,18 @@ func TestTiesAreDecidedExactly(t *testing.T) {
 		want bool
 	}{{[]uint64{third - 1}, true}, {[]uint64{third + 1}, false}, {[]uint64{third, third - 1}, true}, {[]uint64{third, third, third + 1}, false}} {
 		w := words(c.next)
-		g := &Gaussian{source: &w}
+		g := &Gaussian{coins: coins{&w}}
 		if got := g.tie(0, 1, 3, 1); got != c.want {
 			t.Errorf("after %x: %v, want %v", c.next, got, c.want)
 		}
 	}
-	g := &Gaussian{source: &words{0}}
+	g := &Gaussian{coins: coins{&words{0}}}
 	if g.tie(0, 0, 7, 3) {
 		t.Error("nothing left is no chance")
 	}
 	// A whole comparison that ties: a/b = 1/3 and k = 2, so 1/6 = 0x2AAA… and a rest of 2/3.
 	w := words{0, third / 2, math.MaxUint64, math.MaxUint64}
-	g = &Gaussian{source: &w}
+	g = &Gaussian{coins: coins{&w}}
 	g.decays(1, 3)
 	if len(w) > 1 {
 		t.Errorf("the tie took no further word: %d left", len(w))
@@ -192,7 +192,7 @@ func TestTiesAreDecidedExactly(t *testing.T) {
 	r := rng.New(5, t.Name())
 	const draws = 40_000
 	hits := 0
-	g = &Gaussian{source: r}
+	g = &Gaussian{coins: coins{r}}
 	for range draws {
 		if g.tie(2, 5, 7, 4) {
 			hits++
