@@ -45,10 +45,7 @@ method that does not set it itself; --config takes a configuration in place of t
 			if world.name == worlds.Default && world.private == "" {
 				scale = comparison.Demo
 			}
-			rows, err := comparison.Rows(scale, methods)
-			if err != nil {
-				return fail(usage(err))
-			}
+			var err error
 			if _, flags.world, err = world.world(); err != nil {
 				return fail(err)
 			}
@@ -68,6 +65,10 @@ method that does not set it itself; --config takes a configuration in place of t
 			config.Model.Threads = cmp.Or(a.threads, config.Model.Threads)
 			if config, err = a.prepared(cmd, config); err != nil {
 				return fail(err)
+			}
+			rows, err := comparison.Rows(scale, methods, config.Generate.ByLabel)
+			if err != nil {
+				return fail(usage(err))
 			}
 			axes, cells, err := grid.Named(config, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: epsilon}, flags.seeds)
 			if err != nil {

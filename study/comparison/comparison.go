@@ -28,6 +28,7 @@ type Base struct {
 // Method is a row: a method with its settings, at both scales or at one. Without settings it is the base as it is.
 type Method struct {
 	Name        string
+	Labels      bool // the method needs texts with labels
 	Set         []string
 	Demo, Small []string
 }
@@ -70,15 +71,15 @@ func BaseOf(scale string) Base {
 	return read().Bases.Demo
 }
 
-// Rows are the methods of the names, all for none, as rows of a grid at a scale.
-func Rows(scale string, names []string) (rows []grid.Row, err error) {
+// Rows are the methods of the names as rows of a grid at a scale; for no name, all that texts with or without labels allow.
+func Rows(scale string, names []string, labels bool) (rows []grid.Row, err error) {
 	for _, name := range names {
 		if !slices.Contains(Names(), name) {
 			return nil, quote.Errorf("%q is no method that is compared; there are %s", name, strings.Join(Names(), ", "))
 		}
 	}
 	for _, m := range read().Methods {
-		if len(names) > 0 && !slices.Contains(names, m.Name) {
+		if len(names) > 0 && !slices.Contains(names, m.Name) || len(names) == 0 && m.Labels && !labels {
 			continue
 		}
 		more := m.Demo

@@ -12,11 +12,12 @@ import (
 func TestRowsArePossible(t *testing.T) {
 	for _, scale := range []string{Demo, Small} {
 		base := BaseOf(scale)
-		c, err := configs.Load(configs.LoadOptions{Preset: base.Preset, Set: base.Set})
+		set := append(slices.Clone(base.Set), "generate.by_label=true", "generate.kinds=")
+		c, err := configs.Load(configs.LoadOptions{Preset: base.Preset, Set: set})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := Rows(scale, nil)
+		rows, err := Rows(scale, nil, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,10 +39,13 @@ func TestRowsArePossible(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Rows(Demo, []string{"popri", "absent"}); err == nil {
+	if _, err := Rows(Demo, []string{"popri", "absent"}, false); err == nil {
 		t.Error("a method that is not there is no error")
 	}
-	if rows, err := Rows(Demo, []string{"grpo"}); err != nil || len(rows) != 1 {
+	if rows, err := Rows(Demo, nil, false); err != nil || slices.ContainsFunc(rows, func(r grid.Row) bool { return r.Name == "wasp" }) {
+		t.Errorf("without labels: %v (%v)", rows, err)
+	}
+	if rows, err := Rows(Demo, []string{"grpo"}, false); err != nil || len(rows) != 1 {
 		t.Errorf("one method: %v (%v)", rows, err)
 	}
 }
