@@ -19,6 +19,7 @@ import (
 func (a *app) eval() *cobra.Command {
 	var flags configFlags
 	var shown inContextFlags
+	var protect float64
 	var task, run, synthetic, private, model, out string
 	var reference bool
 	var track trackFlag
@@ -35,6 +36,9 @@ figures go into the run's eval.json and report.html. --synthetic evaluates any f
 (column text, and label for a classification), JSON lines or plain text. A folder is a trained model, such as the product of
 the methods dp_fedavg and dp_ftrl, which is tested as it is. With --out, the figures go into eval.json in that
 folder. The configuration's downstream.* keys set steps and learning rate.
+
+--protect-test E protects the test clients, too: each answers with the accuracies of the models on its own texts, and only their
+sum is seen, with noise for ε = E. It spends that once, in a ledger of its own, in protected-eval in the run's folder or --out.
 ` + inContextHelp + `
 
 ` + trackHelp + `
@@ -59,6 +63,17 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 					}
 				}
 				if err := a.evalInContext(cmd, shown, flags, run, synthetic, private, model, out); err != nil {
+					return fmt.Errorf("eval: %w", err)
+				}
+				return nil
+			}
+			if cmd.Flags().Changed("protect-test") {
+				for _, name := range []string{"reference-private", "report-to"} {
+					if cmd.Flags().Changed(name) {
+						return usage(fmt.Errorf("eval: --%s cannot be combined with --protect-test", name))
+					}
+				}
+				if err := a.evalProtected(cmd, flags, protect, run, synthetic, private, model, out); err != nil {
 					return fmt.Errorf("eval: %w", err)
 				}
 				return nil
@@ -119,6 +134,7 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 	flags.add(cmd)
 	cmd.Flags().StringVar(&task, "task", "", "in-context: test labelled texts as demonstrations for a language model")
 	shown.add(cmd.Flags())
+	cmd.Flags().Float64Var(&protect, "protect-test", 0, "ε for the test clients, whose noised mean accuracy is all that is seen")
 	cmd.Flags().StringVar(&run, "run", "", "folder of a finished run")
 	cmd.Flags().StringVar(&synthetic, "synthetic", "", "file of texts to evaluate, or folder of a model to test as it is")
 	cmd.Flags().StringVar(&private, "private", "",

@@ -102,6 +102,32 @@ type Suite struct {
 // Run fine-tunes on every source and, with ReferencePrivate, on the private training text. It returns the results in
 // the order ε = 0, the sources, ε = ∞.
 func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
+	results, err := u.measure(ctx, sources)
+	if err != nil {
+		return nil, err
+	}
+	return results, u.compare(results)
+}
+
+// Accuracies are those of the models of Run's results on each test client: the share of the client's tokens, or of its texts, that
+// a model has right; 0 for a client without any. They are private data: [client][result].
+func (u Suite) Accuracies(ctx context.Context, sources []Source) (of [][]float64, results []string, err error) {
+	measured, err := u.measure(ctx, sources)
+	if err != nil {
+		return nil, nil, err
+	}
+	of = make([][]float64, len(u.Population.Split(clients.Test)))
+	for _, r := range measured {
+		results = append(results, r.Name)
+		for i, s := range r.scores {
+			of[i] = append(of[i], float64(s.Correct)/float64(max(1, s.Tokens)))
+		}
+	}
+	return of, results, nil
+}
+
+// measure trains a model on each source and tests it.
+func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) {
 	e, err := u.encoder()
 	if err != nil {
 		return nil, err
@@ -159,10 +185,7 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return results, u.compare(results)
+	return results, err
 }
 
 // all are the sources with those of ε = 0 and ε = ∞, and how many texts of each have a label that no test text has.

@@ -18,6 +18,7 @@
 //	  untrained.parquet    what it wrote for the product's prompts, with the product's weights, to compare with
 //	  eval.json            small models on private test clients
 //	  in-context.json      the product as demonstrations for a language model (popri eval --task in-context)
+//	  protected-eval/      accuracies of protected test clients, noised, with a ledger of their own (popri eval --protect-test)
 //	  for-the-data-owner/  what popri judge found, without noise; not to be published
 //	  report.html          all of it in one file that needs nothing else, with every sample to search (very many: report-texts.html)
 //	  ended.json           where trainer.max_hours ended the rounds
@@ -37,30 +38,31 @@ import (
 
 // The files and folders at the top. The presence of Stop is the request to stop; its content informs people.
 const (
-	Config      = "config.yaml"
-	Inputs      = "inputs.json"
-	Ledger      = "ledger.jsonl"
-	Events      = "events.jsonl"
-	Latest      = "LATEST"
-	Rounds      = "rounds"
-	Encoder     = "encoder.safetensors"
-	Mixes       = "mixes.parquet"
-	Synthetic   = "synthetic.parquet"
-	Model       = "model"
-	Untuned     = "untuned.parquet"
-	Untrained   = "untrained.parquet"
-	Eval        = "eval.json"
-	InContext   = "in-context.json"
-	Judged      = "for-the-data-owner"
-	Report      = "report.html"
-	Ended       = "ended.json"
-	Stop        = "STOP"
-	Rungs       = "rungs.json"
-	Rung        = "rung"
-	TensorBoard = "tensorboard"
-	MLflow      = "mlflow.json"
-	OTel        = "otel.json"
-	Unsafe      = "unsafe_diagnostics"
+	Config        = "config.yaml"
+	Inputs        = "inputs.json"
+	Ledger        = "ledger.jsonl"
+	Events        = "events.jsonl"
+	Latest        = "LATEST"
+	Rounds        = "rounds"
+	Encoder       = "encoder.safetensors"
+	Mixes         = "mixes.parquet"
+	Synthetic     = "synthetic.parquet"
+	Model         = "model"
+	Untuned       = "untuned.parquet"
+	Untrained     = "untrained.parquet"
+	Eval          = "eval.json"
+	ProtectedEval = "protected-eval"
+	InContext     = "in-context.json"
+	Judged        = "for-the-data-owner"
+	Report        = "report.html"
+	Ended         = "ended.json"
+	Stop          = "STOP"
+	Rungs         = "rungs.json"
+	Rung          = "rung"
+	TensorBoard   = "tensorboard"
+	MLflow        = "mlflow.json"
+	OTel          = "otel.json"
+	Unsafe        = "unsafe_diagnostics"
 )
 
 // The files of a round that more than one package opens. Not every method has all of them; other files belong to the

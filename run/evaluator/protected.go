@@ -1,0 +1,178 @@
+package evaluator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/datasets/clients"
+	"popri/eval/downstream"
+	"popri/fedsim"
+	"popri/fedsim/release"
+	"popri/internal/atomicfile"
+	"popri/internal/datakey"
+	"popri/internal/fault"
+	"popri/internal/filehash"
+	"popri/internal/rundir"
+	"popri/run/assembly"
+	"popri/run/evaluation"
+	"popri/scoring"
+	"popri/scoring/query"
+)
+
+// Protected is the evaluation of text on test clients who are protected: each answers with the accuracies of the models on its own
+// texts, and only their noised sum is seen.
+type Protected struct {
+	Rows    []ProtectedRow `json:"rows"`
+	Clients int            `json:"test_clients"`
+	Epsilon float64        `json:"epsilon"` // that the release spent
+	Delta   float64        `json:"delta"`
+	Sigma   float64        `json:"sigma"`
+	Seed    uint64         `json:"seed"`
+}
+
+// ProtectedRow is a row of [Protected].
+type ProtectedRow struct {
+	Name string `json:"name"`
+	// Accuracy is the mean over the test clients of a client's accuracy, noise included, which may carry it out of [0, 1]. It is
+	// not the accuracy of all tokens together, which eval.json has.
+	Accuracy float64 `json:"accuracy"`
+	// Noise is the standard deviation of the noise in it. The choice of the clients is not part of it.
+	Noise float64 `json:"noise_sd"`
+}
+
+// Protect trains the small model on the product of a file of texts, or tests a model's folder, and asks the test clients for its accuracies
+// beside those of ε = 0 and, where eval.reference_private allows it, ε = ∞. The vector of a client has one value between 0 and 1 for each
+// model, so its norm is at most √models, and replacing a client's answers by zeros moves the sum by as much. epsilon is spent at once, with
+// the configuration's delta; the ledger and the release are in dir. Called again for the same texts, it reads the release;
+// for others, the budget is spent. Validation clients choose each model's step and are not protected.
+func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon float64, o Options) (*Protected, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := assembly.SetDevice(c); err != nil {
+		return nil, err
+	}
+	src, err := readSource(c, file)
+	if err != nil {
+		return nil, fault.Userf("%w", err)
+	}
+	src.Key, src.Name = evaluation.KeyText, filepath.Base(file)
+	population, err := assembly.LoadPrivate(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := assembly.CheckLabels(c, population); err != nil {
+		return nil, err
+	}
+	public, err := assembly.LoadPublic(c)
+	if err != nil {
+		return nil, err
+	}
+	budget, err := testBudget(c, population, epsilon)
+	if err != nil {
+		return nil, err
+	}
+	if err := budget.Validate(); err != nil {
+		return nil, fault.Userf("the test clients' budget: %w", err)
+	}
+	suite, err := newSuite(c, population, public.Generator)
+	if err != nil {
+		return nil, err
+	}
+	if o.Cache != "" {
+		if suite.CacheKey, err = datakey.Load(); err != nil {
+			return nil, fault.Userf("%w", err)
+		}
+	}
+	suite.Cache, suite.ReferencePrivate, suite.Progress = o.Cache, c.Eval.ReferencePrivate, o.Progress.Updated
+	if o.Progress.Begin != nil {
+		o.Progress.Begin()
+	}
+	answers, names, err := suite.Accuracies(ctx, []downstream.Source{src})
+	if o.Progress.Done != nil {
+		o.Progress.Done()
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := filehash.SHA256(fileOf(file))
+	if err != nil {
+		return nil, err
+	}
+	return released(answers, names, budget, c, dir, key)
+}
+
+// fileOf is a file that identifies texts, or the weights of a model's folder.
+func fileOf(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return filepath.Join(path, "model.safetensors")
+	}
+	return path
+}
+
+// testBudget protects the test clients.
+func testBudget(c configs.Config, population *clients.Population, epsilon float64) (ledger.Budget, error) {
+	tag, err := assembly.Tag(population, clients.Test)
+	if err != nil {
+		return ledger.Budget{}, err
+	}
+	b := assembly.BudgetOf(c, population, tag)
+	b.Epsilon, b.Clients, b.Relation = epsilon, len(population.Split(clients.Test)), accountant.ZeroOut
+	return b, nil
+}
+
+// released adds up the clients' answers, with noise for the whole budget.
+func released(answers [][]float64, names []string, b ledger.Budget, c configs.Config, dir, key string) (*Protected, error) {
+	plan := accountant.Plan{Each: ledger.Entry{Sampling: ledger.Full}.Event(b)}
+	plan.Each.Count = 1
+	sigma, err := plan.Sigma(ledger.Accountant(b, []ledger.Entry{{Sampling: ledger.Full}}), b.Epsilon, b.Delta)
+	if err != nil {
+		return nil, err
+	}
+	round := rundir.Round(dir, 1)
+	if err := os.MkdirAll(round, 0o755); err != nil {
+		return nil, fault.Userf("the folder of the noised figures cannot be made: %w", err)
+	}
+	l, err := ledger.Obtain(filepath.Join(dir, rundir.Ledger), b)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	defer l.Close()
+	config := fedsim.Config{Ledger: l, Sigma: sigma}
+	if c.Privacy.InsecureSeededNoise {
+		config.InsecureSeed = &c.Seed
+	}
+	f, err := fedsim.New(query.Clients{Means: query.Means{Clients: len(answers), Dim: len(names), Data: slices.Concat(answers...)}}, config)
+	if err != nil {
+		return nil, err
+	}
+	bound := math.Sqrt(float64(len(names)))
+	q, err := scoring.NewMean(len(names), scoring.MeanOptions{Bound: bound}, fmt.Sprintf("accuracy %s %v", key, names))
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.Collect(release.Request{Round: 1, Query: q, Dir: round})
+	switch {
+	case errors.Is(err, release.ErrOtherSamples):
+		return nil, fault.Userf("%s holds the answer for other texts, and the test clients' budget is spent: %w", dir, err)
+	case err != nil:
+		return nil, err
+	}
+	spent, err := l.Spent()
+	if err != nil {
+		return nil, err
+	}
+	p := &Protected{Clients: len(answers), Epsilon: spent, Delta: b.Delta, Sigma: sigma, Seed: c.Seed}
+	for i, name := range names {
+		p.Rows = append(p.Rows, ProtectedRow{name, r.Sum[i] / float64(len(answers)), sigma * bound / float64(len(answers))})
+	}
+	return p, atomicfile.WriteJSON(filepath.Join(dir, rundir.Eval), p)
+}
