@@ -16,6 +16,7 @@ func (a *app) judge() *cobra.Command {
 	var flags configFlags
 	var o judging.Options
 	var against string
+	var track trackFlag
 	var shown bool
 	cmd := &cobra.Command{
 		Use:   "judge --run DIR | --product FILE --against CLIENTS",
@@ -36,7 +37,11 @@ made of clients' texts without noise, and they are outside of ε: data push-read
 
 --ask names a server with OpenAI's API (its key in OPENAI_API_KEY), whose --ask-model says of pairs of texts which one is by a
 person: a text of the product, one of a client held out, in both orders, with three examples. Nothing is asked by default. The
-server is shown texts of clients held out, so --ask-shows-clients must say that it may.`,
+server is shown texts of clients held out, so --ask-shows-clients must say that it may.
+
+` + trackHelp + `
+The figures are judge/mauve/…, judge/precision/…, judge/recall/… and judge/frechet/… of product, public text and other clients, against
+clients held out. Nothing about train clients is sent.`,
 		Example: "  popri judge --run runs/eps1\n" +
 			"  popri judge --product texts.jsonl --against clients.parquet --set scoring.encoder=minilm --out judged",
 		Args: cobra.NoArgs,
@@ -67,6 +72,10 @@ server is shown texts of clients held out, so --ask-shows-clients must say that 
 				}
 				o.Config = c
 			}
+			if err := track.check(); err != nil {
+				return fmt.Errorf("judge: %w", err)
+			}
+			o.Trackers, o.Warn = track.names, a.warn
 			p := a.progress()
 			stage := ""
 			o.Tell = func(name string, done, total int) {
@@ -86,6 +95,7 @@ server is shown texts of clients held out, so --ask-shows-clients must say that 
 		},
 	}
 	flags.add(cmd)
+	track.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.Run, "run", "", "folder of a finished run")
 	f.StringVar(&o.Product, "product", "", "file of synthetic texts: Parquet, JSON lines or plain lines")

@@ -39,13 +39,14 @@ func TestReportToEval(t *testing.T) {
 	for _, args := range [][]string{
 		{"run", "--config", w.File, "--set", "trainer.rounds=1", "--set", "eval.reference_private=true", "--out", run},
 		{"eval", "--run", run, "--report-to", "tensorboard"},
+		{"judge", "--run", run, "--report-to", "tensorboard"},
 		{"eval", "--synthetic", w.Public, "--config", w.File, "--set", "eval.reference_private=true", "--out", elsewhere, "--report-to", "tensorboard"},
 	} {
 		if code, _, errs := popri(t, append(args, "--quiet")...); code != 0 {
 			t.Fatalf("%q: %s", args, errs)
 		}
 	}
-	for folder, want := range map[string][]string{run: {"downstream/accuracy/popri", "downstream/perplexity/untuned", "round/fid", "rewards/margins"},
+	for folder, want := range map[string][]string{run: {"downstream/accuracy/popri", "downstream/perplexity/untuned", "judge/mauve/product", "judge/frechet/other_clients", "round/fid", "rewards/margins"},
 		elsewhere: {"downstream/accuracy/text", "downstream/perplexity/public"}} {
 		files, err := filepath.Glob(filepath.Join(folder, rundir.TensorBoard, "events.out.tfevents.*"))
 		if err != nil || len(files) != 1 {

@@ -23,6 +23,7 @@ import (
 	"popri/methods/sampling"
 	"popri/model/embedding"
 	"popri/run/assembly"
+	"popri/run/tracking"
 	"popri/show/judgement"
 )
 
@@ -50,7 +51,10 @@ type Options struct {
 	// texts of clients held out.
 	Server, Model string
 	Pairs         int
-	Tell          func(stage string, done, total int)
+	// Trackers show how like the clients' the texts are (trackers.Names); Warn is called with a sentence for each that fails.
+	Trackers []string
+	Warn     func(text string)
+	Tell     func(stage string, done, total int)
 }
 
 // Judge judges, and writes figures and page. It returns the page's path.
@@ -110,8 +114,21 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 	if err := atomicfile.WriteJSON(filepath.Join(o.Out, Figures), result); err != nil {
 		return nil, "", err
 	}
+	o.track(c, result)
 	page := filepath.Join(o.Out, Page)
 	return result, page, judgement.Write(page, name, result)
+}
+
+// track shows the figures in trackers.
+func (o Options) track(c configs.Config, r *judge.Result) {
+	var t *tracking.Listener
+	if o.Run != "" {
+		t = tracking.Open(o.Trackers, o.Run, c, o.Warn)
+	} else {
+		t = tracking.OpenTexts(o.Trackers, o.Out, c, o.Warn)
+	}
+	t.Judged(r)
+	t.Close()
 }
 
 // texts reads the product and the lists that the user names.

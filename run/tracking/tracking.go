@@ -5,12 +5,14 @@ package tracking
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/eval/downstream"
+	"popri/eval/judge"
 	"popri/internal/fault"
 	"popri/internal/memory"
 	"popri/methods/rounds"
@@ -160,6 +162,23 @@ func (t *Listener) accuracies(e *evaluation.Outcome, at time.Time) (points []tra
 		}
 	}
 	return points
+}
+
+// Judged adds how like the clients' the product's texts are, beside those of other clients and public text: judge/mauve/product. What
+// popri judge found about the train clients is left out, for its page is for the owner of the data alone.
+func (t *Listener) Judged(r *judge.Result) {
+	if t == nil || r == nil {
+		return
+	}
+	var points []trackers.Point
+	now := time.Now()
+	for _, l := range r.Likeness {
+		name := strings.ReplaceAll(l.Name, " ", "_")
+		for key, v := range map[string]float64{"mauve": l.Mauve, "precision": l.Precision, "recall": l.Recall, "frechet": l.Frechet} {
+			points = append(points, trackers.Point{Key: "judge/" + key + "/" + name, Step: int64(t.rounds), Time: now, Value: v})
+		}
+	}
+	t.set.Log(points)
 }
 
 // Fail notes the error that ended the run, if it is one and the first, and returns it.
