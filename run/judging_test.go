@@ -49,6 +49,9 @@ func TestJudging(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if n := len(r.Membership); n != 3 || r.Membership[2].Name != judging.TunedModel || !(r.Membership[2].AUC > 0 && r.Membership[2].AUC < 1) {
+		t.Errorf("attacks %+v", r.Membership)
+	}
 	// The noise comes from the seed, so the run states no ε.
 	if r.Epsilon != 0 || len(r.Likeness) != 3 || len(r.Memory.Found) > 0 {
 		t.Errorf("%+v", r)

@@ -42,6 +42,7 @@ type Input struct {
 	Epsilon  float64 // stated for the product; 0 if unknown
 	Delta    float64
 	Seed     uint64
+	Guesses  []Guess                             // further scores of clients, by which members may be told
 	Tell     func(stage string, done, total int) // may be nil
 }
 

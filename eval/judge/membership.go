@@ -17,6 +17,12 @@ type Attack struct {
 	Epsilon float64 `json:"epsilon"` // that the attack shows, with 95 % confidence; 0 for none
 }
 
+// Guess has a score of each of some clients: the higher, the more a client looks like a member.
+type Guess struct {
+	Name              string
+	Members, Controls []float64
+}
+
 // attacks scores clients by how near the product is to their texts, and by their longest run of words in it.
 func (in Input) attacks(found runs, e embedded) []Attack {
 	near := func(cosines []float64, of []int) (means []float64) {
@@ -40,10 +46,14 @@ func (in Input) attacks(found runs, e embedded) []Attack {
 		}
 		return out
 	}
-	return []Attack{
+	out := []Attack{
 		in.attack("nearest text of the product", near(members, e.memberOf), near(controls, e.controlOf)),
 		in.attack("longest run of words in the product", lengths(found.members), lengths(found.controls)),
 	}
+	for _, g := range in.Guesses {
+		out = append(out, in.attack(g.Name, g.Members, g.Controls))
+	}
+	return out
 }
 
 // attack chooses the threshold that tells most on one half of the clients, and measures it on the other.

@@ -102,6 +102,15 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 	}
 	defer assembly.FreeEncoder(encoder)
 	in.Encoder, in.Seed = embedding.Sentence(encoder), c.Seed
+	if o.Run != "" {
+		guess, err := tuned(ctx, c, o.Run, in)
+		if err != nil {
+			return nil, "", err
+		}
+		if guess != nil {
+			in.Guesses = append(in.Guesses, *guess)
+		}
+	}
 	result, err := judge.Judge(in)
 	if err != nil {
 		return nil, "", fault.Userf("%w", err)
