@@ -50,7 +50,7 @@ var (
 	selections        = []string{"rank", "sample"}
 	evolved           = []string{"", "expansion", "selected"}
 
-	voters = []string{"private", "public"}
+	voters = []string{"private", "public", "written"}
 
 	policyLosses    = []string{"grpo", "dr_grpo", "bnpo", "dapo"}
 	rewardScales    = []string{"group", "batch", "none"}

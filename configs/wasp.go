@@ -21,8 +21,9 @@ type WASP struct {
 	// Attributes are what texts may be about besides their label, such as kinds of films; each prompt names one, drawn at random.
 	// Default [], none.
 	Attributes []string `yaml:"attributes"`
-	// VotesFrom is "private", the clients' votes; or "public", the votes of the labelled public texts, which cost no privacy: what
-	// public text alone can do. Default "private".
+	// VotesFrom is "private", the clients' votes; "public", those of the labelled public texts; or "written", those of the texts that
+	// were written so far, so that generators agree on what is good without any data, in the manner of FuseGen (Zou et al. 2024, which
+	// compares small models instead). The latter two ask no client and cost no privacy. Default "private".
 	VotesFrom string `yaml:"votes_from"`
 	// Votes is Q: a text votes 1, 1/2, 1/4, … for the Q nearest texts of its label, and the same for the Q furthest. Default 8, its
 	// paper's. 1 is the vote of Private Evolution. More let few clients tell more texts apart, at hardly more noise. At most 64.

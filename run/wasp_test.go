@@ -176,10 +176,15 @@ func TestWASPAblations(t *testing.T) {
 	}
 }
 
-// TestWASPByPublicVotes: nothing is asked and nothing charged where public texts vote.
+// TestWASPByPublicVotes: nothing is asked and nothing charged where public texts or the written ones vote.
 func TestWASPByPublicVotes(t *testing.T) {
+	t.Run("public", func(t *testing.T) { withoutClients(t, "public") })
+	t.Run("written", func(t *testing.T) { withoutClients(t, "written") })
+}
+
+func withoutClients(t *testing.T, voters string) {
 	c := wasped(t)
-	c.WASP.VotesFrom = "public"
+	c.WASP.VotesFrom = voters
 	dir := t.TempDir()
 	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
 		t.Fatal(err)

@@ -92,7 +92,8 @@ func traffic(c configs.Config) (t method.Traffic) {
 
 func notes(c configs.Config) []string {
 	if !private(c) {
-		return []string{"Labelled public texts voted in place of the clients (wasp.votes_from=public), who were not asked."}
+		return []string{fmt.Sprintf("%s voted in place of the clients, who were not asked (wasp.votes_from=%s).",
+			map[string]string{"public": "Labelled public texts", "written": "The written texts"}[c.WASP.VotesFrom], c.WASP.VotesFrom)}
 	}
 	w := c.WASP
 	norm := scoring.ContrastNorm(w.Votes)

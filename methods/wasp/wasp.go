@@ -200,9 +200,10 @@ func (m *Method) pools() []pool {
 	return out
 }
 
-// ask returns the near votes of the texts, and then the far ones: the clients', noised, or those of public texts.
+// ask returns the near votes of the texts, and then the far ones: the clients', noised, or those of public or written texts.
 func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
 	var asked scoring.Contrast
+	var voters query.Clients
 	err := r.Stage("embed", func(s rounds.Stage) error {
 		list, labels := make([]string, len(texts)), make([]int32, len(texts))
 		for i, t := range texts {
@@ -221,14 +222,22 @@ func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
 		if err != nil {
 			return err
 		}
-		asked, err = scoring.NewContrast(vectors, labels, m.Config.WASP.Votes, bound(m.Config), key)
+		if asked, err = scoring.NewContrast(vectors, labels, m.Config.WASP.Votes, bound(m.Config), key); err != nil {
+			return err
+		}
+		switch m.Config.WASP.VotesFrom {
+		case "written":
+			voters, err = m.voters(vectors, labels)
+		case "public":
+			voters, err = m.public(s)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if !private(m.Config) {
-		return m.publicVotes(r, asked)
+		return asked.Sum(voters)
 	}
 	answer, err := r.Collect(scoring.WithChecks(asked, scoring.RoundChecks))
 	if err != nil {
@@ -240,24 +249,27 @@ func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
 	return answer.Sum[:asked.Len()], nil
 }
 
-// publicVotes are the votes of the labelled public texts, each as a client of its own.
-func (m *Method) publicVotes(r *rounds.Round, asked scoring.Contrast) (counts []float64, err error) {
-	err = r.Stage("public votes", func(s rounds.Stage) error {
-		voters := query.Clients{Offsets: []int{0}}
-		for i, label := range datasets.Labels(m.Public.Prompts) {
-			voters.Labels = append(voters.Labels, int32(slices.Index(m.classes, label)))
-			voters.Offsets = append(voters.Offsets, i+1)
-		}
-		if voters.Texts, err = embedding.InParts(m.Encoder, datasets.Strings(m.Public.Prompts), s.Progress); err != nil {
-			return err
-		}
-		if voters.Means, err = query.MeanEmbeddings(voters.Texts, voters.Offsets); err != nil {
-			return err
-		}
-		counts, err = asked.Sum(voters)
-		return err
-	})
-	return counts, err
+// public are the labelled public texts as voters.
+func (m *Method) public(s rounds.Stage) (query.Clients, error) {
+	labels := make([]int32, len(m.Public.Prompts))
+	for i, label := range datasets.Labels(m.Public.Prompts) {
+		labels[i] = int32(slices.Index(m.classes, label))
+	}
+	vectors, err := embedding.InParts(m.Encoder, datasets.Strings(m.Public.Prompts), s.Progress)
+	if err != nil {
+		return query.Clients{}, err
+	}
+	return m.voters(vectors, labels)
+}
+
+// voters are texts that vote each for itself.
+func (m *Method) voters(texts embedding.Matrix, labels []int32) (query.Clients, error) {
+	offsets := make([]int, texts.Rows+1)
+	for i := range offsets {
+		offsets[i] = i
+	}
+	means, err := query.MeanEmbeddings(texts, offsets)
+	return query.Clients{Means: means, Texts: texts, Offsets: offsets, Labels: labels}, err
 }
 
 // choose notes the votes, chooses what prompts show, and stores both. All of it is post-processing.
