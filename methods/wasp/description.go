@@ -101,9 +101,20 @@ func notes(c configs.Config) []string {
 		fmt.Sprintf("A client votes within the labels of its texts: each text for its %d nearest texts and its %d furthest, with weights 1, "+
 			"1/2, 1/4, …. The vector of one text has the norm %.4f, and that of a client was scaled down to %.4f at most. Which labels a "+
 			"client has shows in nothing but that vector.", w.Votes, w.Votes, norm, bound(c)),
-		fmt.Sprintf("The paper's noise for ε is 4·√(2 ln(1.25/δ_iter))·√(T−1)/ε, in votes, from a sensitivity of 4; in units of the norm it is "+
-			"that number divided by %.4f. The noise here is what exact accounting needs.", norm),
+		paperWords(c, norm),
 		"Counts that the noise made negative count as 0 for the generators' weights, which are scaled to a sum of 1.",
 		fmt.Sprintf("Over all rounds, a client sends and receives %s. Texts count as embeddings of %d values.", traffic(c), c.Scoring.Dim),
 	}
+}
+
+// paperWords compares the paper's noise with exact accounting.
+func paperWords(c configs.Config, norm float64) string {
+	n, p := releases(c), c.Privacy
+	votes := paperNoise(4, p.Epsilon, p.Delta/float64(n), n, 1)
+	text := fmt.Sprintf("The paper's noise for this ε and δ has a standard deviation of %.3f votes, from a sensitivity of 4 "+
+		"(privacy.noise_multiplier=%.3f)", votes, votes/norm)
+	if spent, err := spentBy(votes/norm, p.Delta, n); err == nil {
+		text += fmt.Sprintf("; with it, %d releases spend ε = %.2f by exact accounting, which decides the noise here", n, spent)
+	}
+	return text + "."
 }
