@@ -195,10 +195,22 @@ func TestEvolutionAsPublished(t *testing.T) {
 				t.Fatal(err)
 			}
 			var selected []string
+			public := 0
 			for _, r := range last {
 				for range r.Copies {
 					selected = append(selected, r.Text)
+					if r.Generation == 0 {
+						public++
+					}
 				}
+			}
+			for _, r := range product {
+				if r.Finish == sampling.Public {
+					public--
+				}
+			}
+			if public != 0 {
+				t.Errorf("%d public texts more were selected than are marked as such", public)
 			}
 			if !slices.Equal(sampling.Texts(product), selected) || len(selected) != 12 {
 				t.Errorf("the product is %q, round 2 selected %q", sampling.Texts(product), selected)

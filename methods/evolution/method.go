@@ -268,7 +268,11 @@ func (m *Method) selected(file string) ([]sampling.Row, error) {
 	var out []sampling.Row
 	for _, i := range m.last.Selection.Indices() {
 		s := m.last.Population.Samples[i]
-		out = append(out, sampling.Row{Prompt: int64(len(out)), Text: s.Text, Finish: string(s.Kind), Label: s.Label,
+		finish := "stop"
+		if s.Generation == 0 { // a public text that was never varied
+			finish = sampling.Public
+		}
+		out = append(out, sampling.Row{Prompt: int64(len(out)), Text: s.Text, Finish: finish, Label: s.Label,
 			IDs: m.Prompter.Completion(s.Text), Model: fmt.Sprintf("selected in round %d", m.last.Population.Round)})
 	}
 	return out, rows.Write(file, out)

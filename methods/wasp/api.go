@@ -103,7 +103,11 @@ func (s serving) Generate(ctx context.Context, prompts [][]int32, samples int, o
 			if err != nil {
 				return err
 			}
-			out[i] = []lm.Sample{{IDs: s.tokenizer.Encode(text), Finish: finish}}
+			ids := s.tokenizer.Encode(text)
+			if len(ids) > o.MaxNewTokens { // the server's word is not taken for it
+				ids, finish = ids[:o.MaxNewTokens], "length"
+			}
+			out[i] = []lm.Sample{{IDs: ids, Finish: finish}}
 			if n := done.Add(1); o.Progress != nil {
 				o.Progress(int(n), len(prompts))
 			}
