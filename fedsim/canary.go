@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/gonum/stat"
@@ -26,14 +27,18 @@ import (
 // best test gives a lower bound on the privacy loss of the mechanism as it runs, independent of the formulas.
 type Game struct {
 	// Ask makes the query about samples (unit vectors), with loose times its norm bound: 1, or far more to leave
-	// clipping out. Required, unless Clip or Votes is set.
+	// clipping out. Required, unless Clip, Votes or Picks is set.
 	Ask func(samples embedding.Matrix, loose float64) (query.Query, error)
 	// Clip, above 0, is the norm bound of model updates, which are asked instead: made-up ones, since clipping bounds whatever
 	// clients' training gives.
 	Clip float64
 	// Votes, above 0, is the norm bound of teachers' votes (package ensemble), which are asked instead. What is released of them, a
 	// token with its noised count, is all that the attacker sees.
-	Votes  float64
+	Votes float64
+	// Picks, above 0, plays with selections of so many counts by LimitedDomain instead, with the slack Slack, of which the attacker sees
+	// the list. GaussianBound is then 0: the noise is none.
+	Picks  int
+	Slack  float64
 	Sigma  float64
 	Rounds int
 	Delta  float64 // at which ε is stated
@@ -88,7 +93,12 @@ func (g Game) Play() (Outcome, error) {
 	if err := g.validate(); err != nil {
 		return Outcome{}, err
 	}
-	claimed, err := accountant.Exact{}.Epsilon([]accountant.Event{{Sigma: g.Sigma, Count: g.Rounds}}, g.Delta)
+	var accounts accountant.Accountant = accountant.Exact{}
+	event := accountant.Event{Sigma: g.Sigma, Count: g.Rounds}
+	if g.Picks > 0 {
+		accounts, event.Mechanism, event.Picks, event.Slack = accountant.RDP{}, accountant.Gumbel, g.Picks, g.Slack
+	}
+	claimed, err := accounts.Epsilon([]accountant.Event{event}, g.Delta)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -98,6 +108,8 @@ func (g Game) Play() (Outcome, error) {
 		opponents = g.updated
 	case g.Votes > 0:
 		opponents = g.voted
+	case g.Picks > 0:
+		opponents = g.ranked
 	}
 	w, err := opponents()
 	if err != nil {
@@ -108,6 +120,14 @@ func (g Game) Play() (Outcome, error) {
 	play := func(canary bool) (float64, error) {
 		var statistic float64
 		for range g.Rounds {
+			if w.ranks != nil {
+				seen, err := w.ranks(canary)
+				if err != nil {
+					return 0, err
+				}
+				statistic += seen
+				continue
+			}
 			steps, err := w.sum(canary)
 			if err == nil {
 				err = aggregate.AddNoise(steps, w.grid, noise.Secure())
@@ -146,6 +166,8 @@ type opponents struct {
 	canary []float64 // its vector
 	sum    func(canary bool) ([]int64, error)
 	choose func(noised []float64) float64 // what the attacker makes of the release where it is no sum; else nil
+	// ranks plays a selection and returns what the attacker makes of it; nil where sums are played.
+	ranks func(canary bool) (float64, error)
 }
 
 // seen is the statistic of a release that is made of a noised sum.
@@ -285,6 +307,29 @@ func (g Game) voted() (w opponents, err error) {
 	return w, nil
 }
 
+// ranked are clients who give one of the samples about as many votes as the noisy threshold has. The canary gives it another one. The
+// attacker sees whether it is selected.
+func (g Game) ranked() (w opponents, err error) {
+	l := noise.LimitedDomain{Scale: g.Sigma * g.NoiseFactor, Domain: gameSamples / 2, Picks: g.Picks, Slack: g.Slack}
+	random := noise.Secure()
+	w.ranks = func(canary bool) (float64, error) {
+		counts := make([]int64, gameSamples)
+		counts[0] = int64(accountant.SelectionThreshold(g.Sigma*g.NoiseFactor, g.Slack, 1, l.Domain, len(counts)))
+		switch {
+		case canary && g.SkipClip: // it has several votes
+			counts[0] += 20
+		case canary:
+			counts[0]++
+		}
+		selected, err := l.Select(random, counts)
+		if slices.Contains(selected, 0) {
+			return 1, err
+		}
+		return 0, err
+	}
+	return w, nil
+}
+
 // histogram are teachers with these votes.
 type histogram []int64
 
@@ -298,7 +343,7 @@ func (g Game) validate() error {
 		faults = append(faults, fmt.Errorf("fedsim: canary game: "+format, args...))
 	}
 	asked := 0
-	for _, is := range []bool{g.Ask != nil, g.Clip > 0, g.Votes > 0} {
+	for _, is := range []bool{g.Ask != nil, g.Clip > 0, g.Votes > 0, g.Picks > 0} {
 		if is {
 			asked++
 		}
@@ -351,7 +396,7 @@ func (g Game) separation(truePositive, falsePositive, trials int) float64 {
 }
 
 func (g Game) bound(truePositive, falsePositive, trials int) (gaussian, free float64, err error) {
-	if mu := g.separation(truePositive, falsePositive, trials); mu > 0 {
+	if mu := g.separation(truePositive, falsePositive, trials); mu > 0 && g.Picks == 0 {
 		if gaussian, err = (accountant.Exact{}).Epsilon([]accountant.Event{{Sigma: 1 / mu, Count: 1}}, g.Delta); err != nil {
 			return 0, 0, err
 		}

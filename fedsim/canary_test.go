@@ -59,6 +59,26 @@ func TestCanaryOfUpdates(t *testing.T) {
 	}
 }
 
+// Selections protect as their accounting says.
+func TestCanaryOfSelections(t *testing.T) {
+	const rounds = 30
+	sigma, err := accountant.Plan{Each: accountant.Event{Mechanism: accountant.Gumbel, Picks: 1, Slack: 1e-7, Count: rounds}}.Sigma(accountant.RDP{}, 2, 1e-5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := Game{Picks: 1, Slack: 1e-7, Sigma: sigma, Rounds: rounds, Delta: 1e-5, Trials: 1500, Confidence: 1 - 1e-5}
+	if o, err := g.Play(); err != nil || !o.Holds() || !(o.LowerBound() > 0) || o.Claimed > 2 {
+		t.Errorf("%+v (%v)", o, err)
+	}
+	for _, broken := range []Game{{NoiseFactor: .1}, {SkipClip: true}} {
+		b := g
+		b.NoiseFactor, b.SkipClip = broken.NoiseFactor, broken.SkipClip
+		if o, err := b.Play(); err != nil || o.Holds() {
+			t.Errorf("broken by %+v: %+v (%v)", broken, o, err)
+		}
+	}
+}
+
 // What is released of teachers' votes protects as their histogram does, for teachers of one client and of several.
 func TestCanaryOfTeachers(t *testing.T) {
 	for _, c := range []struct{ bound, epsilon, shows float64 }{{1, 7, .3}, {math.Sqrt2, 7, .1}} {

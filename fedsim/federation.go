@@ -39,6 +39,11 @@ type Config struct {
 	// Reports, if not nil, are the clients whose reports arrive in a round, in ascending order; Least must be above 0. Whether a
 	// client's report arrives must not depend on its texts. The number of reports is public.
 	Reports func(round int) []int
+	// Picks, above 0, says that the clients are asked for the largest counts of their votes ([query.Ranking]) instead of sums, so many at
+	// most in a release, and Slack is the δ of each that goes to the threshold of counts. Sigma is then the scale of Gumbel noise. The exact
+	// histogram is in this process: neither shards nor aggregators can give it.
+	Picks int
+	Slack float64
 	// UnsafeDiagnostics, if not nil, writes figures without noise to disk. For experiments on public data.
 	UnsafeDiagnostics *UnsafeDiagnostics
 }
@@ -93,6 +98,10 @@ func (c Config) validate(train int) error {
 		fault("fedsim: a cohort of fixed size behind two aggregators, where each client's own coin draws it")
 	case c.Least == 0 && c.Reports != nil:
 		fault("fedsim: some clients' reports do not arrive, and no least number is stated")
+	}
+	if c.Picks != 0 && (c.Picks < 0 || !(c.Slack > 0 && c.Slack < 1) || c.Sampling != ledger.Full || c.Least > 0 || c.UnsafeDiagnostics != nil) ||
+		c.Picks == 0 && c.Slack != 0 {
+		fault("fedsim: selections of %d with slack %g: all clients vote each time, in one place, and there are no diagnostics", c.Picks, c.Slack)
 	}
 	if train == 0 {
 		fault("fedsim: the population has no train clients")
@@ -188,5 +197,8 @@ func (c Config) charge(train, round int) ledger.Entry {
 		e.Cohort = c.Cohort
 	}
 	e.Clients = e.Cohort
+	if c.Picks > 0 {
+		e.Mechanism, e.Picks, e.Slack = accountant.Gumbel, c.Picks, c.Slack
+	}
 	return e.At(round, train)
 }

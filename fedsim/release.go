@@ -57,9 +57,13 @@ func (f *Federation) validate(r release.Request) error {
 	asked, embedded := r.Query.(query.Query)
 	_, updates := r.Query.(update.Question)
 	_, votes := r.Query.(ensemble.Question)
+	ranking, ranks := r.Query.(query.Ranking)
 	switch {
-	case updates != (f.learner != nil) || votes != (f.teachers != nil) || !updates && !votes && !embedded:
+	case updates != (f.learner != nil) || votes != (f.teachers != nil) || ranks != (f.config.Picks > 0) || ranks && (f.sums != nil || f.noised != nil) ||
+		!updates && !votes && !ranks && !embedded:
 		return fmt.Errorf("fedsim: the clients cannot answer %s", r.Query.Name())
+	case ranks && ranking.NeedsTexts() && !f.clients.HasTexts():
+		return fmt.Errorf("fedsim: %s needs each text's embedding, and only the clients' means were kept", r.Query.Name())
 	case !updates && f.config.Sampling == ledger.Tree:
 		return fmt.Errorf("fedsim: %s is no question about weights, whose sums alone are those of a tree", r.Query.Name())
 	case f.sums == nil && f.noised == nil && embedded && asked.NeedsTexts() && !f.clients.HasTexts():
@@ -245,6 +249,9 @@ func (f *Federation) draw(r release.Request) (*release.Release, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q, ok := r.Query.(query.Ranking); ok {
+		return answer, f.rank(r, q, answer)
+	}
 	var steps []int64
 	if f.noised != nil {
 		var reports int
@@ -317,6 +324,11 @@ func (c Config) answering(reports, train int) int {
 func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, error) {
 	c := f.config
 	charge := c.charge(f.train, r.Round)
+	if _, ok := r.Query.(query.Ranking); ok {
+		return &release.Release{Part: r.Part, Chosen: true, Round: r.Round, Sampling: charge.Sampling, Cohort: charge.Cohort, Clients: charge.Clients,
+			Planned: c.Sigma, Sigma: c.Sigma, Query: r.Query.Name(), Bound: r.Query.Bound(), Sensitivity: r.Query.Bound(), Picks: c.Picks, Slack: c.Slack,
+			Seeded: c.InsecureSeed != nil, Key: r.Query.Key()}, noise.Grid{}, nil
+	}
 	// The largest sum is that of all clients, and a cohort is never larger.
 	grid, err := noise.NewGrid(c.Sigma, r.Query.Bound(), r.Query.Len(), f.train)
 	if err != nil {
@@ -348,7 +360,8 @@ func (f *Federation) load(path string, r release.Request) (*release.Release, err
 	if q, ok := r.Query.(query.Choosing); ok {
 		n = q.Chosen()
 	}
-	if len(found.Sum) != n {
+	_, ranks := r.Query.(query.Ranking)
+	if !ranks && len(found.Sum) != n || ranks && len(found.Sum) > f.config.Picks {
 		return found, fmt.Errorf("%s: %w: it has %d values, now there would be %d", path, release.ErrOtherSamples,
 			len(found.Sum), n)
 	} else if found.Key != r.Query.Key() {

@@ -90,6 +90,8 @@ type Release struct {
 	Leaf        int             `json:"leaf,omitempty"`        // the node's last leaf
 	Leaves      int             `json:"leaves,omitempty"`      // of the tree
 	Narrow      bool            `json:"float32,omitempty"`     // Sum is rounded to float32 after the noise, and stored so
+	Picks       int             `json:"picks,omitempty"`       // above 0: Sum has the places of the largest counts, so many at most, highest noised one first
+	Slack       float64         `json:"slack,omitempty"`       // of a selection: its δ0, as in the ledger
 	Noises      int             `json:"noises,omitempty"`      // 2: each of two aggregators added the noise, and one is charged; else 0
 	Seeded      bool            `json:"insecure_seeded_noise"` // the noise is no secret: nothing is protected
 	Hash        string          `json:"-"`                     // hex SHA-256 of the release's file, as the ledger has it
@@ -190,7 +192,7 @@ type made []struct {
 }
 
 func (r *Release) asked() made {
-	return made{{"round", r.Round}, {"part", r.Part}, {"choice", r.Chosen}, {"cohort", r.Cohort}, {"sampling", r.Sampling},
+	return made{{"round", r.Round}, {"part", r.Part}, {"choice", r.Chosen}, {"number of picks", r.Picks}, {"slack", r.Slack}, {"cohort", r.Cohort}, {"sampling", r.Sampling},
 		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
 		{"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves}, {"rounding to float32", r.Narrow},
 		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"number of noises", r.Noises},

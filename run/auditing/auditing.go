@@ -143,6 +143,12 @@ func (a *Audited) play(g fedsim.Game) error {
 		g.Clip = a.Bound
 	case ensemble.Named(a.Query):
 		g.Votes = a.Bound
+	case scoring.BallotNamed(a.Query):
+		for _, e := range a.Record.Entries {
+			if !e.Inherited {
+				g.Picks, g.Slack = e.Picks, e.Slack
+			}
+		}
 	default:
 		g.Ask = a.ask
 	}

@@ -36,6 +36,17 @@ type Choosing interface {
 	Chosen() int
 }
 
+// Ranking is a question of which no sum is released, but which of the samples have the most votes. Each client has one vote.
+type Ranking interface {
+	Question
+	// NeedsTexts reports whether a vote depends on each text's embedding.
+	NeedsTexts() bool
+	// Counts is the exact number of votes for each sample. It is private data.
+	Counts(c Clients) ([]int64, error)
+	// Limits are how many of the largest counts can be released, and how many are at most.
+	Limits() (domain, picks int)
+}
+
 // Query is one question to all clients about their texts' embeddings. Implementations are safe for concurrent use.
 type Query interface {
 	Question
