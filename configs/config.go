@@ -19,7 +19,9 @@ type Config struct {
 	// group-relative policy gradient; "public_selection" tunes nothing and selects public texts by one release; "wasp" lets several
 	// generators write labelled texts, which the clients' votes for near and far ones improve. "dp_fedavg" and
 	// "dp_ftrl" write no text: clients train the small model itself, whose noised average is the product, by federated averaging
-	// or with the noise of a tree. "hot_pate" tunes nothing: prompts of the clients' texts vote for each token of a text. Default "popri".
+	// or with the noise of a tree. "hot_pate" tunes nothing: prompts of the clients' texts vote for each token of a text.
+	// "genetic_eda" tunes nothing, either: a population of embeddings evolves by the clients' votes, and is turned into texts. Default
+	// "popri".
 	Method string `yaml:"method"`
 
 	Data       Data       `yaml:"data"`
@@ -38,7 +40,7 @@ type Config struct {
 	Downstream Downstream `yaml:"downstream"`
 	Eval       Eval       `yaml:"eval"`
 
-	// PrivateEvolution, GRPO, PublicSelection, WASP and HotPATE have the settings of the methods of these names, FedAvg those of
+	// PrivateEvolution, GRPO, PublicSelection, WASP, HotPATE and GeneticEDA have the settings of the methods of these names, FedAvg those of
 	// "dp_fedavg" and "dp_ftrl"; other methods ignore them.
 	PrivateEvolution PrivateEvolution `yaml:"private_evolution"`
 	GRPO             GRPO             `yaml:"grpo"`
@@ -46,6 +48,7 @@ type Config struct {
 	FedAvg           FedAvg           `yaml:"fedavg"`
 	WASP             WASP             `yaml:"wasp"`
 	HotPATE          HotPATE          `yaml:"hot_pate"`
+	GeneticEDA       GeneticEDA       `yaml:"genetic_eda"`
 
 	// Provenance holds what a run adds to its own config.yaml: versions and hashes of program, model and data. Loading
 	// accepts it, so that one run's file can configure another, and ignores it.

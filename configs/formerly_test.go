@@ -50,7 +50,9 @@ func TestEarlierConfiguration(t *testing.T) {
 		"dpo.ref_model_mixup_alpha", "dpo.use_weighting", "aggregate.least", "aggregate.minutes", "aggregate.available",
 		"aggregate.delay", "aggregate.proof", "private_evolution.masked_model", "private_evolution.product", "wasp.generators", "wasp.item",
 		"wasp.words", "wasp.attributes", "wasp.votes_from", "wasp.votes", "wasp.shown", "wasp.contrast", "wasp.weights", "fedavg.learning_rate", "fedavg.local_epochs", "fedavg.batch", "fedavg.clip_norm", "fedavg.server_learning_rate", "fedavg.momentum",
-		"hot_pate.texts", "hot_pate.teachers", "hot_pate.examples", "hot_pate.ensemble", "hot_pate.coordinated", "hot_pate.on_failure"}
+		"hot_pate.texts", "hot_pate.teachers", "hot_pate.examples", "hot_pate.ensemble", "hot_pate.coordinated", "hot_pate.on_failure",
+		"genetic_eda.population", "genetic_eda.children", "genetic_eda.parents", "genetic_eda.domain", "genetic_eda.selection", "genetic_eda.decoder",
+		"genetic_eda.written", "genetic_eda.perplexity", "genetic_eda.keep"}
 	for _, k := range Keys() {
 		want, _ := c.Get(k.Name)
 		if slices.Contains(newer, k.Name) {

@@ -15,9 +15,9 @@ type HotPATE struct {
 	// Examples is the number of texts of its clients that a teacher's prompt quotes. Default 2, as many as generate.examples quotes. More
 	// make teachers more alike, and slower.
 	Examples int `yaml:"examples"`
-	// Ensemble is how many teachers must agree. "homogeneous", the default: more than half, for clients who are divided at random and
-	// write alike. "heterogeneous": as many as stand out from the noise (twice its bound L), and of the tokens for which that is so,
-	// one is drawn in proportion to its count; for teachers that differ, such as single clients.
+	// Ensemble is how many teachers must agree. "homogeneous": more than half, for clients who are divided at random and write alike.
+	// "heterogeneous": as many as stand out from the noise (twice its bound L), and of the tokens for which that is so, one is drawn in
+	// proportion to its count; for teachers that differ, such as single clients. Default "homogeneous".
 	Ensemble string `yaml:"ensemble"`
 	// Coordinated makes all teachers vote with the same random numbers, which are public: teachers who agree about the distribution
 	// agree about the token. Default true; false makes each vote by itself, which is PATE as it was before, for comparison.

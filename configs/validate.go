@@ -41,13 +41,13 @@ var (
 	duplicates  = []string{"skip", "index", "published"}
 
 	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg", "dp_ftrl", "wasp",
-		"hot_pate"}
+		"hot_pate", "genetic_eda"}
 	learning = []string{"dp_fedavg", "dp_ftrl"}                   // methods that train the small model at the clients
 	tuning   = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
 
 	evolutionVariants = []string{"pre_text", "aug_pe"}
 	variationKinds    = []string{"", "fill", "rephrase", "blank"}
-	selections        = []string{"rank", "sample"}
+	survivals         = []string{"rank", "sample"}
 	evolved           = []string{"", "expansion", "selected"}
 
 	voters = []string{"private", "public", "written"}
@@ -190,6 +190,7 @@ func (c Config) check(v *validator) error {
 	v.fedAvg(c)
 	v.wasp(c)
 	v.hotPATE(c)
+	v.genetic(c)
 
 	if len(v.problems) == 0 {
 		return nil
@@ -324,7 +325,7 @@ func (v *validator) evolution(e PrivateEvolution) {
 	v.count("private_evolution.variations", e.Variations, 1, 1000)
 	v.oneOf("private_evolution.variation", e.Variation, variationKinds)
 	v.count("private_evolution.votes", e.Votes, 1, 64)
-	v.oneOf("private_evolution.select", e.Select, selections)
+	v.oneOf("private_evolution.select", e.Select, survivals)
 	v.between("private_evolution.threshold", e.Threshold, 0, 1e9)
 	v.oneOf("private_evolution.product", e.Product, evolved)
 }

@@ -5,6 +5,7 @@ import (
 	"popri/configs"
 	"popri/methods/evolution"
 	"popri/methods/fedavg"
+	"popri/methods/genetic"
 	"popri/methods/grpo"
 	"popri/methods/hotpate"
 	"popri/methods/method"
@@ -25,6 +26,7 @@ var All = []method.Description{
 	fedavg.FTRL,
 	wasp.Description,
 	hotpate.Description,
+	genetic.Description,
 }
 
 // Of returns the method that a configuration names; it has been validated.

@@ -84,7 +84,12 @@ func (f Facts) Statement() []string {
 		}
 	}
 	out = append(out, f.validation())
-	if f.chosen() {
+	if f.selected() {
+		say("%s of the largest counts of %d clients' votes %s released, each client having one vote: of %d individuals at most, and no count. "+
+			"The noise was Gumbel noise%s, drawn exactly with whole numbers; a noisy threshold hides which individuals have votes at all. The exact "+
+			"counts were in one place, the memory of the program that made the selections, which must be trusted.",
+			plural.Of(own, "selection", ""), b.Clients, plural.Word(own, "was", "were"), f.picks(), f.scale())
+	} else if f.chosen() {
 		say("Of %s of %s, nobody saw more than a choice by each (a token with its noised count, or that there was none); the sums were "+
 			"made%s.", plural.Of(own, "sum", ""), f.whose(), f.noise())
 	} else {
@@ -105,6 +110,30 @@ func (f Facts) Statement() []string {
 	return out
 }
 
+// selected reports whether selections of counts were released, and no sum.
+func (f Facts) selected() bool {
+	return slices.ContainsFunc(f.Record.Entries, func(e ledger.Entry) bool { return e.Mechanism == accountant.Gumbel && !e.Inherited })
+}
+
+// picks is the most individuals that a selection has.
+func (f Facts) picks() (most int) {
+	for _, e := range f.Record.Entries {
+		most = max(most, e.Picks)
+	}
+	return most
+}
+
+// scale says how strong the noise of selections is.
+func (f Facts) scale() string {
+	var scales []string
+	for _, e := range f.Record.Entries {
+		if s := fmt.Sprintf("%.6g", e.Sigma); e.Mechanism == accountant.Gumbel && !e.Inherited && !slices.Contains(scales, s) {
+			scales = append(scales, s)
+		}
+	}
+	return " of scale " + strings.Join(scales, " or ") + " votes"
+}
+
 // chosen reports whether choices by sums were released, and not the sums.
 func (f Facts) chosen() bool {
 	return slices.ContainsFunc(f.Record.Entries, func(e ledger.Entry) bool { return e.Chosen && !e.Inherited })
@@ -116,6 +145,9 @@ func (f Facts) whose() string {
 		if e.Sampling != ledger.Full {
 			return fmt.Sprintf("the vectors of clients drawn from %d", f.Record.Budget.Clients)
 		}
+	}
+	if f.selected() {
+		return fmt.Sprintf("%d clients' votes", f.Record.Budget.Clients)
 	}
 	return fmt.Sprintf("%d clients' vectors", f.Record.Budget.Clients)
 }
@@ -253,8 +285,12 @@ func (f Facts) Warnings() []string {
 func (f Facts) Headline() string {
 	b := f.Record.Budget
 	own, _ := f.Releases()
+	what := "sum"
+	if f.selected() {
+		what = "selection"
+	}
 	figures := fmt.Sprintf("ε = %s at δ = %g after %s of %s", accountant.RoundUp(f.Spent, 4),
-		b.Delta, plural.Of(own, "sum", ""), f.whose())
+		b.Delta, plural.Of(own, what, ""), f.whose())
 	switch {
 	case f.UnsafeCeiling:
 		return "nobody is protected: the generator was trained on the clients' texts"
@@ -279,9 +315,13 @@ func (f Facts) Spending() string {
 	case inherited > 0:
 		releases += fmt.Sprintf(", %d of them of earlier runs on the same clients", inherited)
 	}
-	what := fmt.Sprintf(" (δ = %g), a noised sum of %s", b.Delta, f.whose())
+	kind := "noised sum"
+	if f.selected() {
+		kind = "noisy selection"
+	}
+	what := fmt.Sprintf(" (δ = %g), a %s of %s", b.Delta, kind, f.whose())
 	if own+inherited > 1 {
-		what = fmt.Sprintf(" (δ = %g), each a noised sum of %s", b.Delta, f.whose())
+		what = fmt.Sprintf(" (δ = %g), each a %s of %s", b.Delta, kind, f.whose())
 	}
 	switch {
 	case !f.Protects():

@@ -225,6 +225,8 @@ func (w *World) configure() {
 	c.DPO.RejectedRank, c.Optimizer.Batch, c.Optimizer.WarmupSteps = 3, 4, 1
 	c.PrivateEvolution.Population = 24
 	c.PublicSelection.Texts = 60
+	c.GeneticEDA.Population, c.GeneticEDA.Children, c.GeneticEDA.Written = 40, 60, 12
+	c.GeneticEDA.Parents, c.GeneticEDA.Domain = 6, 20
 	c.Trainer.Rounds = 2
 	c.Synthetic.Texts, c.Synthetic.Samples = 40, 2
 	c.Downstream.Model = w.Device

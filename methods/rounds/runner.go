@@ -46,6 +46,12 @@ type ModelMethod interface {
 	Model(s Stage, dir string) error
 }
 
+// Ender is a method whose rounds may be at their end before the last one.
+type Ender interface {
+	// Ended says why no further round helps after the restored or the last one; "" if one may.
+	Ended() string
+}
+
 // Options are the parts of a run.
 type Options struct {
 	Dir    string // the run's folder, which exists
@@ -181,6 +187,13 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 	for round := done + 1; round <= min(last, t.Rounds); round++ {
 		if ended, err := t.converged(); err != nil || ended {
 			return err
+		}
+		if m, ok := t.Method.(Ender); ok {
+			if why := m.Ended(); why != "" {
+				t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: %s", round-1, t.Rounds, why))
+				t.Events.Log("ended", round-1, struct{}{})
+				return nil
+			}
 		}
 		if ended, err := t.late(round-1, clock); err != nil || ended {
 			return err

@@ -15,7 +15,10 @@ import (
 // Federation says how the clients of a run in dir are asked: with noise of multiplier sigma, charged to l.
 func Federation(c configs.Config, dir string, l *ledger.Ledger, sigma float64) fedsim.Config {
 	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound,
-		Least: c.Aggregate.Least, Order: rng.Seed(c.Seed, "order")}
+		Least: c.Aggregate.Least, Order: rng.Seed(c.Seed, "order"), Slack: c.SelectionSlack()}
+	if c.Selects() {
+		f.Picks = c.GeneticEDA.Parents
+	}
 	if c.Aggregate.Available < 1 || c.Aggregate.Delay > 0 {
 		f.Reports = fedsim.Participation{Clients: l.Budget().Clients, Available: c.Aggregate.Available, Delay: c.Aggregate.Delay,
 			Minutes: c.Aggregate.Minutes, Seed: rng.Seed(c.Seed, "availability")}.Arriving

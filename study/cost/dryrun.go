@@ -130,6 +130,8 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []
 		product = "model/: the small model, trained at the clients with noise"
 	case c.Method == "public_selection":
 		product = fmt.Sprintf("synthetic.parquet: %d public texts, chosen by the noised release", configs.SelectedRows)
+	case c.Method == "genetic_eda":
+		product = fmt.Sprintf("synthetic.parquet: up to %d texts near the embeddings that the clients' votes selected", c.Trainer.Rounds*c.GeneticEDA.Parents)
 	case c.Votes():
 		product = fmt.Sprintf("synthetic.parquet: %d texts at most, of tokens for which the teachers voted", c.Trainer.Rounds*c.HotPATE.Texts)
 	case m.ChoosesMix(c):

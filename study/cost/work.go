@@ -70,6 +70,11 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, untuned b
 		p.Samples, ofPrompt = evolution.Written(c), 1
 	case "hot_pate": // the teachers' passes are the clients' work, and are not counted here
 		p.Samples, p.Product = 0, 0
+	case "genetic_eda":
+		if p.Samples, p.Product = c.GeneticEDA.Written, 0; c.GeneticEDA.Decoder == "prompt" {
+			p.Samples += c.Trainer.Rounds * c.GeneticEDA.Parents
+		}
+		ofPrompt = 1
 	}
 	texts := p.Product
 	if untuned {

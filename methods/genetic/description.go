@@ -1,0 +1,93 @@
+package genetic
+
+import (
+	"fmt"
+
+	"popri/configs"
+	"popri/methods/method"
+	"popri/scoring"
+	"popri/show/series"
+)
+
+// Description describes the method.
+var Description = method.Description{
+	Name:       "genetic_eda",
+	Title:      "Genetic EDA",
+	Query:      query,
+	NeedsTexts: func(configs.Config) bool { return true },
+	New:        New,
+	Series:     figures,
+	Work: func(c configs.Config) string {
+		return fmt.Sprintf("%d embeddings, of which %d at most are parents", c.GeneticEDA.Children, c.GeneticEDA.Parents)
+	},
+	Product: "near the embeddings that the clients' votes selected",
+	Untuned: "same generator, prompts that quote public texts",
+	Traffic: traffic,
+	Notes:   notes,
+}
+
+// votes are the clients' question where noise is added to all counts: each client has one vote, which its texts share.
+func votes() scoring.VoteOptions {
+	return scoring.VoteOptions{Metric: scoring.CosineMetric, Choices: 1, PerText: true, Bound: 1}
+}
+
+func query(c configs.Config) (name string, bound float64) {
+	if c.Selects() {
+		return scoring.BallotName(c.GeneticEDA.Domain, c.GeneticEDA.Parents), 1
+	}
+	return scoring.CheckedName(votes().Name(), scoring.RoundChecks), votes().Bound
+}
+
+// traffic is the population's embeddings, and a vote or the counts.
+func traffic(c configs.Config) method.Traffic {
+	g := c.GeneticEDA
+	samples := g.Population + (c.Trainer.Rounds-1)*g.Children
+	sent := samples + c.Trainer.Rounds*scoring.RoundChecks
+	if c.Selects() {
+		sent = c.Trainer.Rounds
+	}
+	return method.Traffic{Sent: sent, Received: samples * c.Scoring.Dim}
+}
+
+// The keys of the figures of a round.
+const (
+	keyPopulation = "population"
+	keyParents    = "parents"    // selected
+	keyKept       = "kept"       // of these, whose texts are fluent enough and no repetitions
+	keyPublic     = "public"     // share of the kept texts that are public, word for word
+	keyPerplexity = "perplexity" // geometric mean over the selected individuals' texts
+	keyDistance   = "fid"        // of the population
+)
+
+var figures = series.Set{
+	Columns: []series.Series{
+		{Key: keyPopulation, Name: "Population", Format: series.Count},
+		{Key: keyParents, Name: "Selected", Format: series.Count},
+		{Key: keyKept, Name: "Kept", Format: series.Count},
+		{Key: keyPublic, Name: "Public texts", Format: series.Percent, Decimals: 0},
+		{Key: keyPerplexity, Name: "Perplexity", Format: series.Number, Decimals: 1},
+		{Key: keyDistance, Name: "FID of the population", Format: series.Number, Decimals: 4},
+	},
+	Plots: []series.Plot{
+		{Title: "Distance to the clients' domain", Note: "Fréchet distance of the population, which is embeddings without texts; lower is nearer",
+			Lines: []series.Line{{Key: keyDistance, Name: "FID"}}},
+		{Title: "Parents", Note: "individuals that the votes selected, and those whose texts were kept",
+			Lines: []series.Line{{Key: keyParents, Name: "selected"}, {Key: keyKept, Name: "kept"}}},
+	},
+}
+
+func notes(c configs.Config) []string {
+	g := c.GeneticEDA
+	how := "Selections are those of LimitedDomain (Durfee and Rogers 2019): each client votes by one of its texts, its texts in turn, and the list of " +
+		"the individuals with the most votes is released, by Gumbel noise, as far as they are above a noisy threshold."
+	if !c.Selects() {
+		how = "Each client's texts share one vote. Gaussian noise was added to all counts, and the individuals with the highest ones above the noise's " +
+			"bound were selected, which differs from the paper."
+	}
+	decoder := "the nearest of the public texts and of those that the generator wrote beforehand"
+	if g.Decoder == "prompt" {
+		decoder = "what the generator wrote when it was shown the nearest of the public texts and of those that it wrote beforehand"
+	}
+	return []string{how, "The paper turns embeddings into texts by a trained inverter of the encoder. Here stands in for it: " + decoder + ".",
+		fmt.Sprintf("Over all rounds, a client sends and receives %s.", traffic(c))}
+}

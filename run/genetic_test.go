@@ -1,0 +1,213 @@
+package run
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/configs"
+	"popri/fedsim"
+	"popri/fedsim/audit"
+	"popri/fedsim/release"
+	"popri/internal/fault"
+	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/internal/testworld"
+	"popri/methods/genetic"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
+	"popri/run/auditing"
+	"popri/run/evaluator"
+	"popri/run/reporting"
+)
+
+// evolvingEmbeddings is a run of genetic EDA with next to no noise.
+func evolvingEmbeddings(t *testing.T) configs.Config {
+	c := testworld.Shared(t).Config
+	c.Method, c.Trainer.Rounds, c.Privacy.Epsilon = "genetic_eda", 3, 500
+	c.GeneticEDA.Population, c.GeneticEDA.Children, c.GeneticEDA.Parents, c.GeneticEDA.Domain, c.GeneticEDA.Written = 40, 60, 6, 20, 12
+	return c
+}
+
+func selection(t *testing.T, dir string, round int) []genetic.Row {
+	t.Helper()
+	out, err := rows.Read[genetic.Row](filepath.Join(rundir.Round(dir, round), rundir.Selection))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestGeneticRun: selections are charged as such, the product has the parents' texts, and report, audit and game cover the run.
+func TestGeneticRun(t *testing.T) {
+	for _, decoder := range []string{"lookup", "prompt"} {
+		c := evolvingEmbeddings(t)
+		if c.GeneticEDA.Decoder = decoder; decoder == "lookup" {
+			c.Data.Private = sailors(t)
+		}
+		dir := t.TempDir()
+		s, err := Open(t.Context(), Options{Config: c, Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Train(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		budget, entries := testworld.Charges(t, dir)
+		spent, err := ledger.Spent(budget, entries)
+		if err != nil || len(entries) != 3 || spent > budget.Epsilon || spent < .99*budget.Epsilon || budget.Mechanism != "gumbel" {
+			t.Fatalf("%d charges, ε = %g of %g (%v)", len(entries), spent, budget.Epsilon, err)
+		}
+		for i, e := range entries {
+			if e.Mechanism != accountant.Gumbel || e.Picks != 6 || e.Slack != budget.Delta/6 || e.Sigma != s.Sigma {
+				t.Errorf("charge %d is %+v", i, e)
+			}
+		}
+		want := map[string]bool{}
+		for round := 1; round <= 3; round++ {
+			r, err := release.Read(filepath.Join(rundir.Round(dir, round), release.File))
+			if err != nil || len(r.Sum) == 0 || len(r.Sum) > 6 || !r.Chosen {
+				t.Fatalf("round %d releases %+v (%v)", round, r, err)
+			}
+			for i, row := range selection(t, dir, round) {
+				if row.Place != int64(r.Sum[i]) {
+					t.Errorf("round %d: individual %d is %d, released %g", round, i, row.Place, r.Sum[i])
+				}
+				if row.Kept {
+					want[row.Text] = true
+				}
+			}
+		}
+		product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
+		if err != nil || len(product) != len(want) {
+			t.Errorf("%d texts in the product, %d of the parents (%v)", len(product), len(want), err)
+		}
+		boats := 0
+		for _, row := range product {
+			if !want[row.Text] {
+				t.Errorf("%q is no parent's text", row.Text)
+			}
+			if strings.HasPrefix(row.Text, "the red boat") {
+				boats++
+			}
+		}
+		if decoder == "lookup" && 2*boats < len(product) { // one of six subjects, all the clients'
+			t.Errorf("%d of %d texts have the clients' subject", boats, len(product))
+		}
+		figures, err := rounds.ReadMetrics(dir)
+		if err != nil || len(figures) != 3 || figures[1].Values["population"] != 60 || figures[0].Values["perplexity"] == 0 {
+			t.Errorf("%+v (%v)", figures, err)
+		}
+		r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+		if err != nil || !r.Sound() || r.Releases != 3 || r.Decides != "rdp" {
+			t.Errorf("the audit finds %q (%v)", r.Problems, err)
+		}
+		page, err := reporting.Of(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Join(append(page.Privacy.Statement, page.Notes...), " ")
+		for _, want := range []string{"3 selections of the largest counts", "Gumbel noise", "must be trusted", "inverter", "LimitedDomain"} {
+			if !strings.Contains(words, want) {
+				t.Errorf("the report does not say %q: %s", want, words)
+			}
+		}
+		if decoder == "prompt" {
+			if _, err := s.Evaluate(t.Context(), evaluator.Options{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestGeneticInterrupted: a run that is stopped in several places ends with the same bytes, with both decoders and both selections.
+func TestGeneticInterrupted(t *testing.T) {
+	for _, how := range [][2]string{{"lookup", "limited_domain"}, {"prompt", "gaussian"}} {
+		c := evolvingEmbeddings(t)
+		c.GeneticEDA.Decoder, c.GeneticEDA.Selection, c.GeneticEDA.Keep = how[0], how[1], "last"
+		want := t.TempDir()
+		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
+			t.Fatal(err)
+		}
+		if len(selection(t, want, 3)) == 0 {
+			t.Errorf("%v: nothing is selected in round 3", how)
+		}
+		sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 1}, rounds.Stage{Name: rounds.StageCollect, Round: 2},
+			rounds.Stage{Name: "decode", Round: 2})
+	}
+}
+
+// TestEmptySelectionEnds: a selection of nothing is charged and ends the rounds, whether the run is interrupted there or not; the product
+// has no text then.
+func TestEmptySelectionEnds(t *testing.T) {
+	c := evolvingEmbeddings(t)
+	c.Privacy.Epsilon = 1
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	_, entries := testworld.Charges(t, dir)
+	figures, err := rounds.ReadMetrics(dir)
+	if err != nil || len(entries) != 1 || len(figures) != 1 || len(selection(t, dir, 1)) != 0 {
+		t.Errorf("%d charges, %d rounds (%v)", len(entries), len(figures), err)
+	}
+	if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
+		t.Error(err)
+	}
+	if _, again := testworld.Charges(t, dir); len(again) != 1 {
+		t.Errorf("gone on with, the run has %d charges", len(again))
+	}
+	if product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic)); err != nil || len(product) != 0 {
+		t.Errorf("%d texts (%v)", len(product), err)
+	}
+	// So does a bound that no text is below.
+	c = evolvingEmbeddings(t)
+	c.GeneticEDA.Perplexity = 1e-3
+	dir = t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if list := selection(t, dir, 1); len(list) == 0 || list[0].Kept || rundir.Has(dir, "rounds/0002") {
+		t.Errorf("no text is fluent enough, and %+v are parents", list)
+	}
+}
+
+// TestGeneticGame: the canary game is played on selections with the run's noise.
+func TestGeneticGame(t *testing.T) {
+	c := evolvingEmbeddings(t)
+	c.Privacy.Epsilon, c.Trainer.Rounds = 8, 1
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := auditing.Runs([]string{dir}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := r.Runs[0]; a.Canary == nil || !a.Canary.Holds() || a.Canary.Claimed > 8 || a.Canary.Claimed < 7.9 || len(a.Problems) > 0 {
+		t.Errorf("the game has %+v; %q", a.Canary, a.Problems)
+	}
+}
+
+// TestGeneticRefuses: selections need the exact counts in one place; what cannot give them is refused before there is a folder.
+func TestGeneticRefuses(t *testing.T) {
+	for key, change := range map[string]func(*configs.Config){
+		"aggregate.least":        func(c *configs.Config) { c.Aggregate.Least = 5 },
+		"fed.clients":            func(c *configs.Config) { c.Fed.Clients, c.Data.Private = 30, configs.None },
+		"fed.sampling":           func(c *configs.Config) { c.Fed.Sampling, c.Fed.ClientsPerRound = "poisson", 5 },
+		"unsafe_diagnostics":     func(c *configs.Config) { c.Privacy.UnsafeDiagnostics = true },
+		"genetic_eda.parents":    func(c *configs.Config) { c.GeneticEDA.Parents = 21 },
+		"genetic_eda.population": func(c *configs.Config) { c.GeneticEDA.Population = 1000 },
+		"genetic_eda.decoder":    func(c *configs.Config) { c.GeneticEDA.Decoder = "inverter" },
+	} {
+		c := evolvingEmbeddings(t)
+		change(&c)
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), key) || exists(dir) {
+			t.Errorf("%s: %v; there is a folder: %v", key, err, exists(dir))
+		}
+	}
+}
