@@ -43,6 +43,9 @@ func kinds() (models map[string]lm.Config, adapters map[string]Config) {
 		"gemma3": of("gemma3_text", func(c *lm.Config) {
 			c.AttnScale, c.TiedHead, c.LocalTheta, c.Local = 0.25, true, 100, []bool{true, false}
 		}),
+		"gemma2": of("gemma2", func(c *lm.Config) {
+			c.AttnScale, c.TiedHead, c.AttnCap, c.LogitsCap = 0.25, true, 1.5, 4
+		}),
 		"granite": of("granite", func(c *lm.Config) {
 			c.EmbedScale, c.AttnScale, c.ResidualScale, c.LogitsScale = 6, 0.2, 0.5, 1.5
 		}),

@@ -83,6 +83,7 @@ func TestFamilies(t *testing.T) {
 	base := lm.Config{Vocab: tok.VocabSize(), Context: 160, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, Inner: 48, NormEps: 1e-6,
 		EOS: []int32{eos}, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}
 	for name, change := range map[string]func(c *lm.Config){
+		"gemma2": func(c *lm.Config) { c.TiedHead, c.AttnScale, c.AttnCap, c.LogitsCap = true, 0.3, 2, 5 },
 		"gemma3_text": func(c *lm.Config) {
 			c.TiedHead, c.AttnScale, c.LocalTheta, c.Local = true, 0.3, 100, []bool{true, false}
 		},

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import (Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig, GraniteForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config,
+from transformers import (Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig, GraniteForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config,
                           Phi3ForCausalLM, Qwen3Config, Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +42,9 @@ FAMILIES = {
     "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig(
         hidden_size=36, intermediate_size=52, num_hidden_layers=7, num_attention_heads=4, num_key_value_heads=1, head_dim=18,
         query_pre_attn_scalar=20, sliding_window=64, **COMMON)),
+    "gemma2": (Gemma2ForCausalLM, Gemma2Config(
+        hidden_size=36, intermediate_size=52, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=18,
+        query_pre_attn_scalar=20, sliding_window=96, attn_logit_softcapping=1.5, final_logit_softcapping=4.0, **COMMON)),
     "granite": (GraniteForCausalLM, GraniteConfig(
         hidden_size=40, intermediate_size=44, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, embedding_multiplier=6.0,
         attention_multiplier=0.2, residual_multiplier=0.35, logits_scaling=1.7, tie_word_embeddings=True, **COMMON)),

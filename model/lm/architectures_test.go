@@ -47,6 +47,9 @@ func small() map[string]Config {
 		"gemma3": with("gemma3_text", func(c *Config) {
 			c.AttnScale, c.TiedHead, c.LocalTheta, c.Local = 0.25, true, 100, []bool{true, false}
 		}),
+		"gemma2": with("gemma2", func(c *Config) {
+			c.AttnScale, c.TiedHead, c.AttnCap, c.LogitsCap = 0.25, true, 1.5, 4
+		}),
 		"granite": with("granite", func(c *Config) {
 			c.EmbedScale, c.AttnScale, c.ResidualScale, c.LogitsScale = 6, 0.2, 0.5, 1.5
 		}),
@@ -231,10 +234,10 @@ func TestConfigFields(t *testing.T) {
 		{`{"model_type": "gpt2", "scale_attn_by_inverse_layer_idx": true}`, "scale_attn_by_inverse_layer_idx"},
 		{`{"model_type": "gpt2", "reorder_and_upcast_attn": true}`, "reorder_and_upcast_attn"},
 		{`{"model_type": "gpt2", "activation_function": "relu"}`, "activation_function"},
-		{`{"model_type": "gemma2"}`, "caps attention scores"},
+		{`{"model_type": "gemma2", "final_logit_softcapping": 0}`, "final_logit_softcapping is 0"},
 		{`{"model_type": "gemma3", "text_config": {}}`, "gemma3_text"},
 		{`{"model_type": "qwen3_next"}`, "vLLM can serve"},
-		{`{"model_type": "unheard_of"}`, `model_type "unheard_of" is not supported (supported: bert, gemma3_text`},
+		{`{"model_type": "unheard_of"}`, `model_type "unheard_of" is not supported (supported: bert, gemma2, gemma3_text`},
 		{`{"model_type": "gemma3_text", "final_logit_softcapping": 30}`, "final_logit_softcapping"},
 		{`{"model_type": "gemma3_text", "hidden_activation": "gelu"}`, "hidden_activation"},
 		{`{"model_type": "gemma3_text", "num_hidden_layers": 2, "layer_types": ["full_attention"]}`, "layer_types has 1"},

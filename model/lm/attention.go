@@ -76,6 +76,9 @@ func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionIn
 		q = s.Reshape(q, b, a.kvHeads, -1, a.dim)
 	}
 	scores := s.MatMul(s.MulScalar(q, c.scale), s.Transpose(k, 2, 3))
+	if c.cap != 0 {
+		scores = s.Capped(scores, c.cap)
+	}
 	scores = s.Softmax(s.Add(s.View(scores, b, a.heads, t, t), c.mask), -1)
 	scores = c.drop.apply(s, scores, dropWeights)
 	y := s.MatMul(s.View(scores, b, a.kvHeads, -1, t), v)

@@ -49,9 +49,11 @@ type Config struct {
 	LocalTheta      float64
 	// Granite multiplies embeddings and the outputs of attention and MLP, and divides the logits, by these; 0 for not at all.
 	EmbedScale, ResidualScale, LogitsScale float64
-	QKVBias                                bool // query, key and value projections have biases
-	OutBias                                bool // so has the attention's output projection
-	MLPBias                                bool // and the MLP's
+	// Gemma 2 caps attention scores and logits: x becomes cap·tanh(x/cap); 0 for not at all.
+	AttnCap, LogitsCap float64
+	QKVBias            bool // query, key and value projections have biases
+	OutBias            bool // so has the attention's output projection
+	MLPBias            bool // and the MLP's
 }
 
 // HeadDim returns D, the width of one attention head.

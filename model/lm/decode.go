@@ -54,8 +54,8 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
 	c := m.Config
 	shape := tensor.DecodeCache{Heads: c.Heads, KVHeads: c.KVHeads, Head: c.HeadDim(), Scale: float32(m.scale()),
-		DType: m.Compute,
-		Tiles: tensor.MatrixUnit() && m.packed() && m.Compute == tensor.BFloat16, SuffixRoom: roundUp(own, lanes)}
+		Cap: float32(c.AttnCap), DType: m.Compute,
+		Tiles: c.AttnCap == 0 && tensor.MatrixUnit() && m.packed() && m.Compute == tensor.BFloat16, SuffixRoom: roundUp(own, lanes)}
 	to := lanes
 	if shape.Tiles {
 		to = tileLanes
@@ -109,6 +109,6 @@ func (m *Model) prefillAttention(s *tensor.Scope, caches []*tensor.DecodeCache, 
 		q, k, v := a.split(s, s.To(qkv, m.Compute), rotation{})
 		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixK, 3, 0, width), 2, 0, d), 0, at, s.Transpose(k, 2, 3))
 		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, v)
-		return a.attend(s, q, k, v, attentionInputs{mask: mask, scale: m.scale()})
+		return a.attend(s, q, k, v, attentionInputs{mask: mask, scale: m.scale(), cap: m.Config.AttnCap})
 	}
 }

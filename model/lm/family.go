@@ -38,8 +38,6 @@ func Unsupported(name, supported string) error {
 	switch {
 	case slices.ContainsFunc(mixed, func(m string) bool { return strings.HasPrefix(name, m) }):
 		why = "; it has layers with a state, which popri does not compute and vLLM can serve"
-	case name == "gemma2":
-		why = "; it caps attention scores, which popri does not compute"
 	case name == "gemma3":
 		why = "; it is the model of text and pictures, and the models of text are gemma3_text"
 	}

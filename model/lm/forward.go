@@ -35,11 +35,12 @@ type attentionInputs struct {
 	rotations
 	mask  tensor.Tensor // added to the scores
 	scale float64       // of the scores
+	cap   float64       // see [Config.AttnCap]
 	drop  dropout       // of the block
 }
 
 func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
-	return attentionInputs{m.rotations(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale(), in.drop}
+	return attentionInputs{m.rotations(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale(), m.Config.AttnCap, in.drop}
 }
 
 // in returns the inputs of one block.
@@ -147,13 +148,21 @@ func (m *Model) scoreMask(s *tensor.Scope, in Input, t int64) tensor.Tensor {
 // Logits maps hidden states [..., H] to float32 logits [..., V].
 func (m *Model) Logits(s *tensor.Scope, hidden tensor.Tensor) tensor.Tensor {
 	if m.packed() && !s.Recording() {
-		return m.headPacked.Product(s, hidden, tensor.Epilogue{DType: tensor.Float32})
+		return m.capped(s, m.headPacked.Product(s, hidden, tensor.Epilogue{DType: tensor.Float32}))
 	}
 	bias := m.headBias
 	if bias.Defined() {
 		bias = s.To(bias, hidden.DType())
 	}
-	return s.To(s.Linear(hidden, s.To(m.head, hidden.DType()), bias), tensor.Float32)
+	return m.capped(s, s.To(s.Linear(hidden, s.To(m.head, hidden.DType()), bias), tensor.Float32))
+}
+
+// capped are logits with [Config.LogitsCap].
+func (m *Model) capped(s *tensor.Scope, logits tensor.Tensor) tensor.Tensor {
+	if m.Config.LogitsCap == 0 {
+		return logits
+	}
+	return s.Capped(logits, m.Config.LogitsCap)
 }
 
 // LogProbs returns the float32 log-probability of targets [n] under the rows of hidden [n, H], in nats.

@@ -14,34 +14,46 @@ import (
 // and have a rotary base of their own. The context is cut to the window, within which that is full attention.
 var gemma3 = architecture{config: gemma3Config, fields: gemma3Fields, build: gemma3Build, rename: llamaName, residual: llamaResidual}
 
-// gemmaAct is the activation, the tanh form of GELU.
-const gemmaAct = "gelu_pytorch_tanh"
+// gemmaLike are the fields of config.json that Gemma 2 and 3 have in common.
+type gemmaLike struct {
+	llamaLike
+	GemmaAct   string  `json:"hidden_activation"`
+	QueryScale float64 `json:"query_pre_attn_scalar"`
+}
 
-func gemma3Config(raw []byte) (Config, error) {
-	f := struct {
-		llamaLike
-		GemmaAct   string  `json:"hidden_activation"`
-		QueryScale float64 `json:"query_pre_attn_scalar"`
-		LocalTheta float64 `json:"rope_local_base_freq"`
-		Pattern    int     `json:"sliding_window_pattern"`
-		Every      int     `json:"_sliding_window_pattern"`
-	}{llamaLike: llamaLike{Vocab: 262208, Context: 131072, Hidden: 2304, Layers: 26, Heads: 8, KVHeads: 4, Dim: 256, Inner: 9216,
-		Eps: 1e-6, Act: "silu", Tied: true, Window: new(4096), rotaryFields: rotaryFields{Theta: 1e6}},
-		GemmaAct: gemmaAct, QueryScale: 256, LocalTheta: 1e4, Pattern: 6}
-	if err := hfconfig.Decode(raw, &f, "cache_implementation", "hidden_act"); err != nil {
-		return Config{}, err
-	}
+// gemma checks them, and resolves those of LLaMA.
+func (f gemmaLike) gemma() (Config, error) {
 	if f.GemmaAct != gemmaAct {
 		return Config{}, quote.Errorf("hidden_activation: %q is not supported (%s)", f.GemmaAct, gemmaAct)
 	}
 	if !(f.QueryScale > 0) {
 		return Config{}, fmt.Errorf("query_pre_attn_scalar is %g", f.QueryScale)
 	}
+	f.Act = "silu" // hidden_act is not read
+	c, err := f.resolve(true)
+	c.AttnScale = 1 / math.Sqrt(f.QueryScale)
+	return c, err
+}
+
+// gemmaAct is the activation, the tanh form of GELU.
+const gemmaAct = "gelu_pytorch_tanh"
+
+func gemma3Config(raw []byte) (Config, error) {
+	f := struct {
+		gemmaLike
+		LocalTheta float64 `json:"rope_local_base_freq"`
+		Pattern    int     `json:"sliding_window_pattern"`
+		Every      int     `json:"_sliding_window_pattern"`
+	}{gemmaLike: gemmaLike{llamaLike: llamaLike{Vocab: 262208, Context: 131072, Hidden: 2304, Layers: 26, Heads: 8, KVHeads: 4, Dim: 256, Inner: 9216,
+		Eps: 1e-6, Act: "silu", Tied: true, Window: new(4096), rotaryFields: rotaryFields{Theta: 1e6}},
+		GemmaAct: gemmaAct, QueryScale: 256}, LocalTheta: 1e4, Pattern: 6}
+	if err := hfconfig.Decode(raw, &f, "cache_implementation", "hidden_act"); err != nil {
+		return Config{}, err
+	}
 	if err := f.splitRotary(&f.LocalTheta); err != nil {
 		return Config{}, err
 	}
-	f.Act = "silu" // hidden_act is not read
-	c, err := f.resolve(true)
+	c, err := f.gemma()
 	if err != nil {
 		return c, err
 	}
@@ -65,7 +77,7 @@ func gemma3Config(raw []byte) (Config, error) {
 			c.Local[i] = (i+1)%f.Pattern != 0
 		}
 	}
-	c.AttnScale, c.LocalTheta = 1/math.Sqrt(f.QueryScale), f.LocalTheta
+	c.LocalTheta = f.LocalTheta
 	return c, nil
 }
 
@@ -113,6 +125,14 @@ func gemma3Fields(c Config) map[string]any {
 }
 
 func gemma3Build(m *Model, b *builder) {
+	gemmaBuild(m, b, func(i int, p string, x *block) {
+		b.headNorms(p, x)
+		x.attn.local = i < len(m.Config.Local) && m.Config.Local[i]
+	})
+}
+
+// gemmaBuild builds a Gemma; further adds what a generation's blocks have besides.
+func gemmaBuild(m *Model, b *builder, further func(layer int, path string, x *block)) {
 	b.wide, b.offset = true, true
 	m.embedScale = math.Sqrt(float64(m.Config.Hidden))
 	m.tok = b.take("model.embed_tokens.weight", int64(m.Config.Vocab), m.hidden())
@@ -121,8 +141,7 @@ func gemma3Build(m *Model, b *builder) {
 		x := b.gatedBlock(p)
 		mlp := x.mlp.(*gatedMLP)
 		mlp.gelu, mlp.gateUp.product().gates = true, false
-		b.headNorms(p, &x)
-		x.attn.local = i < len(m.Config.Local) && m.Config.Local[i]
+		further(i, p, &x)
 		x.attnNorm, x.attnOut = b.rmsNorm(p+"input_layernorm", m.hidden()), b.rmsNorm(p+"post_attention_layernorm", m.hidden())
 		x.mlpNorm = b.rmsNorm(p+"pre_feedforward_layernorm", m.hidden())
 		x.mlpOut = b.rmsNorm(p+"post_feedforward_layernorm", m.hidden())

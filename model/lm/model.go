@@ -73,6 +73,7 @@ type architecture struct {
 var architectures = map[string]architecture{
 	"bert":        bert,
 	"gpt2":        gpt2,
+	"gemma2":      gemma2,
 	"gemma3_text": gemma3,
 	"granite":     granite,
 	"llama":       llama,

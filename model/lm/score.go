@@ -99,7 +99,7 @@ func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.
 				if bias := sc.m.headBias; bias.Defined() {
 					s.Add_(logits, s.To(s.Detach(bias), logits.DType()))
 				}
-				f(from, to, h, logits)
+				f(from, to, h, s.Contiguous(sc.m.capped(s, logits)))
 			})
 		}
 	})
@@ -112,6 +112,12 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 		return nil
 	}
 	var out []float64
+	if sc.m.Config.LogitsCap != 0 { // no product with a mean row
+		sc.chunks(s, func(_, _ int, _, logits tensor.Tensor) {
+			out = append(out, s.Float64s(s.MeanDim(s.To(logits, tensor.Float32), 1))...)
+		})
+		return out[:len(sc.LogProbs)]
+	}
 	s.NoGrad(func() {
 		s.Do(func() {
 			mean := s.MeanDim(s.To(s.Detach(sc.m.head), tensor.Float32), 0)
@@ -165,8 +171,16 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 	var head tensor.Tensor
 	s.NoGrad(func() { head = m.headFor(s, sc.hidden.DType()) })
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
+		var slope tensor.Tensor // of the cap
+		if limit := m.Config.LogitsCap; limit != 0 {
+			part := s.MulScalar(logits, 1/limit)
+			slope = s.AddScalar(s.MulScalar(s.Mul(part, part), -1), 1)
+		}
 		l := s.NewLogProbs(logits, sc.tokens[from:to], false, false)
 		l.Grad_(weights[from:to])
+		if slope.Defined() {
+			s.Copy_(logits, s.Mul(logits, slope))
+		}
 		if unscored {
 			sc.LogProbs = append(sc.LogProbs, l.Values[:min(len(l.Values), len(sc.Row)-from)]...)
 		}

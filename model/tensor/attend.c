@@ -1,5 +1,6 @@
 #include "torch.h"
 #include "vector.h"
+#include <math.h>
 
 // The decoding kernels take up to GROUP queries of one head that share keys and values, so that a key read from memory
 // serves all of them. They are written for a constant number of queries and one type of stored values, and inlined for
@@ -72,6 +73,8 @@ INLINE void attend_rows(int g, int bf16, const popri_cache *c, int h, int r, con
     int ns = suffix_len[r + i] + 1;
     int64_t own = ((int64_t)slot[r + i] * kvh + kv) * dim * c->suffix_room;
     score(1, bf16, s + np, 0, q + i, c->suffix_k, own, dim, ns, c->suffix_room);
+    if (c->cap > 0)
+      for (int t = 0; t < np + ns; t++) s[t] = c->cap / c->scale * tanhf(s[t] * c->scale / c->cap);
     inverse[i] = 1.0f / exp_sum(s, s, np + ns, max_of(s, np + ns), c->scale);
   }
   blend(g, bf16, o, scratch, stride, c->prefix_v, shared, dim, np);

@@ -19,7 +19,8 @@ import (
 type DecodeCache struct {
 	Heads, KVHeads, Dim int
 	Scale               float32
-	DType               DType // type of the stored values: Float32 or BFloat16
+	Cap                 float32 // scores s become Cap·tanh(s/Cap) before the softmax; 0 for as they are. Not with Tiles
+	DType               DType   // type of the stored values: Float32 or BFloat16
 	Tiles               bool
 	Head                int    // width of a head in the input, up to Dim; the rest is zeros
 	PrefixK, PrefixV    Tensor // [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
@@ -55,7 +56,7 @@ func (s *Scope) parallel(n int, f func(from, to int)) {
 func (c *DecodeCache) kernel() *C.popri_cache {
 	layer := (*C.popri_cache)(C.malloc(C.sizeof_popri_cache))
 	*layer = C.popri_cache{heads: C.int(c.Heads), kv_heads: C.int(c.KVHeads), dim: C.int(c.Dim),
-		head: C.int(c.Head), scale: C.float(c.Scale), bf16: cbool(c.DType == BFloat16),
+		head: C.int(c.Head), scale: C.float(c.Scale), cap: C.float(c.Cap), bf16: cbool(c.DType == BFloat16),
 		prefix_k: C.at_data_ptr(c.PrefixK.c), prefix_v: C.at_data_ptr(c.PrefixV.c), prefix_room: C.int(c.PrefixRoom),
 		suffix_k: C.at_data_ptr(c.SuffixK.c), suffix_v: C.at_data_ptr(c.SuffixV.c), suffix_room: C.int(c.SuffixRoom)}
 	return layer
@@ -105,6 +106,9 @@ func (c *DecodeCache) Prefill(s *Scope, qkv Tensor, places, lengths []int32) Ten
 // row's own part and the new token, float32 or, with Tiles, bfloat16.
 func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	n := len(rows.Slot)
+	if c.Tiles && c.Cap != 0 {
+		panic(&Error{Op: "Attend", Text: "capped scores on the matrix unit"})
+	}
 	if c.Tiles {
 		return c.onTiles(s, "Attend", qkv, n, []int64{int64(n), int64(c.Heads * c.Head)},
 			func(layer *C.popri_cache, from, to C.int, in *C.float, out *C.uint16_t, scratch unsafe.Pointer) {

@@ -71,6 +71,11 @@ func (s *Scope) MulScalar(a Tensor, k float64) Tensor {
 // Relu is the positive part.
 func (s *Scope) Relu(a Tensor) Tensor { return s.unary("Relu", C.atg_relu, a) }
 
+// Capped is limit·tanh(a/limit): near a where that is small, and between ±limit everywhere.
+func (s *Scope) Capped(a Tensor, limit float64) Tensor {
+	return s.MulScalar(s.Tanh(s.MulScalar(a, 1/limit)), limit)
+}
+
 // GeluTanh is GELU with the tanh approximation (GPT-2's gelu_new).
 func (s *Scope) GeluTanh(a Tensor) Tensor {
 	var out C.tensor

@@ -42,7 +42,11 @@ func (c *DecodeCache) portable(s *Scope, qkv Tensor, rows Rows) Tensor {
 		k := s.To(s.IndexSelect(s.Narrow(keys, 3, 0, longest), 0, which), Float32)
 		v = s.To(s.IndexSelect(s.Narrow(values, 2, 0, longest), 0, which), Float32)
 		held := s.greater(s.View(lengths, count, 1), s.Arange(0, longest)) // [count, longest]
-		scores = s.Where(s.View(held, count, 1, 1, longest), s.MatMul(q, k), nothing)
+		scores = s.MatMul(q, k)
+		if c.Cap != 0 {
+			scores = s.Capped(scores, float64(c.Cap))
+		}
+		scores = s.Where(s.View(held, count, 1, 1, longest), scores, nothing)
 		return scores, s.Where(s.View(held, count, 1, longest, 1), v, zero)
 	}
 	own, ownV := part(c.SuffixK, c.SuffixV, slot, s.AddScalar(suffixLen, 1), slices.Max(g.suffixLen)+1,

@@ -79,7 +79,10 @@ func TestAttend(t *testing.T) {
 				pk, pv := fill(prefixes, prefixRoom, func(i int) int { return int(lengths[i]) }), fill(prefixes, prefixRoom, func(i int) int { return int(lengths[i]) })
 				sk, sv := fill(slots, suffixRoom, suffixLength), fill(slots, suffixRoom, suffixLength)
 				in := normals(random, (n+3)*(h+2*kv)*dim, 1) // rows behind the last are ignored
-				scale := 1 / math.Sqrt(float64(dim))
+				scale, limit := 1/math.Sqrt(float64(dim)), 0.0
+				if heads[1] > 1 { // capped, too
+					limit = 1.5
+				}
 
 				type result struct{ y, pk, pv, sk, sv []float64 }
 				results := both(t, func(s *Scope) (r result) {
@@ -90,7 +93,7 @@ func TestAttend(t *testing.T) {
 						}
 						return s.Clone(y)
 					}
-					c := &DecodeCache{Heads: h, KVHeads: kv, Dim: dim, Head: dim, Scale: float32(scale), DType: d, PrefixRoom: prefixRoom, SuffixRoom: suffixRoom,
+					c := &DecodeCache{Heads: h, KVHeads: kv, Dim: dim, Head: dim, Scale: float32(scale), Cap: float32(limit), DType: d, PrefixRoom: prefixRoom, SuffixRoom: suffixRoom,
 						PrefixK: cache(pk, prefixes, prefixRoom, true), PrefixV: cache(pv, prefixes, prefixRoom, false),
 						SuffixK: cache(sk, slots, suffixRoom, true), SuffixV: cache(sv, slots, suffixRoom, false)}
 					r.pk, r.pv = s.Float64s(s.Transpose(c.PrefixK, 2, 3)), s.Float64s(c.PrefixV)
@@ -134,7 +137,11 @@ func TestAttend(t *testing.T) {
 								for j := range dim {
 									score += float64(q[j]) * keys[token][j]
 								}
-								e := math.Exp(score * scale)
+								score *= scale
+								if limit > 0 {
+									score = limit * math.Tanh(score/limit)
+								}
+								e := math.Exp(score)
 								total += e
 								for j := range dim {
 									want[j] += e * values[token][j]

@@ -103,6 +103,7 @@ typedef struct {
   int heads, kv_heads, dim; // query heads share kv_heads keys and values
   int head;                 // width of a head in what is given, up to dim (tiles)
   float scale;
+  float cap;                // scores s become cap·tanh(s/cap) before the softmax; 0 for as they are
   int bf16;                 // keys and values are bfloat16, not float32
   const void *prefix_k;     // [prefix, kv_heads, dim, prefix_room]
   const void *prefix_v;     // [prefix, kv_heads, prefix_room, dim]
