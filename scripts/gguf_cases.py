@@ -6,22 +6,25 @@
     python3 scripts/gguf_cases.py --of FILE.gguf model/convert/testdata/smollm2.json
 
 blocks.safetensors holds random blocks of each type and their values by gguf.quants. Each further folder holds a small
-random model as GGUF, logits and greedy continuations by transformers' own import of it, and ids of texts by tokenizers.
+random model as GGUF, logits and greedy continuations by transformers' own import of it or, where it has none or reads less than
+the file says, by the model that the file was made of; and ids of texts by tokenizers.
 Vocabularies are those of testdata/golden/tokenizers and model/tokenizer/testdata, cut short. The same seed and libraries give
 the same bytes. --of takes a real model instead, and stores greedy continuations of a few prompts and the largest logits.
 """
 import json
+import math
 import sys
 from pathlib import Path
 
 import numpy as np
 import torch
 from gguf import GGMLQuantizationType as Type
-from gguf import GGUFWriter, TokenType, quants
+from gguf import MODEL_ARCH, GGUFWriter, TokenType, get_tensor_name_map, quants
 from gguf.constants import GGML_QUANT_SIZES
 from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import (AutoModelForCausalLM, AutoTokenizer, Gemma2Config, Gemma2ForCausalLM, GraniteConfig, GraniteForCausalLM,
+                          Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCKS = 4
@@ -158,14 +161,15 @@ class Model:
     def vector(self, name, size, mean=0.0):
         self.writer.add_tensor(name, (mean + 0.1 * self.rng.standard_normal(size)).astype(np.float32))
 
-    def finish(self):
+    def finish(self, model=None):
         w = self.writer
         w.write_header_to_file()
         w.write_kv_data_to_file()
         w.write_tensors_to_file()
         w.close()
         torch.manual_seed(0)
-        model = AutoModelForCausalLM.from_pretrained(self.folder, gguf_file="model.gguf", dtype=torch.float32).eval()
+        if model is None:
+            model = AutoModelForCausalLM.from_pretrained(self.folder, gguf_file="model.gguf", dtype=torch.float32).eval()
         tensors, greedy = {}, []
         for i in range(2):
             prompt = self.rng.integers(3, self.vocab - 1, 10 + 3 * i)
@@ -224,6 +228,44 @@ def today(m, width, heads, norms):
         for name in ("attn_q_norm", "attn_k_norm"):
             m.vector(f"blk.{i}.{name}.weight", width, 1)
     m.finish()
+
+
+def permuted(w, heads):
+    """The rows of a head's rotary pairs side by side, as llama.cpp turns them."""
+    return w.reshape(heads, 2, w.shape[0] // heads // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
+
+
+def converted(folder, arch, tokens, cls, config, seed, turns=False, describe=lambda w: None):
+    """A file of a model of transformers, named as llama.cpp's converter names its tensors. The model itself is the reference."""
+    torch.manual_seed(seed)
+    model = cls(config).eval()
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            noise = torch.randn(p.shape)
+            p.copy_((p + 0.3 * noise if p.ndim == 1 else noise * (0.6 if "embed" in key else 1.6 / p.shape[-1] ** 0.5)).bfloat16().float())
+    c = model.config
+    m = Model(folder, arch, tokens, seed, c.hidden_size, c.intermediate_size, c.num_hidden_layers, c.num_attention_heads,
+              c.num_key_value_heads, c.max_position_embeddings)
+    w = m.writer
+    w.add_layer_norm_rms_eps(c.rms_norm_eps)
+    w.add_head_count_kv(m.kv)
+    w.add_rope_freq_base(c.rope_parameters["rope_theta"])
+    describe(w)
+    names = get_tensor_name_map(MODEL_ARCH[arch.upper()], c.num_hidden_layers)
+    for key, p in model.state_dict().items():
+        if key == "lm_head.weight" and c.tie_word_embeddings:
+            continue
+        x = p.numpy()
+        if turns and key.endswith(("q_proj.weight", "k_proj.weight")):
+            x = permuted(x, m.heads if "q_proj" in key else m.kv)
+        if arch.startswith("gemma") and "norm" in key:
+            x = x + 1
+        name = names.get_name(key, (".weight",))
+        if x.ndim == 1:
+            w.add_tensor(name, x)
+        else:
+            w.add_tensor(name, quants.quantize(x, Type.BF16), raw_dtype=Type.BF16)
+    m.finish(model)
 
 
 def gpt2(m):
@@ -286,6 +328,54 @@ def main():
     m.writer.add_rope_freq_base(1e6)
     m.writer.add_sliding_window(64)
     today(m, 256, 1, ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"))
+    plain = byte_level("llama-bpe", 44)
+    common = dict(vocab_size=plain[2], bos_token_id=None, eos_token_id=plain[2] - 1, pad_token_id=None, attn_implementation="eager")
+    converted(out / "smollm3", "smollm3", plain, SmolLM3ForCausalLM, SmolLM3Config(
+        hidden_size=40, intermediate_size=44, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
+        **common), 9, turns=True)
+    converted(out / "olmo2", "olmo2", plain, Olmo2ForCausalLM, Olmo2Config(
+        hidden_size=36, intermediate_size=50, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=3, rms_norm_eps=1e-6,
+        max_position_embeddings=64, tie_word_embeddings=False, **common), 10)
+
+    def granite(w):
+        w.add_attention_scale(0.2)
+        w.add_embedding_scale(6.0)
+        w.add_residual_scale(0.35)
+        w.add_logit_scale(1.7)
+
+    converted(out / "granite", "granite", plain, GraniteForCausalLM, GraniteConfig(
+        hidden_size=40, intermediate_size=44, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, embedding_multiplier=6.0,
+        attention_multiplier=0.2, residual_multiplier=0.35, logits_scaling=1.7, tie_word_embeddings=True, max_position_embeddings=64,
+        **common), 11, turns=True, describe=granite)
+
+    def gemma2(w):
+        w.add_key_length(20)
+        w.add_value_length(20)
+        w.add_sliding_window(64)
+        w.add_attn_logit_softcapping(1.5)
+        w.add_final_logit_softcapping(4.0)
+
+    converted(out / "gemma2", "gemma2", plain, Gemma2ForCausalLM, Gemma2Config(
+        hidden_size=36, intermediate_size=52, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=20,
+        query_pre_attn_scalar=20, sliding_window=64, attn_logit_softcapping=1.5, final_logit_softcapping=4.0, max_position_embeddings=64,
+        **common), 12, describe=gemma2)
+    converted(out / "phi3", "phi3", plain, Phi3ForCausalLM, Phi3Config(
+        hidden_size=40, intermediate_size=36, num_hidden_layers=2, num_attention_heads=5, num_key_value_heads=5, tie_word_embeddings=False,
+        max_position_embeddings=64, original_max_position_embeddings=64, **common), 13)
+    short, long = [1 + i / 7 for i in range(3)], [4.0 + i for i in range(3)]
+
+    def phi4(w):
+        w.add_rope_dimension_count(6)
+        w.add_rope_scaling_orig_ctx_len(64)
+        w.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(512 / 64) / math.log(64)))
+        w.add_sliding_window(300)
+        w.add_tensor("rope_factors_long.weight", np.array(long, dtype=np.float32))
+        w.add_tensor("rope_factors_short.weight", np.array(short, dtype=np.float32))
+
+    converted(out / "phi4-mini", "phi3", plain, Phi3ForCausalLM, Phi3Config(
+        hidden_size=48, intermediate_size=36, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=2, tie_word_embeddings=True,
+        partial_rotary_factor=0.75, original_max_position_embeddings=64, sliding_window=300, max_position_embeddings=512,
+        rope_scaling={"rope_type": "longrope", "type": "longrope", "short_factor": short, "long_factor": long}, **common), 14, describe=phi4)
     gpt2(Model(out / "gpt2", "gpt2", byte_level("gpt-2", 44), 6, inner=128, context=1024))
     print(out, sum(p.stat().st_size for p in out.rglob("*") if p.is_file()), "bytes")
 

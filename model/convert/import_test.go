@@ -270,7 +270,7 @@ func TestRefuses(t *testing.T) {
 		o    convert.Options
 		want []string
 	}{
-		"architecture":     {set("general.architecture", "mamba"), convert.Options{}, []string{"general.architecture", `"mamba"`, "gpt2, llama, qwen2"}},
+		"architecture":     {set("general.architecture", "mamba"), convert.Options{}, []string{"general.architecture", `"mamba"`, "gpt2, granite, llama, olmo2, phi3, qwen2"}},
 		"part":             {set("split.count", uint32(3)), convert.Options{}, []string{"split.count", "is 3"}},
 		"adapter":          {set("general.type", "adapter"), convert.Options{}, []string{"general.type", `"adapter"`}},
 		"missing key":      {set("llama.block_count", nil), convert.Options{}, []string{"llama.block_count", "is missing"}},

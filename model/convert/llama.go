@@ -11,11 +11,16 @@ type architecture struct {
 
 // architectures are those that are read, by general.architecture.
 var architectures = map[string]architecture{
-	"gemma3": {planGemma3},
-	"llama":  {planLlama},
-	"qwen2":  {planQwen2},
-	"qwen3":  {planQwen3},
-	"gpt2":   {planGPT2},
+	"gemma2":  {planGemma2},
+	"gemma3":  {planGemma3},
+	"gpt2":    {planGPT2},
+	"granite": {planGranite},
+	"llama":   {planLlama},
+	"olmo2":   {planOlmo2},
+	"phi3":    {planPhi3},
+	"qwen2":   {planQwen2},
+	"qwen3":   {planQwen3},
+	"smollm3": {planSmolLM3},
 }
 
 func planLlama(r *reader) (map[string]any, []weight, error) {
@@ -53,38 +58,26 @@ func planQwen3(r *reader) (map[string]any, []weight, error) {
 	return config, t.list, r.err
 }
 
-// planGemma3 reads Gemma 3, whose file holds 1 + w of the norms' weights w.
-func planGemma3(r *reader) (map[string]any, []weight, error) {
-	config, t := r.rotaryDecoder()
-	config["model_type"], config["architectures"] = "gemma3_text", []string{"Gemma3ForCausalLM"}
-	delete(config, "hidden_act")
-	config["hidden_activation"], config["attention_bias"] = "gelu_pytorch_tanh", false
-	config["rope_theta"], config["rope_local_base_freq"] = r.number("rope.freq_base", 1e6), r.number("rope.freq_base_swa", 1e4)
-	config["sliding_window"], config["sliding_window_pattern"] = r.size("attention.sliding_window", 0), gemma3Pattern
-	// The file does not say by what scores are divided. It is the width of a head but in the model of 27B, which has this many layers.
-	config["query_pre_attn_scalar"] = config["head_dim"]
-	if layers := config["num_hidden_layers"].(int); layers == gemma3Largest {
-		config["query_pre_attn_scalar"] = config["hidden_size"].(int) / config["num_attention_heads"].(int)
-	}
-	t.norm.shift = -1
-	t.decoder(config, biases{}, false, append([]norm{{"input_layernorm", "attn_norm", false}, {"post_attention_layernorm", "post_attention_norm", false},
-		{"pre_feedforward_layernorm", "ffn_norm", false}, {"post_feedforward_layernorm", "post_ffw_norm", false}}, headNorms...))
-	return config, t.list, r.err
-}
-
-// gemma3Pattern is the number of layers of which one attends to all tokens, and gemma3Largest that of the layers of the model of
-// 27B parameters.
-const gemma3Pattern, gemma3Largest = 6, 62
-
 // norm is a norm of a block: its name, and the one in the file.
 type norm struct {
 	name, source string
-	head         bool // as wide as a head
+	of           width
 }
 
+// width is what a norm is as wide as.
+type width int
+
+const (
+	stream  width = iota // the residual stream
+	head                 // a head
+	queries              // all heads' queries
+	keys                 // all heads' keys
+)
+
 var (
-	llamaNorms = []norm{{"input_layernorm", "attn_norm", false}, {"post_attention_layernorm", "ffn_norm", false}}
-	headNorms  = []norm{{"self_attn.q_norm", "attn_q_norm", true}, {"self_attn.k_norm", "attn_k_norm", true}}
+	llamaNorms = []norm{{"input_layernorm", "attn_norm", stream}, {"post_attention_layernorm", "ffn_norm", stream}}
+	headNorms  = []norm{{"self_attn.q_norm", "attn_q_norm", head}, {"self_attn.k_norm", "attn_k_norm", head}}
+	afterNorms = []norm{{"post_attention_layernorm", "post_attention_norm", stream}, {"post_feedforward_layernorm", "post_ffw_norm", stream}}
 )
 
 // rotaryDecoder reads what LLaMA and its descendants have in common.
@@ -98,8 +91,9 @@ func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
 		r.note(r.file.Bad(r.key("attention.value_length"), "is %d, but queries and keys have %d, which is not supported",
 			v, dim))
 	}
-	if n := r.size("rope.dimension_count", dim); n != dim || dim%2 != 0 {
-		r.note(r.file.Bad(r.key("rope.dimension_count"), "is %d of a head's %d: it must be all of them and even", n, dim))
+	turned := r.size("rope.dimension_count", dim)
+	if turned != dim && r.prefix != partial || turned > dim || turned%2 != 0 {
+		r.note(r.file.Bad(r.key("rope.dimension_count"), "is %d of a head's %d: it must be all of them and even", turned, dim))
 	}
 	kv := r.size("attention.head_count_kv", heads)
 	if heads%kv != 0 {
@@ -114,7 +108,12 @@ func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
 		"rope_theta":              r.number("rope.freq_base", 10000),
 		"attention_dropout":       0,
 	}
-	config["rope_scaling"] = r.ropeScaling(config)
+	if r.prefix == partial {
+		config["partial_rotary_factor"] = float64(turned) / float64(dim)
+		config["rope_scaling"] = r.longRope(config, turned)
+	} else {
+		config["rope_scaling"] = r.ropeScaling(config)
+	}
 	if causal, ok, err := r.file.Bool(r.key("attention.causal")); err != nil || ok && !causal {
 		r.note(err)
 		r.note(r.file.Bad(r.key("attention.causal"), "is false, which is not supported"))
@@ -151,11 +150,7 @@ func (t *tensors) decoder(config map[string]any, with biases, permuted bool, nor
 			}
 		}
 		for _, n := range norms {
-			width := h
-			if n.head {
-				width = d
-			}
-			t.add(to+n.name+".weight", from+n.source+".weight", t.norm, width)
+			t.add(to+n.name+".weight", from+n.source+".weight", t.norm, map[width]int64{stream: h, head: d, queries: q, keys: kv}[n.of])
 		}
 		linear("self_attn.q_proj", "attn_q", rotary, q, h, with.qkv)
 		linear("self_attn.k_proj", "attn_k", rotary, kv, h, with.qkv)
@@ -164,6 +159,29 @@ func (t *tensors) decoder(config map[string]any, with biases, permuted bool, nor
 		linear("mlp.gate_proj", "ffn_gate", weight{}, in, h, with.mlp)
 		linear("mlp.up_proj", "ffn_up", weight{}, in, h, with.mlp)
 		linear("mlp.down_proj", "ffn_down", weight{}, h, in, with.mlp)
+	}
+}
+
+// fused lists the tensors of Phi-3, whose queries, keys and values are one projection, and gate and up another.
+func (t *tensors) fused(config map[string]any) {
+	size := func(key string) int64 { return int64(config[key].(int)) }
+	h, in, d := size("hidden_size"), size("intermediate_size"), size("head_dim")
+	q, kv := d*size("num_attention_heads"), d*size("num_key_value_heads")
+	t.embedding(config, "model.embed_tokens.weight", h)
+	t.add("model.norm.weight", "output_norm.weight", t.norm, h)
+	layers := config["num_hidden_layers"].(int)
+	if !t.plausible(layers) {
+		return
+	}
+	for i := range layers {
+		to, from := fmt.Sprintf("model.layers.%d.", i), fmt.Sprintf("blk.%d.", i)
+		for _, n := range llamaNorms {
+			t.add(to+n.name+".weight", from+n.source+".weight", t.norm, h)
+		}
+		t.add(to+"self_attn.qkv_proj.weight", from+"attn_qkv.weight", weight{}, q+2*kv, h)
+		t.add(to+"self_attn.o_proj.weight", from+"attn_output.weight", weight{}, h, q)
+		t.add(to+"mlp.gate_up_proj.weight", from+"ffn_up.weight", weight{}, 2*in, h)
+		t.add(to+"mlp.down_proj.weight", from+"ffn_down.weight", weight{}, h, in)
 	}
 }
 

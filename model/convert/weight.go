@@ -59,7 +59,8 @@ func (t *tensors) add(name, source string, w weight, shape ...int64) {
 
 // leftover refuses tensors of the file that no weight comes from.
 func leftover(f *gguf.File, weights []weight) error {
-	used := map[string]bool{ropeFactors: true}
+	long := f.Has(partial + "context_length")
+	used := map[string]bool{ropeFactors: true, longFactors: long, shortFactors: long}
 	for _, w := range weights {
 		used[w.source.Name] = true
 	}
