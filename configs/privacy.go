@@ -19,7 +19,8 @@ type Scoring struct {
 	// ClipNorm is the largest L2 norm of a client's vector: the sensitivity, to which the noise is proportional. Default 1.
 	// With "standardize" it only sets the scale; with "none", a value above the vectors' norms adds noise without need. It bounds
 	// the votes of "private_evolution", too (times √k where a text has k votes): at 1 no client's votes are below the bound; at the
-	// most texts of a client nothing is clipped, and the noise is that of PrE-Text.
+	// most texts of a client nothing is clipped, and the noise is that of PrE-Text. For "wasp", it is in norms of one text's votes,
+	// 1.633 for eight.
 	ClipNorm float64 `yaml:"clip_norm"`
 	// Release says how often clients are asked. "rounds" asks in each round for the scores of its samples, as in the paper.
 	// "compact" asks for the same scores in as few numbers as the embedding has dimensions: its noise is distributed as that

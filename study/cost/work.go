@@ -65,7 +65,7 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, untuned b
 	case "public_selection", "dp_fedavg", "dp_ftrl": // training at the clients counts as theirs, and their texts are not counted here
 		p.Samples, p.Product = 0, 0
 	case "wasp":
-		p.Samples, p.Product, ofPrompt = c.Synthetic.Texts, 0, 1
+		p.Samples = 0 // the product is all that is written
 	case "private_evolution":
 		p.Samples, ofPrompt = evolution.Written(c), 1
 	case "hot_pate": // the teachers' passes are the clients' work, and are not counted here
