@@ -601,3 +601,31 @@ func TestVotesBound(t *testing.T) {
 		}
 	}
 }
+
+// TestPaperPresets: the presets of the paper have the published settings of its baselines: PrE-Text by a masked model, Aug-PE for long
+// texts.
+func TestPaperPresets(t *testing.T) {
+	for preset, want := range map[string]struct {
+		rules     rules
+		n, voted  int
+		threshold float64
+		masked    bool
+		examples  int
+	}{
+		"paper-biorxiv":  {rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}, 1024, 1024, 0.1626, true, 3},
+		"paper-congress": {rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}, 1024, 1024, 0.1626, true, 3},
+		"paper-pubmed":   {rules{variation: Rephrase, variations: 6, byRank: true, share: 0.5, passes: 1, ends: true}, 2000, 14000, 0, false, 2},
+	} {
+		c, err := configs.Load(configs.LoadOptions{Preset: preset, Set: []string{"data.private=a", "data.public=b", "model.path=c",
+			"scoring.encoder=latent", "downstream.model=d", "method=private_evolution"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := c.PrivateEvolution
+		if got := rulesOf(e); got != want.rules || e.Population != want.n || got.votedOn(e.Population) != want.voted ||
+			e.Threshold != want.threshold || c.FillsMasks() != want.masked || c.Generate.Examples != want.examples || e.Votes != 1 ||
+			c.Generate.Temperature != 1 || c.Synthetic.Temperature != 1 || c.Synthetic.TopP != 1 {
+			t.Errorf("%s: %+v, %+v", preset, got, e)
+		}
+	}
+}
