@@ -57,6 +57,18 @@ func NewGaussian(points []float32, dim int) (*Gaussian, error) {
 	return g, nil
 }
 
+// Apart is the L2 distance of the means: the part of [Gaussian.Distance] that does not depend on spreads, not squared.
+func (g *Gaussian) Apart(other *Gaussian) (float64, error) {
+	if g.Dim() != other.Dim() {
+		return 0, fmt.Errorf("metrics: Gaussians of %d and %d dimensions", g.Dim(), other.Dim())
+	}
+	squares := 0.0
+	for i, x := range g.mean {
+		squares += (x - other.mean[i]) * (x - other.mean[i])
+	}
+	return math.Sqrt(squares), nil
+}
+
 // Distance returns the Fréchet distance of two Gaussians, never below 0.
 //
 // The trace of (Cx Cy)^½ is the sum of the singular values of A Bᵀ, where Cx = AᵀA and Cy = BᵀB. That way nothing is

@@ -57,6 +57,7 @@ const (
 	keyPublic     = "public"     // share of the kept texts that are public, word for word
 	keyPerplexity = "perplexity" // geometric mean over the selected individuals' texts
 	keyDistance   = "fid"        // of the population
+	keyApart      = "apart"      // of its mean
 )
 
 var figures = series.Set{
@@ -67,10 +68,12 @@ var figures = series.Set{
 		{Key: keyPublic, Name: "Public texts", Format: series.Percent, Decimals: 0},
 		{Key: keyPerplexity, Name: "Perplexity", Format: series.Number, Decimals: 1},
 		{Key: keyDistance, Name: "FID of the population", Format: series.Number, Decimals: 4},
+		{Key: keyApart, Name: "Distance of its mean", Format: series.Number, Decimals: 4},
 	},
 	Plots: []series.Plot{
-		{Title: "Distance to the clients' domain", Note: "Fréchet distance of the population, which is embeddings without texts; lower is nearer",
-			Lines: []series.Line{{Key: keyDistance, Name: "FID"}}},
+		{Title: "Distance to the clients' domain", Note: "of the population, which is embeddings without texts, to validation texts: the Fréchet " +
+			"distance, which counts its spread, too, and the distance of the means",
+			Lines: []series.Line{{Key: keyDistance, Name: "FID"}, {Key: keyApart, Name: "distance of the means"}}},
 		{Title: "Parents", Note: "individuals that the votes selected, and those whose texts were kept",
 			Lines: []series.Line{{Key: keyParents, Name: "selected"}, {Key: keyKept, Name: "kept"}}},
 	},

@@ -119,6 +119,10 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		return err
 	}
 	r.Figures.SetIf(keyDistance, distance)
+	if distance, err = m.Apart(population); err != nil {
+		return err
+	}
+	r.Figures.SetIf(keyApart, distance)
 	places, err := m.ask(r, population)
 	if err != nil {
 		return err

@@ -128,6 +128,20 @@ func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	return &d, err
 }
 
+// Apart is the distance of the mean of samples to that of the reference; nil without one.
+func (e Env) Apart(vectors embedding.Matrix) (*float64, error) {
+	if e.Reference == nil {
+		return nil, nil
+	}
+	vectors = embedding.Meaning(e.Encoder, vectors)
+	g, err := metrics.NewGaussian(vectors.Data, vectors.Dim)
+	if err != nil {
+		return nil, err
+	}
+	d, err := g.Apart(e.Reference)
+	return &d, err
+}
+
 // View is where samples lie in the plane of the reference's first two principal components, whose origin is the reference's
 // mean (POPri, Figures 2 and 4).
 type View struct {
