@@ -76,8 +76,9 @@ func TestHotPATERun(t *testing.T) {
 		var ids []int32
 		text := 0
 		for _, r := range append(votes(t, dir, round), nil) {
-			if now := c.HotPATE.Texts; r != nil {
-				if now = (r.Part - 1) / c.Generate.MaxNewTokens; len(r.Sum) != 2 || !r.Chosen || r.Clients != 30 {
+			if r != nil {
+				now := (r.Part - 1) / c.Generate.MaxNewTokens
+				if len(r.Sum) != 2 || !r.Chosen || r.Clients != 30 {
 					t.Fatalf("%+v releases %v", r, r.Sum)
 				}
 				charges++
