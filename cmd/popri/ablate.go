@@ -168,7 +168,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 
 // ablateCells does the runs of a grid here, and shows the results.
 func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axis, cells []grid.Cell, options study.Options) error {
-	options.Command = typed(cmd)
+	options.Command = cmp.Or(options.Command, typed(cmd))
 	result, err := study.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
 		a.say("interrupted; the same command goes on")

@@ -41,6 +41,7 @@ method that does not set it itself; --config takes a configuration in place of t
 				}
 				return err
 			}
+			asked := typed(cmd)
 			scale := comparison.Small
 			if world.name == worlds.Default && world.private == "" {
 				scale = comparison.Demo
@@ -82,7 +83,7 @@ method that does not set it itself; --config takes a configuration in place of t
 			if world.private != "" {
 				options.Title = "Methods on " + filepath.Base(world.private)
 			}
-			options.Price, options.Notes = true, a.auditedAll
+			options.Command, options.Price, options.Notes = asked, true, a.auditedAll
 			flags.costs = true
 			return a.ablateCells(cmd, flags, axes, cells, options)
 		},

@@ -310,6 +310,15 @@ func TestSuite(t *testing.T) {
 		t.Errorf("private text does not help: %+v, %+v", plain[0], plain[3])
 	}
 
+	// What learns from no text at all is the start.
+	none, err := u.Run(t.Context(), []Source{{Key: "none", Name: "nothing"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := none[1]; r.Accuracy != none[0].Accuracy || r.Texts != 0 || *r.GapClosed != 0 {
+		t.Errorf("no text: %+v", r)
+	}
+
 	// Compared with a main source, a result differs from it by the difference of accuracies, client by client.
 	u.Main = "public_all"
 	for i, r := range run(u) {

@@ -215,9 +215,9 @@ func (u Suite) all(sources []Source) (all []Source, skipped []int, err error) {
 	return all, skipped, nil
 }
 
-// trained reports whether a model is trained on the source: the ε = 0 point of next tokens is the untrained one, and a source may be
-// a model itself.
-func (s Source) trained() bool { return s.Model == "" && (s.Key != Public || s.Texts != nil) }
+// trained reports whether a model is trained on the source: the ε = 0 point of next tokens is the untrained one, a source may be a model
+// itself, and what learns from no text at all, which a method may end with, is the start.
+func (s Source) trained() bool { return s.Model == "" && len(s.Texts) > 0 }
 
 // Validate fine-tunes on every source and returns the best measurement of each on the validation clients. Test clients and
 // the train clients' texts are not read.
