@@ -40,7 +40,7 @@ func TestCanaryOfUpdates(t *testing.T) {
 		epsilon float64
 		rounds  int
 		trials  int
-	}{{7, 3, 1500}, {1, 2, 9000}} {
+	}{{7, 3, 1500}, {1, 2, 30000}} {
 		sigma, err := accountant.Plan{Each: accountant.Event{Count: c.rounds}}.Sigma(accountant.Exact{}, c.epsilon, 1e-5)
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,8 @@
 package version
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,7 +13,7 @@ import (
 
 // Libtorch is the version of the loaded libtorch, as the name of its folder states it.
 func Libtorch() string {
-	maps, err := os.ReadFile("/proc/self/maps")
+	maps, err := read("/proc/self/maps")
 	if err != nil {
 		return "unknown"
 	}
@@ -20,10 +22,10 @@ func Libtorch() string {
 		return "unknown"
 	}
 	dir := filepath.Dir(string(m[1]))
-	if b, err := os.ReadFile(filepath.Join(dir, "build-version")); err == nil {
+	if b, err := read(filepath.Join(dir, "build-version")); err == nil {
 		return strings.TrimSpace(string(b))
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "version.py")); err == nil { // Python's
+	if b, err := read(filepath.Join(dir, "version.py")); err == nil { // Python's
 		if v := regexp.MustCompile(`__version__ = '([^']+)'`).FindSubmatch(b); v != nil {
 			return string(v[1])
 		}
@@ -32,6 +34,16 @@ func Libtorch() string {
 		return v[1]
 	}
 	return "unknown"
+}
+
+// read reads a file, and once more where that fails for another reason than that it is not there: a version is noted in what a run
+// writes, and should not depend on a read that failed by chance.
+func read(path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b, err = os.ReadFile(path)
+	}
+	return b, err
 }
 
 // Program is the program's version as the build knows it.
