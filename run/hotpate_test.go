@@ -72,25 +72,17 @@ func TestHotPATERun(t *testing.T) {
 	}
 	charges, at := 0, 0
 	for round := 1; round <= 2; round++ {
-		var texts []string
-		var ids []int32
-		text := 0
-		for _, r := range append(votes(t, dir, round), nil) {
-			if r != nil {
-				now := (r.Part - 1) / c.Generate.MaxNewTokens
-				if len(r.Sum) != 2 || !r.Chosen || r.Clients != 30 {
-					t.Fatalf("%+v releases %v", r, r.Sum)
-				}
-				charges++
-				if now == text {
-					ids = append(ids, int32(r.Sum[0]))
-					continue
-				}
-				texts, text = append(texts, strings.TrimSpace(strings.TrimRight(decoded(tok, ids), "\n"))), now
-				ids = []int32{int32(r.Sum[0])}
-				continue
+		ids := make([][]int32, c.HotPATE.Texts) // of each text
+		for _, r := range votes(t, dir, round) {
+			if charges++; len(r.Sum) != 2 || !r.Chosen || r.Clients != 30 {
+				t.Fatalf("%+v releases %v", r, r.Sum)
 			}
-			texts = append(texts, strings.TrimSpace(decoded(tok, ids)))
+			text := (r.Part - 1) / c.Generate.MaxNewTokens
+			ids[text] = append(ids[text], int32(r.Sum[0]))
+		}
+		var texts []string
+		for _, tokens := range ids {
+			texts = append(texts, decoded(tok, tokens))
 		}
 		for _, want := range texts {
 			if want == "" {

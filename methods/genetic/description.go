@@ -53,7 +53,8 @@ func traffic(c configs.Config) method.Traffic {
 const (
 	keyPopulation = "population"
 	keyParents    = "parents"    // selected
-	keyKept       = "kept"       // of these, whose texts are fluent enough and no repetitions
+	keyKept       = "kept"       // of these, whose texts are fluent enough
+	keyTexts      = "texts"      // different ones of those
 	keyPublic     = "public"     // share of the kept texts that are public, word for word
 	keyPerplexity = "perplexity" // geometric mean over the selected individuals' texts
 	keyDistance   = "fid"        // of the population
@@ -65,6 +66,7 @@ var figures = series.Set{
 		{Key: keyPopulation, Name: "Population", Format: series.Count},
 		{Key: keyParents, Name: "Selected", Format: series.Count},
 		{Key: keyKept, Name: "Kept", Format: series.Count},
+		{Key: keyTexts, Name: "Different texts", Format: series.Count},
 		{Key: keyPublic, Name: "Public texts", Format: series.Percent, Decimals: 0},
 		{Key: keyPerplexity, Name: "Perplexity", Format: series.Number, Decimals: 1},
 		{Key: keyDistance, Name: "FID of the population", Format: series.Number, Decimals: 4},

@@ -139,12 +139,11 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		if err != nil {
 			return err
 		}
-		selected, seen := make([]Row, len(places)), map[string]bool{}
+		selected := make([]Row, len(places))
 		for i, at := range places {
 			row := Row{Place: int64(at), Text: texts[i], Public: public[i], Perplexity: perplexities[i], Embedding: population.Row(at)}
 			most := m.Config.GeneticEDA.Perplexity
-			row.Kept = strings.TrimSpace(row.Text) != "" && !seen[row.Text] && (most == 0 || row.Perplexity < most)
-			seen[row.Text] = true
+			row.Kept = strings.TrimSpace(row.Text) != "" && (most == 0 || row.Perplexity < most)
 			selected[i] = row
 		}
 		m.round, m.selected = r.Number, selected
@@ -347,10 +346,11 @@ func (m *Method) perplexities(texts []string) ([]float64, error) {
 
 // note keeps the figures of a selection.
 func (m *Method) note(r *rounds.Round) {
-	kept, public, logs, n := 0.0, 0.0, 0.0, 0.0
+	kept, public, logs, n, different := 0.0, 0.0, 0.0, 0.0, map[string]bool{}
 	for _, row := range m.selected {
 		if row.Kept {
 			kept++
+			different[row.Text] = true
 			if row.Public {
 				public++
 			}
@@ -361,6 +361,7 @@ func (m *Method) note(r *rounds.Round) {
 	}
 	r.Figures.Set(keyParents, float64(len(m.selected)))
 	r.Figures.Set(keyKept, kept)
+	r.Figures.Set(keyTexts, float64(len(different)))
 	if kept > 0 {
 		r.Figures.Set(keyPublic, public/kept)
 	}
