@@ -17,6 +17,10 @@ func TestThreshold(t *testing.T) {
 	if got := accountant.SelectionThreshold(2, 1e-6, 1, 2, 4); math.Abs(got-28.63) > .002 {
 		t.Errorf("the threshold is %g", got)
 	}
+	// Without noise, counts of 40 and 35 would be selected, and counts of 5 not.
+	if got := accountant.SelectionThreshold(2, 1e-6, 1, 2, 4); got >= 35 || got <= 5 {
+		t.Errorf("the threshold is %g", got)
+	}
 	// min(g, K, n−K) elements can be in one domain alone.
 	if got, want := accountant.SelectionThreshold(2, 1e-6, 5, 3, 20), 5+2*math.Log(3e6); math.Abs(got-want) > 1e-12 {
 		t.Errorf("the threshold of groups is %g, want %g", got, want)
