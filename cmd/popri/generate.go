@@ -39,7 +39,8 @@ func (a *app) generate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate --model DIR [--adapter DIR] --prompts FILE --samples J",
 		Short: "Draw samples for prompts",
-		Long: `Draws J samples for each prompt. Prompts are JSON lines, {"prompt": "text"} or {"ids": [1, 2, 3]}; "-" reads them from
+		Long: `Draws J samples for each prompt. Prompts are JSON lines: {"prompt": "text"}, {"ids": [1, 2, 3]}, or a conversation, {"messages":
+[{"role": "user", "content": "…"}]} or the same list as the prompt, which the model's chat template writes; "-" reads them from
 standard input. Samples go to standard output as JSON lines, or to --out as JSON lines or Parquet, by its extension.
 A prompt's samples depend on the seed and not on the other prompts in the file. Temperature 0 always takes the likeliest
 token.`,
@@ -143,7 +144,7 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 			return err
 		}
 	}
-	prompts, err := o.readPrompts(cmd.InOrStdin(), tok)
+	prompts, err := o.readPrompts(cmd.InOrStdin(), tok, dir)
 	if err != nil {
 		return err
 	}
@@ -184,14 +185,14 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 }
 
 // readPrompts reads the file of prompts, or standard input.
-func (o *generateOptions) readPrompts(stdin io.Reader, tok *tokenizer.Tokenizer) ([]textgen.Prompt, error) {
+func (o *generateOptions) readPrompts(stdin io.Reader, tok *tokenizer.Tokenizer, dir string) ([]textgen.Prompt, error) {
 	if o.prompts == "-" {
-		return textgen.ReadPrompts(stdin, o.prompts, tok)
+		return textgen.ReadPrompts(stdin, o.prompts, tok, dir)
 	}
 	f, err := os.Open(o.prompts)
 	if err != nil {
 		return nil, usage(fmt.Errorf("generate: reading prompts: %w", err))
 	}
 	defer f.Close()
-	return textgen.ReadPrompts(f, o.prompts, tok)
+	return textgen.ReadPrompts(f, o.prompts, tok, dir)
 }

@@ -55,7 +55,7 @@ func Example() {
 		panic(err)
 	}
 	defer model.Free()
-	prompts, err := textgen.ReadPrompts(strings.NewReader(`{"prompt": "the storm"}`), "prompts.jsonl", tok)
+	prompts, err := textgen.ReadPrompts(strings.NewReader(`{"prompt": "the storm"}`), "prompts.jsonl", tok, "")
 	if err != nil {
 		panic(err)
 	}

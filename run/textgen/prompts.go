@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"popri/internal/bom"
 	"popri/internal/fault"
 	"popri/internal/jsonobject"
 	"popri/internal/quote"
+	"popri/model/chat"
 	"popri/model/tokenizer"
 )
 
@@ -21,10 +23,11 @@ type Prompt struct {
 	IDs   []int32
 }
 
-// ReadPrompts reads JSON lines, {"prompt": "text"} or {"ids": [1, 2, 3]}. A text is preceded by the ids of the
-// tokenizer's template; ids are taken as they are. Blank lines are skipped. name is the file's name in errors. Errors
-// of the content are the user's.
-func ReadPrompts(r io.Reader, name string, tok *tokenizer.Tokenizer) ([]Prompt, error) {
+// ReadPrompts reads JSON lines: {"prompt": "text"}, {"ids": [1, 2, 3]}, or a conversation, {"messages": [{"role": "user", "content":
+// "…"}]} or the same list as the prompt. A text is preceded by the ids of the tokenizer's template; ids are taken as they are; a
+// conversation is written by the chat template of the model's folder, up to where the model's turn begins. Blank lines are skipped.
+// name is the file's name in errors. Errors of the content are the user's.
+func ReadPrompts(r io.Reader, name string, tok *tokenizer.Tokenizer, folder string) ([]Prompt, error) {
 	content, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -37,7 +40,7 @@ func ReadPrompts(r io.Reader, name string, tok *tokenizer.Tokenizer) ([]Prompt, 
 			continue
 		}
 		p := Prompt{Where: fmt.Sprintf("%s:%d", name, number)}
-		if err := p.parse(line, tok); err != nil {
+		if err := p.parse(line, tok, folder); err != nil {
 			return nil, fault.Userf("%s: %w", p.Where, err)
 		}
 		prompts = append(prompts, p)
@@ -48,29 +51,51 @@ func ReadPrompts(r io.Reader, name string, tok *tokenizer.Tokenizer) ([]Prompt, 
 	return prompts, nil
 }
 
-func (p *Prompt) parse(line []byte, tok *tokenizer.Tokenizer) error {
+func (p *Prompt) parse(line []byte, tok *tokenizer.Tokenizer, folder string) error {
+	const want = `not {"prompt": "…"}, {"messages": […]} or {"ids": […]}: %w`
 	var v struct {
-		Prompt *string `json:"prompt"`
-		IDs    []int32 `json:"ids"`
+		Prompt   json.RawMessage `json:"prompt"`
+		Messages []chat.Message  `json:"messages"`
+		IDs      []int32         `json:"ids"`
 	}
 	if _, err := jsonobject.Fields(line); err != nil {
-		return fmt.Errorf(`not {"prompt": "…"} or {"ids": […]}: %w`, err)
+		return fmt.Errorf(want, err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&v); err != nil {
-		return fmt.Errorf(`not {"prompt": "…"} or {"ids": […]}: %w`, quote.JSON(err))
+		return fmt.Errorf(want, quote.JSON(err))
 	}
+	given := 0
+	for _, has := range []bool{v.Prompt != nil, v.Messages != nil, v.IDs != nil} {
+		if has {
+			given++
+		}
+	}
+	if given != 1 {
+		return errors.New("it must have one of prompt, messages and ids")
+	}
+	if v.Prompt != nil && json.Unmarshal(v.Prompt, &p.Text) != nil { // a list of messages, as TRL has them
+		if err := json.Unmarshal(v.Prompt, &v.Messages); err != nil {
+			return fmt.Errorf("the prompt is neither text nor a list of messages: %w", quote.JSON(err))
+		}
+	}
+	prefix, _ := tok.Template()
 	switch {
-	case v.Prompt != nil && v.IDs != nil:
-		return errors.New("it has both prompt and ids")
-	case v.Prompt == nil && v.IDs == nil:
-		return errors.New("it has neither prompt nor ids")
-	case v.Prompt != nil:
-		prefix, _ := tok.Template()
-		p.Text, p.IDs = *v.Prompt, append(append([]int32{}, prefix...), tok.Encode(*v.Prompt)...)
-	default:
+	case v.IDs != nil:
 		p.Text, p.IDs = tok.Decode(v.IDs, false), v.IDs
+	case v.Messages != nil:
+		template, err := chat.Load(folder)
+		if err == nil {
+			p.Text, err = template.Render(v.Messages, true)
+		}
+		if err != nil {
+			return fmt.Errorf("messages need the model's chat template: %w", err)
+		}
+		p.Text = strings.TrimPrefix(p.Text, tok.Decode(prefix, false))
+		fallthrough
+	default:
+		p.IDs = append(append([]int32{}, prefix...), tok.Encode(p.Text)...)
 	}
 	if len(p.IDs) == 0 {
 		return errors.New("the prompt has no tokens")
