@@ -59,6 +59,11 @@ func TestJudging(t *testing.T) {
 	if p := r.Preference; p == nil || p.Pairs != 3 || p.Undecided != 3 || asked.Load() != 6 {
 		t.Errorf("%+v after %d questions", p, asked.Load())
 	}
+	// The generator itself has too short a context here, and says so.
+	if _, _, err := judging.Judge(t.Context(), judging.Options{Run: dir, Self: true, Pairs: 3, Out: t.TempDir()}); err == nil ||
+		!strings.Contains(err.Error(), "context has 128") {
+		t.Errorf("the generator is asked: %v", err)
+	}
 	html, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,8 @@ made of clients' texts without noise, and they are outside of ε: data push-read
 
 --ask names a server with OpenAI's API (its key in OPENAI_API_KEY), whose --ask-model says of pairs of texts which one is by a
 person: a text of the product, one of a client held out, in both orders, with three examples. Nothing is asked by default. The
-server is shown texts of clients held out, so --ask-shows-clients must say that it may.
+server is shown texts of clients held out, so --ask-shows-clients must say that it may. --ask-generator asks the generator itself
+(model.path, without adapters), here; a small one tells little.
 
 ` + trackHelp + `
 The figures are judge/mauve/…, judge/precision/…, judge/recall/… and judge/frechet/… of product, public text and other clients, against
@@ -51,6 +52,9 @@ clients held out. Nothing about train clients is sent.`,
 			}
 			if o.Schema != "" && o.Pattern != "" {
 				return usage(errors.New("judge: name either --schema or --pattern"))
+			}
+			if o.Self && o.Server != "" {
+				return usage(errors.New("judge: name either --ask or --ask-generator"))
 			}
 			if o.Server != "" && (o.Model == "" || !shown) {
 				return usage(errors.New("judge: --ask needs --ask-model, and --ask-shows-clients, because the server is shown texts of clients held out"))
@@ -107,7 +111,8 @@ clients held out. Nothing about train clients is sent.`,
 	f.StringVar(&o.Pattern, "pattern", "", "regular expression that each text keeps")
 	f.StringVar(&o.Server, "ask", "", "server with OpenAI's API that is asked which of two texts is by a person")
 	f.StringVar(&o.Model, "ask-model", "", "with --ask: name of the model")
-	f.IntVar(&o.Pairs, "ask-pairs", 100, "with --ask: number of pairs")
+	f.BoolVar(&o.Self, "ask-generator", false, "ask the generator itself, without adapters, instead of a server")
+	f.IntVar(&o.Pairs, "ask-pairs", 100, "with --ask or --ask-generator: number of pairs")
 	f.BoolVar(&shown, "ask-shows-clients", false, "with --ask: the server may see texts of clients held out")
 	f.StringVar(&o.Out, "out", "", "folder for the page and the figures")
 	return cmd

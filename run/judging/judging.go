@@ -50,7 +50,9 @@ type Options struct {
 	// Server is the address of a server with OpenAI's API whose Model is asked about Pairs pairs of texts; "" for none. It is shown
 	// texts of clients held out.
 	Server, Model string
-	Pairs         int
+	// Self asks the generator of the configuration instead, without adapters, which shows texts to nobody.
+	Self  bool
+	Pairs int
 	// Trackers show how like the clients' the texts are (trackers.Names); Warn is called with a sentence for each that fails.
 	Trackers []string
 	Warn     func(text string)
@@ -115,10 +117,8 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 	if err != nil {
 		return nil, "", fault.Userf("%w", err)
 	}
-	if o.Server != "" {
-		if result.Preference, err = judge.Prefer(ctx, in, o.Model, asker(o.Server, o.Model), o.Pairs); err != nil {
-			return nil, "", fault.User(err)
-		}
+	if result.Preference, err = o.prefer(ctx, c, in); err != nil {
+		return nil, "", err
 	}
 	if err := atomicfile.WriteJSON(filepath.Join(o.Out, Figures), result); err != nil {
 		return nil, "", err
@@ -126,6 +126,33 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 	o.track(c, result)
 	page := filepath.Join(o.Out, Page)
 	return result, page, judgement.Write(page, name, result)
+}
+
+// prefer asks a model which of two texts is by a person; nil where none is to be asked.
+func (o Options) prefer(ctx context.Context, c configs.Config, in judge.Input) (*judge.Preference, error) {
+	var ask judge.Asker
+	name := o.Model
+	switch {
+	case o.Server != "":
+		ask = asker(o.Server, o.Model)
+	case o.Self:
+		if err := assembly.SetDevice(c); err != nil {
+			return nil, err
+		}
+		g, err := assembly.LoadGenerator(c)
+		if err != nil {
+			return nil, err
+		}
+		defer g.Model.Free()
+		if ask, err = self(g); err != nil {
+			return nil, err
+		}
+		name = filepath.Base(g.Dir)
+	default:
+		return nil, nil
+	}
+	p, err := judge.Prefer(ctx, in, name, ask, o.Pairs)
+	return p, fault.User(err)
 }
 
 // track shows the figures in trackers.
