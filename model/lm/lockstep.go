@@ -176,6 +176,7 @@ func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, width, room int) (cache
 		longest = width
 	}
 	shape := l.m.cacheShape(longest, room)
+	shape.Whole = l.width > 0
 	for range l.m.Config.Layers {
 		caches = append(caches, newCache(s, shape, len(rows), len(rows)))
 	}

@@ -22,11 +22,14 @@ type DecodeCache struct {
 	Cap                 float32 // scores s become Cap·tanh(s/Cap) before the softmax; 0 for as they are. Not with Tiles
 	DType               DType   // type of the stored values: Float32 or BFloat16
 	Tiles               bool
-	Head                int    // width of a head in the input, up to Dim; the rest is zeros
-	PrefixK, PrefixV    Tensor // [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
-	PrefixRoom          int
-	SuffixK, SuffixV    Tensor // [slots, KVHeads, Dim, SuffixRoom], [slots, KVHeads, SuffixRoom, Dim]
-	SuffixRoom          int
+	// Whole computes over all of PrefixRoom, so that a row's bits do not depend on how long the other rows' prompts are, which libtorch's
+	// products would otherwise let them. The kernels' never do.
+	Whole            bool
+	Head             int    // width of a head in the input, up to Dim; the rest is zeros
+	PrefixK, PrefixV Tensor // [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
+	PrefixRoom       int
+	SuffixK, SuffixV Tensor // [slots, KVHeads, Dim, SuffixRoom], [slots, KVHeads, SuffixRoom, Dim]
+	SuffixRoom       int
 }
 
 // Rows says, for each row of a decoding step, where its keys and values are.

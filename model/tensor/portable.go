@@ -52,6 +52,9 @@ func (c *DecodeCache) portable(s *Scope, qkv Tensor, rows Rows) Tensor {
 	own, ownV := part(c.SuffixK, c.SuffixV, slot, s.AddScalar(suffixLen, 1), slices.Max(g.suffixLen)+1,
 		s.View(q, n, kv, group, d))
 	longest := max(1, slices.Max(g.prefixLen))
+	if c.Whole {
+		longest = int64(c.PrefixRoom)
+	}
 	shared, sharedV := part(c.PrefixK, c.PrefixV, prefix, prefixLen, longest, g.gather(s, s.View(q, n, kv, group, d), row))
 	shared = g.scatter(s, shared, at, group)
 
