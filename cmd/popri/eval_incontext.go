@@ -42,16 +42,25 @@ func (x *inContextFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&x.names, "name", nil, "with --task in-context: the word that stands for a label, such as pos=positive; may be repeated")
 }
 
+// wordsOf reads the words that stand for labels, label=word.
+func wordsOf(names []string) (map[string]string, error) {
+	words := map[string]string{}
+	for _, n := range names {
+		label, word, ok := strings.Cut(n, "=")
+		if !ok || strings.TrimSpace(word) == "" {
+			return nil, fmt.Errorf("--name %q: want label=word", n)
+		}
+		words[label] = word
+	}
+	return words, nil
+}
+
 // evalInContext evaluates the product of a run, or a file of texts with labels, as demonstrations.
 func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFlags, run, file, private, model, out string) error {
 	o := x.InContextOptions
-	o.Names = map[string]string{}
-	for _, n := range x.names {
-		label, word, ok := strings.Cut(n, "=")
-		if !ok || strings.TrimSpace(word) == "" {
-			return usage(fmt.Errorf("--name %q: want label=word", n))
-		}
-		o.Names[label] = word
+	var err error
+	if o.Names, err = wordsOf(x.names); err != nil {
+		return usage(err)
 	}
 	o.Item = strings.ReplaceAll(o.Item, `\n`, "\n")
 	o.Out = out
@@ -81,14 +90,8 @@ func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFl
 	}
 	c.Model.Device = cmp.Or(a.device, c.Model.Device)
 	c.Downstream.Model = configs.Default().Downstream.Model // no small model is needed
-	p, stage := a.progress(), ""
-	o.Told = func(name string, done, total int) {
-		if name != stage {
-			stage = name
-			p.begin(name)
-		}
-		p.update(done, total)
-	}
+	p := a.progress()
+	o.Told = p.stages()
 	e, err := o.Evaluate(cmd.Context(), c, file)
 	p.stop()
 	if err != nil {

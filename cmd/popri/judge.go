@@ -81,14 +81,7 @@ clients held out. Nothing about train clients is sent.`,
 			}
 			o.Trackers, o.Warn = track.names, a.warn
 			p := a.progress()
-			stage := ""
-			o.Tell = func(name string, done, total int) {
-				if name != stage {
-					stage = name
-					p.begin(name)
-				}
-				p.update(done, total)
-			}
+			o.Tell = p.stages()
 			result, page, err := judging.Judge(cmd.Context(), o)
 			p.stop()
 			if err != nil {

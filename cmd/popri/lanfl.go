@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,13 +43,9 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 			if rundir.Exists(o.Out) {
 				return usage(fail(fmt.Errorf("%s holds a run: name another folder", o.Out)))
 			}
-			o.Names = map[string]string{}
-			for _, n := range names {
-				label, word, ok := strings.Cut(n, "=")
-				if !ok || strings.TrimSpace(word) == "" {
-					return usage(fail(fmt.Errorf("--name %q: want label=word", n)))
-				}
-				o.Names[label] = word
+			var err error
+			if o.Names, err = wordsOf(names); err != nil {
+				return usage(fail(err))
 			}
 			for key, value := range map[string]string{"data.private": private, "model.path": model} {
 				if value != "" {
@@ -63,14 +58,8 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 			}
 			c.Model.Device = cmp.Or(a.device, c.Model.Device)
 			c.Downstream.Model = configs.Default().Downstream.Model // no small model is needed
-			p, stage := a.progress(), ""
-			o.Told = func(name string, done, total int) {
-				if name != stage {
-					stage = name
-					p.begin(name)
-				}
-				p.update(done, total)
-			}
+			p := a.progress()
+			o.Told = p.stages()
 			e, err := lanfl.Federate(cmd.Context(), c, o)
 			p.stop()
 			if err != nil {

@@ -39,6 +39,18 @@ func (a *app) progress() *progress {
 	return &progress{a: a, tty: os.Getenv("TERM") != "dumb" && isTerminal(a.err), every: logEvery}
 }
 
+// stages shows the parts of a work that names each as it comes.
+func (p *progress) stages() func(name string, done, total int) {
+	stage := ""
+	return func(name string, done, total int) {
+		if name != stage {
+			stage = name
+			p.begin(name)
+		}
+		p.update(done, total)
+	}
+}
+
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -7,9 +7,7 @@ func planSmolLM3(r *reader) (map[string]any, []weight, error) {
 	config, t := r.rotaryDecoder()
 	config["model_type"], config["architectures"] = "smollm3", []string{"SmolLM3ForCausalLM"}
 	config["no_rope_layer_interval"], config["use_sliding_window"] = 4, false
-	attention, mlp := t.has("blk.0.attn_q.bias"), t.has("blk.0.ffn_gate.bias")
-	config["attention_bias"], config["mlp_bias"] = attention, mlp
-	t.decoder(config, biases{qkv: attention, out: attention, mlp: mlp}, true, llamaNorms)
+	t.decoder(config, t.biases(config), true, llamaNorms)
 	return config, t.list, r.err
 }
 
@@ -20,9 +18,7 @@ func planGranite(r *reader) (map[string]any, []weight, error) {
 	config["attention_multiplier"] = r.number("attention.scale", 1/math.Sqrt(float64(config["head_dim"].(int))))
 	config["embedding_multiplier"], config["residual_multiplier"] = r.number("embedding_scale", 1), r.number("residual_scale", 1)
 	config["logits_scaling"] = r.number("logit_scale", 1)
-	attention, mlp := t.has("blk.0.attn_q.bias"), t.has("blk.0.ffn_gate.bias")
-	config["attention_bias"], config["mlp_bias"] = attention, mlp
-	t.decoder(config, biases{qkv: attention, out: attention, mlp: mlp}, true, llamaNorms)
+	t.decoder(config, t.biases(config), true, llamaNorms)
 	return config, t.list, r.err
 }
 

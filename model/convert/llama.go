@@ -26,19 +26,18 @@ var architectures = map[string]architecture{
 func planLlama(r *reader) (map[string]any, []weight, error) {
 	config, t := r.rotaryDecoder()
 	config["model_type"], config["architectures"] = "llama", []string{"LlamaForCausalLM"}
-	attention, mlp := t.has("blk.0.attn_q.bias"), t.has("blk.0.ffn_gate.bias")
-	config["attention_bias"], config["mlp_bias"] = attention, mlp
+	with := t.biases(config)
 	if window := "attention.sliding_window"; r.has(window) {
 		if n := r.size(window, 0); n < config["max_position_embeddings"].(int) {
 			// Mistral is LLaMA with a window.
 			config["model_type"], config["architectures"] = "mistral", []string{"MistralForCausalLM"}
 			config["sliding_window"] = n
-			if attention || mlp {
+			if with.qkv || with.mlp {
 				r.note(r.file.Bad(r.key(window), "is %d in a model with biases, which is not supported", n))
 			}
 		}
 	}
-	t.decoder(config, biases{qkv: attention, out: attention, mlp: mlp}, true, llamaNorms)
+	t.decoder(config, with, true, llamaNorms)
 	return config, t.list, r.err
 }
 
@@ -124,6 +123,13 @@ func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
 
 // biases says which projections have them.
 type biases struct{ qkv, out, mlp bool }
+
+// biases are those that the first block of LLaMA or a near relative has.
+func (t *tensors) biases(config map[string]any) biases {
+	attention, mlp := t.has("blk.0.attn_q.bias"), t.has("blk.0.ffn_gate.bias")
+	config["attention_bias"], config["mlp_bias"] = attention, mlp
+	return biases{qkv: attention, out: attention, mlp: mlp}
+}
 
 // decoder lists the tensors of LLaMA and its descendants. permuted says that rotary pairs lie side by side in the file; norms are
 // those of each block.
