@@ -340,7 +340,8 @@ func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, e
 	}
 	_, narrow := r.Query.(update.Question)
 	_, chosen := r.Query.(query.Choosing)
-	return &release.Release{Part: r.Part, Chosen: chosen, Tree: charge.Tree, Leaf: charge.Leaf, Leaves: charge.Leaves, Narrow: narrow, Noises: noises, Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort,
+	return &release.Release{Part: r.Part, Chosen: chosen, Tree: charge.Tree, Leaf: charge.Leaf, Leaves: charge.Leaves,
+		Narrow: narrow, Noises: noises, Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort,
 		Clients: charge.Clients, Planned: c.Sigma, Sigma: c.Sigma, Query: r.Query.Name(), Bound: r.Query.Bound(),
 		Sensitivity: grid.Sensitivity, Seeded: c.InsecureSeed != nil, Key: r.Query.Key()}, grid, nil
 }

@@ -108,8 +108,8 @@ func (a *app) auditedAll(r *study.Ablation) ([]string, error) {
 	if err := result.Verdict(); err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf("Audited: the ledgers and releases of %s agree, and the noise in them is that which was charged, where it can be measured.",
-		plural.Of(len(runs), "run", ""))
+	text := fmt.Sprintf("Audited: the ledgers and releases of %s agree, and the noise in them is that which was charged, where it "+
+		"can be measured.", plural.Of(len(runs), "run", ""))
 	a.say("%s", text)
 	return []string{text}, nil
 }

@@ -59,7 +59,7 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 		for _, r := range e.Rows {
 			fmt.Fprintf(w, "%s\t%.2f\t%.2f\n", r.Name, 100*r.Accuracy, 100*r.Noise)
 		}
-		fmt.Fprintf(w, "\n%d test clients are protected: ε = %s at δ = %.3g is spent on them. Validation clients chose each model's step and are not.\n",
-			e.Clients, accountant.RoundUp(e.Epsilon, 4), e.Delta)
+		fmt.Fprintf(w, "\n%d test clients are protected: ε = %s at δ = %.3g is spent on them. Validation clients chose each model's "+
+			"step and are not.\n", e.Clients, accountant.RoundUp(e.Epsilon, 4), e.Delta)
 	})
 }

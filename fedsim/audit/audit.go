@@ -256,7 +256,8 @@ func consequence(name string) bool {
 // compare compares a release with its charge.
 func (r *Report) compare(name string, found *release.Release, e ledger.Entry, b ledger.Budget) {
 	r.Query, r.Bound = found.Query, found.Bound
-	if found.Round != e.Round || found.Part != e.Part || found.Chosen != e.Chosen || found.Picks != e.Picks || found.Slack != e.Slack || found.Query != e.Query || found.Sigma != e.Sigma || found.Sensitivity != e.Sensitivity ||
+	if found.Round != e.Round || found.Part != e.Part || found.Chosen != e.Chosen || found.Picks != e.Picks ||
+		found.Slack != e.Slack || found.Query != e.Query || found.Sigma != e.Sigma || found.Sensitivity != e.Sensitivity ||
 		found.Clients != e.Clients || found.Cohort != e.Cohort || found.Sampling != e.Sampling {
 		r.problem("%s is of round %d, %s, with noise %g on a sensitivity of %g from %d clients of %d by %s "+
 			"sampling; its charge is for round %d, %s, %g, %g, %d, %d, %s.",

@@ -192,7 +192,8 @@ type made []struct {
 }
 
 func (r *Release) asked() made {
-	return made{{"round", r.Round}, {"part", r.Part}, {"choice", r.Chosen}, {"number of picks", r.Picks}, {"slack", r.Slack}, {"cohort", r.Cohort}, {"sampling", r.Sampling},
+	return made{{"round", r.Round}, {"part", r.Part}, {"choice", r.Chosen}, {"number of picks", r.Picks}, {"slack", r.Slack},
+		{"cohort", r.Cohort}, {"sampling", r.Sampling},
 		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
 		{"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves}, {"rounding to float32", r.Narrow},
 		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"number of noises", r.Noises},

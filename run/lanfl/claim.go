@@ -23,7 +23,8 @@ func NewClaim(records, least, samples int) Claim {
 
 // String says what the claim is worth.
 func (c Claim) String() string {
-	return fmt.Sprintf("Not private in the sense of this program. With %d of at least %d texts behind each of %d samples, LanFL's choice of texts "+
-		"gives one text ε = %.3g and δ = %.3g for all of a participant's samples. A δ of k/(n+1) for each sample is also that of publishing k texts as they are; "+
-		"popri refuses a δ of 1 / clients or more elsewhere.", c.Records, c.Least, c.Samples, c.Epsilon, c.Delta)
+	return fmt.Sprintf("Not private in the sense of this program. With %d of at least %d texts behind each of %d samples, LanFL's "+
+		"choice of texts gives one text ε = %.3g and δ = %.3g for all of a participant's samples. A δ of k/(n+1) for each sample is "+
+		"also that of publishing k texts as they are; popri refuses a δ of 1 / clients or more elsewhere.",
+		c.Records, c.Least, c.Samples, c.Epsilon, c.Delta)
 }

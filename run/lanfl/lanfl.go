@@ -43,7 +43,8 @@ func (o Options) check() error {
 	case o.Participants < 2:
 		return fault.Userf("there are %d participants: two or more exchange samples", o.Participants)
 	case o.Records < 1 || o.Samples < 1 || o.Repeats < 1 || o.Tests < 1:
-		return fault.Userf("records (%d), samples (%d), repeats (%d) and test texts (%d) must be above 0", o.Records, o.Samples, o.Repeats, o.Tests)
+		return fault.Userf("records (%d), samples (%d), repeats (%d) and test texts (%d) must be above 0", o.Records, o.Samples,
+			o.Repeats, o.Tests)
 	case !(o.BLEU > 0 && o.BLEU <= 1):
 		return fault.Userf("the BLEU bound is %g, must be above 0 and at most 1", o.BLEU)
 	case len(o.Shots) == 0 || slices.Min(o.Shots) < 0:
@@ -174,15 +175,16 @@ func (o Options) pool(train []clients.Client, seed uint64) ([]holdings, error) {
 	}
 	for i, h := range held {
 		if len(h.own) <= o.Records || len(h.tests) == 0 {
-			return nil, fault.Userf("participant %d of %d has %d texts to draw from, and %d are behind each sample: pool the clients into fewer participants",
-				i+1, o.Participants, len(h.own), o.Records)
+			return nil, fault.Userf("participant %d of %d has %d texts to draw from, and %d are behind each sample: pool the "+
+				"clients into fewer participants", i+1, o.Participants, len(h.own), o.Records)
 		}
 	}
 	return held, nil
 }
 
 // exchange lets each participant write, filters what it wrote, and writes what is shared.
-func (o Options) exchange(ctx context.Context, w writer, held []holdings, labels []string, seed uint64, e *Outcome) ([][]incontext.Example, error) {
+func (o Options) exchange(ctx context.Context, w writer, held []holdings, labels []string, seed uint64,
+	e *Outcome) ([][]incontext.Example, error) {
 	shared := make([][]incontext.Example, len(held))
 	var out []sharedRow
 	for i, h := range held {
@@ -221,7 +223,8 @@ func (o Options) exchange(ctx context.Context, w writer, held []holdings, labels
 }
 
 // compose lets a participant choose its prompt by the share of wrong answers on its test texts.
-func (o Options) compose(ctx context.Context, w writer, i int, h holdings, shared [][]incontext.Example, labels []string, seed uint64, e *Outcome) error {
+func (o Options) compose(ctx context.Context, w writer, i int, h holdings, shared [][]incontext.Example, labels []string,
+	seed uint64, e *Outcome) error {
 	var others []incontext.Example
 	for k, list := range shared {
 		if k != i {

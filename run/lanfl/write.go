@@ -46,7 +46,8 @@ func (w writer) prompt(examples []incontext.Example) []int32 {
 }
 
 // write gives an example for each list, at temperature 0. One that is not of the form, or has no known label, is the zero Example.
-func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels []string, told func(done, total int)) ([]incontext.Example, error) {
+func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels []string,
+	told func(done, total int)) ([]incontext.Example, error) {
 	prompts := make([][]int32, len(lists))
 	for i, list := range lists {
 		prompts[i] = w.prompt(list)
