@@ -114,11 +114,7 @@ func (c Contrast) Partial(clients query.Clients) (query.Partial, error) {
 	if err != nil {
 		return query.Partial{}, err
 	}
-	sum, err := vectors(c)
-	for i := 0; i < clients.Clients && err == nil; i++ {
-		err = sum.Add(1, c.add(votes[clients.Offsets[i]:clients.Offsets[i+1]]))
-	}
-	return single(sum, err)
+	return textsOf(c, clients, func(from, to int) []float64 { return c.add(votes[from:to]) })
 }
 
 // Finish implements query.Mergeable.

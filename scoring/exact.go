@@ -63,6 +63,15 @@ func partialOf(q query.Query, clients query.Clients) (query.Partial, error) {
 	return single(sum, err)
 }
 
+// textsOf adds up the clients' vectors, each made from the client's range of texts, for queries that look at all texts at once.
+func textsOf(q query.Query, clients query.Clients, vector func(from, to int) []float64) (query.Partial, error) {
+	sum, err := vectors(q)
+	for i := 0; i < clients.Clients && err == nil; i++ {
+		err = sum.Add(1, vector(clients.Offsets[i], clients.Offsets[i+1]))
+	}
+	return single(sum, err)
+}
+
 // finished is the sum of a query whose partial sums are of [single].
 func finished(q query.Query, p query.Partial) ([]float64, error) {
 	if err := checkShape(p, q.Len()); err != nil {

@@ -146,11 +146,7 @@ func (v NearestVotes) Partial(clients query.Clients) (query.Partial, error) {
 	if err != nil {
 		return query.Partial{}, err
 	}
-	sum, err := vectors(v)
-	for i := 0; i < clients.Clients && err == nil; i++ {
-		err = sum.Add(1, v.votes(nearest[clients.Offsets[i]:clients.Offsets[i+1]]))
-	}
-	return single(sum, err)
+	return textsOf(v, clients, func(from, to int) []float64 { return v.votes(nearest[from:to]) })
 }
 
 // Finish implements query.Mergeable.

@@ -63,13 +63,13 @@ method that does not set it itself; --config takes a configuration in place of t
 			if err != nil {
 				return fail(err)
 			}
-			config.Model.Threads = cmp.Or(a.threads, config.Model.Threads)
-			if config, err = a.prepared(cmd, config); err != nil {
-				return fail(err)
-			}
 			rows, err := comparison.Rows(scale, methods, config.Generate.ByLabel)
 			if err != nil {
 				return fail(usage(err))
+			}
+			config.Model.Threads = cmp.Or(a.threads, config.Model.Threads)
+			if config, err = a.prepared(cmd, config); err != nil {
+				return fail(err)
 			}
 			axes, cells, err := grid.Named(config, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: epsilon}, flags.seeds)
 			if err != nil {

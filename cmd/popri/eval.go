@@ -108,11 +108,7 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 					return err
 				}
 			}
-			for key, value := range map[string]string{"data.private": private, "downstream.model": model} {
-				if value != "" {
-					flags.set = append(flags.set, key+"="+value)
-				}
-			}
+			flags.name(map[string]string{"data.private": private, "downstream.model": model})
 			c, err := flags.load()
 			if err != nil {
 				return err

@@ -76,11 +76,7 @@ func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFl
 		}
 		file = filepath.Join(run, rundir.Synthetic)
 	}
-	for key, value := range map[string]string{"data.private": private, "model.path": model} {
-		if value != "" {
-			flags.set = append(flags.set, key+"="+value)
-		}
-	}
+	flags.name(map[string]string{"data.private": private, "model.path": model})
 	c, err := flags.load()
 	if err != nil {
 		return err

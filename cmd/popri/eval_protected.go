@@ -35,11 +35,7 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 	} else if out == "" {
 		return usage(errors.New("--protect-test with --synthetic needs --out, the folder of ledger and release"))
 	}
-	for key, value := range map[string]string{"data.private": private, "downstream.model": model} {
-		if value != "" {
-			flags.set = append(flags.set, key+"="+value)
-		}
-	}
+	flags.name(map[string]string{"data.private": private, "downstream.model": model})
 	c, err := flags.load()
 	if err != nil {
 		return err

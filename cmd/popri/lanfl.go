@@ -47,11 +47,7 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 			if o.Names, err = wordsOf(names); err != nil {
 				return usage(fail(err))
 			}
-			for key, value := range map[string]string{"data.private": private, "model.path": model} {
-				if value != "" {
-					flags.set = append(flags.set, key+"="+value)
-				}
-			}
+			flags.name(map[string]string{"data.private": private, "model.path": model})
 			c, err := flags.load()
 			if err != nil {
 				return fail(err)

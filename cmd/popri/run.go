@@ -42,6 +42,15 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "set a key: --set dpo.rejected_rank=7; may be repeated")
 }
 
+// name sets keys that a verb's own flags name; a flag that was not given leaves its key.
+func (f *configFlags) name(keys map[string]string) {
+	for key, value := range keys {
+		if value != "" {
+			f.set = append(f.set, key+"="+value)
+		}
+	}
+}
+
 func (f *configFlags) load() (configs.Config, error) {
 	c, err := configs.Load(configs.LoadOptions{File: f.file, Preset: f.preset, World: f.world, Set: f.set, Env: true})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"popri/eval/downstream"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/shipped"
@@ -156,7 +157,7 @@ func TestCalibrated(t *testing.T) {
 
 // TestMeasured against sklearn's accuracy_score and f1_score(average="macro").
 func TestMeasured(t *testing.T) {
-	accuracy, f1 := measured([][2]int{{0, 0}, {0, 1}, {1, 1}, {2, 1}, {2, 2}, {2, 2}}, 4)
+	accuracy, f1 := measured([]downstream.Named{{0, 0}, {0, 1}, {1, 1}, {2, 1}, {2, 2}, {2, 2}})
 	if math.Abs(accuracy-4.0/6) > 1e-12 || math.Abs(f1-(2.0/3+0.5+0.8)/3) > 1e-12 {
 		t.Errorf("accuracy %g, macro F1 %g", accuracy, f1)
 	}

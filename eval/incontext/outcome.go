@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"popri/eval/downstream"
 	"popri/model/lm"
 )
 
@@ -55,11 +56,11 @@ func (f Format) Test(ctx context.Context, m *lm.Model, demonstrations, tests []E
 		return nil, err
 	}
 	measure := func(calibrated bool) (accuracy, f1 float64) {
-		pairs := make([][2]int, len(tests))
+		pairs := make([]downstream.Named, len(tests))
 		for i, t := range tests {
-			pairs[i] = [2]int{slices.Index(labels, t.Label), answers.Label(i, calibrated)}
+			pairs[i] = downstream.Named{int32(slices.Index(labels, t.Label)), int32(answers.Label(i, calibrated))}
 		}
-		return measured(pairs, len(labels))
+		return measured(pairs)
 	}
 	var s Score
 	s.Accuracy, s.MacroF1 = measure(false)
@@ -68,22 +69,14 @@ func (f Format) Test(ctx context.Context, m *lm.Model, demonstrations, tests []E
 }
 
 // measured is the accuracy and macro F1 of pairs of a true and a given label.
-func measured(pairs [][2]int, labels int) (accuracy, f1 float64) {
-	right, have, given := make([]float64, labels), make([]float64, labels), make([]float64, labels)
+func measured(pairs []downstream.Named) (accuracy, f1 float64) {
+	right := 0
 	for _, p := range pairs {
-		have[p[0]]++
-		given[p[1]]++
 		if p[0] == p[1] {
-			right[p[0]]++
+			right++
 		}
 	}
-	seen := 0
-	for l := range labels {
-		if n := have[l] + given[l]; n > 0 {
-			accuracy, f1, seen = accuracy+right[l]/float64(len(pairs)), f1+2*right[l]/n, seen+1
-		}
-	}
-	return accuracy, f1 / float64(max(1, seen))
+	return float64(right) / float64(len(pairs)), downstream.MacroF1([]downstream.Score{{Named: pairs}})
 }
 
 // Summed fills in the means over the draws.

@@ -116,20 +116,16 @@ func (d Description) NeedsTextsOf(c configs.Config) bool {
 
 // Distance is the Fréchet distance of samples to the reference; nil without one.
 func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
-	if e.Reference == nil {
-		return nil, nil
-	}
-	vectors = embedding.Meaning(e.Encoder, vectors)
-	g, err := metrics.NewGaussian(vectors.Data, vectors.Dim)
-	if err != nil {
-		return nil, err
-	}
-	d, err := g.Distance(e.Reference)
-	return &d, err
+	return e.toReference(vectors, (*metrics.Gaussian).Distance)
 }
 
 // Apart is the distance of the mean of samples to that of the reference; nil without one.
 func (e Env) Apart(vectors embedding.Matrix) (*float64, error) {
+	return e.toReference(vectors, (*metrics.Gaussian).Apart)
+}
+
+// toReference is a distance of samples, as a Gaussian, to the reference; nil without one.
+func (e Env) toReference(vectors embedding.Matrix, distance func(g, to *metrics.Gaussian) (float64, error)) (*float64, error) {
 	if e.Reference == nil {
 		return nil, nil
 	}
@@ -138,7 +134,7 @@ func (e Env) Apart(vectors embedding.Matrix) (*float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := g.Apart(e.Reference)
+	d, err := distance(g, e.Reference)
 	return &d, err
 }
 

@@ -38,19 +38,11 @@ type Options struct {
 // the others are compared with, "" for none. A classification's ε = 0 point learns from the public text.
 func Compare(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text, main string,
 	sources []downstream.Source, o Options) (*evaluation.Outcome, error) {
-	suite, err := newSuite(c, population, public)
+	suite, err := o.suite(c, population, public)
 	if err != nil {
 		return nil, err
 	}
-	var key []byte
-	if o.Cache != "" {
-		if key, err = datakey.Load(); err != nil {
-			return nil, fault.Userf("%w", err)
-		}
-	}
-	suite.Draws, suite.Cache, suite.CacheKey = resamples, o.Cache, key
-	suite.Main, suite.ReferencePrivate = main, c.Eval.ReferencePrivate
-	suite.End, suite.Progress = o.Progress.End, o.Progress.Updated
+	suite.Draws, suite.Main, suite.End = resamples, main, o.Progress.End
 	if o.Progress.Begin != nil {
 		o.Progress.Begin()
 	}
@@ -76,6 +68,21 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 		e.OutsideEpsilon = guarantee.Reference
 	}
 	return e, nil
+}
+
+// suite prepares the training of small models with these options.
+func (o Options) suite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
+	suite, err := newSuite(c, population, public)
+	if err != nil {
+		return suite, err
+	}
+	if o.Cache != "" {
+		if suite.CacheKey, err = datakey.Load(); err != nil {
+			return suite, fault.Userf("%w", err)
+		}
+	}
+	suite.Cache, suite.ReferencePrivate, suite.Progress = o.Cache, c.Eval.ReferencePrivate, o.Progress.Updated
+	return suite, nil
 }
 
 // protocol says how a small model is trained, after "every model".

@@ -17,7 +17,6 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
-	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/filehash"
 	"popri/internal/rundir"
@@ -72,7 +71,7 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 	if err := assembly.CheckLabels(c, population); err != nil {
 		return nil, err
 	}
-	public, err := assembly.LoadPublic(c)
+	public, err := labelledPublic(c)
 	if err != nil {
 		return nil, err
 	}
@@ -83,16 +82,19 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 	if err := budget.Validate(); err != nil {
 		return nil, fault.Userf("the test clients' budget: %w", err)
 	}
-	suite, err := newSuite(c, population, public.Generator)
+	suite, err := o.suite(c, population, public)
 	if err != nil {
 		return nil, err
 	}
-	if o.Cache != "" {
-		if suite.CacheKey, err = datakey.Load(); err != nil {
-			return nil, fault.Userf("%w", err)
-		}
+	round := rundir.Round(dir, 1)
+	if err := os.MkdirAll(round, 0o755); err != nil {
+		return nil, fault.Userf("the folder of the noised figures cannot be made: %w", err)
 	}
-	suite.Cache, suite.ReferencePrivate, suite.Progress = o.Cache, c.Eval.ReferencePrivate, o.Progress.Updated
+	l, err := ledger.Obtain(filepath.Join(dir, rundir.Ledger), budget) // before models are trained for nothing
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	defer l.Close()
 	if o.Progress.Begin != nil {
 		o.Progress.Begin()
 	}
@@ -107,7 +109,7 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 	if err != nil {
 		return nil, err
 	}
-	return released(answers, names, budget, c, dir, key)
+	return released(answers, names, l, c, dir, key)
 }
 
 // fileOf is a file that identifies texts, or the weights of a model's folder.
@@ -130,22 +132,14 @@ func testBudget(c configs.Config, population *clients.Population, epsilon float6
 }
 
 // released adds up the clients' answers, with noise for the whole budget.
-func released(answers [][]float64, names []string, b ledger.Budget, c configs.Config, dir, key string) (*Protected, error) {
+func released(answers [][]float64, names []string, l *ledger.Ledger, c configs.Config, dir, key string) (*Protected, error) {
+	b := l.Budget()
 	plan := accountant.Plan{Each: ledger.Entry{Sampling: ledger.Full}.Event(b)}
 	plan.Each.Count = 1
 	sigma, err := plan.Sigma(ledger.Accountant(b, []ledger.Entry{{Sampling: ledger.Full}}), b.Epsilon, b.Delta)
 	if err != nil {
 		return nil, err
 	}
-	round := rundir.Round(dir, 1)
-	if err := os.MkdirAll(round, 0o755); err != nil {
-		return nil, fault.Userf("the folder of the noised figures cannot be made: %w", err)
-	}
-	l, err := ledger.Obtain(filepath.Join(dir, rundir.Ledger), b)
-	if err != nil {
-		return nil, fault.User(err)
-	}
-	defer l.Close()
 	config := fedsim.Config{Ledger: l, Sigma: sigma}
 	if c.Privacy.InsecureSeededNoise {
 		config.InsecureSeed = &c.Seed
@@ -159,7 +153,7 @@ func released(answers [][]float64, names []string, b ledger.Budget, c configs.Co
 	if err != nil {
 		return nil, err
 	}
-	r, err := f.Collect(release.Request{Round: 1, Query: q, Dir: round})
+	r, err := f.Collect(release.Request{Round: 1, Query: q, Dir: rundir.Round(dir, 1)})
 	switch {
 	case errors.Is(err, release.ErrOtherSamples):
 		return nil, fault.Userf("%s holds the answer for other texts, and the test clients' budget is spent: %w", dir, err)

@@ -66,13 +66,9 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	if err := assembly.CheckLabels(c, population); err != nil {
 		return nil, err
 	}
-	var public []datasets.Text
-	if Classifies(c) && assembly.PublicIsFile(c) {
-		read, err := assembly.LoadPublic(c)
-		if err != nil {
-			return nil, err
-		}
-		public = read.Generator
+	public, err := labelledPublic(c)
+	if err != nil {
+		return nil, err
 	}
 	if o.Out != "" {
 		if err := os.MkdirAll(o.Out, 0o755); err != nil {
@@ -94,6 +90,15 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	}
 	t.Close()
 	return e, err
+}
+
+// labelledPublic is the public text of a classification's ε = 0 point: that of the files of data.public; none otherwise.
+func labelledPublic(c configs.Config) ([]datasets.Text, error) {
+	if !Classifies(c) || !assembly.PublicIsFile(c) {
+		return nil, nil
+	}
+	read, err := assembly.LoadPublic(c)
+	return read.Generator, err
 }
 
 // checkOut refuses a folder that holds other figures or cannot be written to.
