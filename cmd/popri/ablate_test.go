@@ -25,8 +25,11 @@ func TestAblate(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "grid")
+	encoder := filepath.Join("..", "..", "testdata", "golden", "sentence", "bert-first")
 	command := func(more ...string) []string {
-		return append([]string{"ablate", "--config", w.File, "--set", "trainer.rounds=1", "--over", "dpo.rejected_rank=2,3", "--out", dir}, more...)
+		// The encoder has weights of its own, and so another length than the configuration says.
+		return append([]string{"ablate", "--config", w.File, "--set", "scoring.dim=12", "--set", "scoring.encoder=" + encoder,
+			"--set", "trainer.rounds=1", "--over", "dpo.rejected_rank=2,3", "--out", dir}, more...)
 	}
 
 	// Every configuration is checked before a run starts, and all that is wrong is told at once.
@@ -120,7 +123,9 @@ func TestAblate(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(dir, rundir.Report))
 	if err != nil || !strings.Contains(string(page), "dpo.rejected_rank") || !strings.Contains(string(page), "<svg") ||
 		!strings.Contains(string(page), "4 runs on the same private data, together") ||
-		!strings.Contains(string(page), "<code>popri ablate --config ") || !strings.Contains(string(page), "--over dpo.rejected_rank=2,3 --seeds 2 --set trainer.rounds=1</code>") {
+		!strings.Contains(string(page), "<code>popri ablate --config ") ||
+		!strings.Contains(string(page), "--over dpo.rejected_rank=2,3 --seeds 2 --set scoring.dim=12") ||
+		!strings.Contains(string(page), "--set trainer.rounds=1</code>") {
 		t.Errorf("%v: the page lacks key or plot", err)
 	}
 

@@ -161,12 +161,15 @@ func folder(label string) string {
 	return name[:min(len(name), 180)] + "-" + hex.EncodeToString(h[:4])
 }
 
-// Differs returns the first key, "" for none, whose value in found is not the cell's. Threads change no result.
+// Differs returns the first key, "" for none, whose value in found is not the cell's. Threads change no result, and an
+// encoder with weights of its own has its own length, which a begun run has in its configuration.
 func (c Cell) Differs(found configs.Config) (key string, have, want any) {
+	fitted := slices.Contains(configs.Encoders, c.Config.Scoring.Encoder)
 	for _, k := range configs.Keys() {
 		have, _ = found.Get(k.Name)
 		want, _ = c.Config.Get(k.Name)
-		if k.Name != "model.threads" && fmt.Sprint(have) != fmt.Sprint(want) {
+		idle := k.Name == "model.threads" || k.Name == "scoring.dim" && !fitted
+		if !idle && fmt.Sprint(have) != fmt.Sprint(want) {
 			return k.Name, have, want
 		}
 	}
