@@ -169,28 +169,27 @@ func (c Compact) Partial(clients query.Clients) (query.Partial, error) {
 	if clients.Dim != d {
 		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, d)
 	}
-	sum, err := vectors(c)
-	if err != nil {
-		return query.Partial{}, err
-	}
-	const block = 2048 // bounds the memory of M·Rᵀ
-	product := make([]float64, min(block, clients.Clients)*c.rank)
-	for from := 0; from < clients.Clients; from += block {
-		rows := min(block, clients.Clients-from)
-		means := clients.Data[from*d : (from+rows)*d]
-		c.product(means, product[:rows*c.rank])
-		for i := range rows {
-			y := product[i*c.rank : (i+1)*c.rank]
-			err := c.finish(means[i*d:(i+1)*d], y)
-			if err == nil {
-				err = sum.Add(1, y)
-			}
-			if err != nil {
-				return query.Partial{}, fmt.Errorf("scoring: client %d: %w", from+i, err)
+	empty := func() (query.Partial, error) { return single(vectors(c)) }
+	return summed(clients.Clients, empty, func(p query.Partial, from, to int) error {
+		const block = 256 // bounds the memory of M·Rᵀ
+		product := make([]float64, min(block, to-from)*c.rank)
+		for ; from < to; from += block {
+			rows := min(block, to-from)
+			means := clients.Data[from*d : (from+rows)*d]
+			c.product(means, product[:rows*c.rank])
+			for i := range rows {
+				y := product[i*c.rank : (i+1)*c.rank]
+				err := c.finish(means[i*d:(i+1)*d], y)
+				if err == nil {
+					err = p.Blocks[0].Add(1, y)
+				}
+				if err != nil {
+					return fmt.Errorf("scoring: client %d: %w", from+i, err)
+				}
 			}
 		}
-	}
-	return single(sum, nil)
+		return nil
+	})
 }
 
 // Expand turns a sum of [Compact] vectors about these samples into scores, one for each sample: V·R⁺·y.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"popri/internal/parallel"
 	"popri/model/embedding"
 	"popri/scoring/query"
 )
@@ -137,7 +138,7 @@ func (c Contrast) votes(texts embedding.Matrix, labels []int32) ([]ranked, error
 		return nil, fmt.Errorf("scoring: samples of %d dimensions, texts of %d", c.samples.Dim, texts.Dim)
 	}
 	out := make([]ranked, texts.Rows)
-	parallelGrain(texts.Rows, 8, func(from, to int) {
+	parallel.Ranges(texts.Rows, 8, func(from, to int) {
 		distances := make([]float64, c.samples.Rows)
 		for t := from; t < to; t++ {
 			label := int32(0)

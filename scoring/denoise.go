@@ -3,8 +3,8 @@ package scoring
 import (
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
+
+	"popri/internal/parallel"
 )
 
 // basis has the directions of the space in which every true sum lies.
@@ -112,7 +112,7 @@ func (b *basis) scaled(x []float64, scale func(float64) float64) []float64 {
 func (s *Samples) applyTransposed(y []float64) []float64 {
 	const block = 1024
 	partial := make([][]float64, (s.n+block-1)/block)
-	parallelGrain(len(partial), 1, func(from, to int) {
+	parallel.Ranges(len(partial), 1, func(from, to int) {
 		for b := from; b < to; b++ {
 			sum := make([]float64, s.d)
 			for i := b * block; i < min(s.n, (b+1)*block); i++ {
@@ -131,21 +131,4 @@ func (s *Samples) applyTransposed(y []float64) []float64 {
 		}
 	}
 	return out
-}
-
-func parallel(n int, do func(from, to int)) { parallelGrain(n, 256, do) }
-
-// parallelGrain calls do for ranges that cover 0…n−1, each a multiple of grain but the last, on all processors.
-func parallelGrain(n, grain int, do func(from, to int)) {
-	workers := min(runtime.GOMAXPROCS(0), (n+grain-1)/grain)
-	if workers <= 1 {
-		do(0, n)
-		return
-	}
-	var group sync.WaitGroup
-	share := ((n+workers-1)/workers + grain - 1) / grain * grain
-	for from := 0; from < n; from += share {
-		group.Go(func() { do(from, min(n, from+share)) })
-	}
-	group.Wait()
 }

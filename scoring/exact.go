@@ -3,7 +3,9 @@ package scoring
 import (
 	"fmt"
 	"math"
+	"sync"
 
+	"popri/internal/parallel"
 	"popri/scoring/query"
 )
 
@@ -51,25 +53,60 @@ func single(b query.Block, err error) (query.Partial, error) {
 	return query.Partial{Blocks: []query.Block{b}}, nil
 }
 
-// partialOf adds up the clients' vectors, one after the other.
+// partialOf adds up the clients' vectors.
 func partialOf(q query.Query, clients query.Clients) (query.Partial, error) {
-	sum, err := vectors(q)
-	for i := 0; i < clients.Clients && err == nil; i++ {
-		var v []float64
-		if v, err = q.Vector(clients, i); err == nil {
-			err = sum.Add(1, v)
+	return summed(clients.Clients, func() (query.Partial, error) { return single(vectors(q)) }, func(p query.Partial, from, to int) error {
+		for i := from; i < to; i++ {
+			v, err := q.Vector(clients, i)
+			if err == nil {
+				err = p.Blocks[0].Add(1, v)
+			}
+			if err != nil {
+				return err
+			}
 		}
-	}
-	return single(sum, err)
+		return nil
+	})
 }
 
 // textsOf adds up the clients' vectors, each made from the client's range of texts, for queries that look at all texts at once.
 func textsOf(q query.Query, clients query.Clients, vector func(from, to int) []float64) (query.Partial, error) {
-	sum, err := vectors(q)
-	for i := 0; i < clients.Clients && err == nil; i++ {
-		err = sum.Add(1, vector(clients.Offsets[i], clients.Offsets[i+1]))
+	return summed(clients.Clients, func() (query.Partial, error) { return single(vectors(q)) }, func(p query.Partial, from, to int) error {
+		for i := from; i < to; i++ {
+			if err := p.Blocks[0].Add(1, vector(clients.Offsets[i], clients.Offsets[i+1])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// summed adds up n clients on all processors: add adds those of a range to a sum that empty made. Sums are exact, so they do
+// not depend on how the clients are divided. Of several errors, it returns that of the first clients.
+func summed(n int, empty func() (query.Partial, error), add func(p query.Partial, from, to int) error) (query.Partial, error) {
+	sum, err := empty()
+	if err != nil {
+		return query.Partial{}, err
 	}
-	return single(sum, err)
+	var (
+		mu    sync.Mutex
+		first = n // where the first range with an error begins
+	)
+	parallel.Ranges(n, 256, func(from, to int) {
+		part, failed := empty()
+		if failed == nil {
+			failed = add(part, from, to)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if failed == nil {
+			failed = sum.Merge(part)
+		}
+		if failed != nil && from < first {
+			first, err = from, failed
+		}
+	})
+	return sum, err
 }
 
 // finished is the sum of a query whose partial sums are of [single].

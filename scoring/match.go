@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 
+	"popri/internal/parallel"
 	"popri/model/embedding"
 )
 
@@ -167,7 +168,7 @@ func (d *dual) compute(lambda []float64) {
 		d.weights, d.gradient, d.last = make([]float64, n), make([]float64, dim), make([]float64, dim)
 	}
 	copy(d.last, lambda)
-	parallelGrain(n, 512, func(from, to int) {
+	parallel.Ranges(n, 512, func(from, to int) {
 		for i := from; i < to; i++ {
 			s := d.prior[i]
 			for j, x := range d.texts.Row(i) {
@@ -200,7 +201,7 @@ func weightedMean(texts embedding.Matrix, weights []float64) []float64 {
 	const block = 1024
 	blocks := (texts.Rows + block - 1) / block
 	parts := make([][]float64, blocks)
-	parallelGrain(blocks, 1, func(from, to int) {
+	parallel.Ranges(blocks, 1, func(from, to int) {
 		for b := from; b < to; b++ {
 			part := make([]float64, texts.Dim)
 			for i := b * block; i < min((b+1)*block, texts.Rows); i++ {

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"popri/internal/parallel"
 	"popri/model/embedding"
 	"popri/scoring/query"
 )
@@ -153,50 +154,54 @@ func (s *Samples) Sum(clients query.Means) ([]float64, error) {
 
 // gather adds up clients: a block of Σ w·mean, of d values, and one of the vectors that were computed by themselves, of n.
 func (s *Samples) gather(clients query.Means) (query.Partial, error) {
-	fail := func(err error) (query.Partial, error) { return query.Partial{}, err }
 	if clients.Dim != s.d {
-		return fail(fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, s.d))
+		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, s.d)
 	}
 	// What [Samples.weight] trusts has ‖V·mean‖² > trusted·‖V‖²·‖mean‖² and w·‖V·mean‖ ≤ C.
 	limit := s.options.Clip
 	if s.trace > 0 {
 		limit /= math.Sqrt(trusted * s.trace)
 	}
-	u, err := query.NewBlock(s.d, limit)
-	if err != nil {
-		return fail(err)
+	empty := func() (query.Partial, error) {
+		u, err := query.NewBlock(s.d, limit)
+		if err != nil {
+			return query.Partial{}, err
+		}
+		direct, err := query.NewBlock(s.n, s.options.Clip)
+		return query.Partial{Blocks: []query.Block{u, direct}}, err
 	}
-	direct, err := query.NewBlock(s.n, s.options.Clip)
-	if err != nil {
-		return fail(err)
-	}
-	// Blocks bound the memory of M·G, whatever the number of clients. A row of the product does not depend on the others.
-	const block = 2048
-	product := make([]float64, min(block, clients.Clients)*s.d)
-	for from := 0; from < clients.Clients; from += block {
-		rows := min(block, clients.Clients-from)
-		m := general(rows, s.d, clients.Data[from*s.d:(from+rows)*s.d])
-		t := general(rows, s.d, product[:rows*s.d])
-		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, m, general(s.d, s.d, s.gram), 0, t)
-		for i := range rows {
-			mean := m.Data[i*s.d : (i+1)*s.d]
-			if dot(mean, mean) == 0 {
-				continue // no texts
-			}
-			if weight, ok := s.weight(mean, t.Data[i*s.d:(i+1)*s.d]); ok {
-				err = u.Add(weight, mean)
-			} else {
-				var own []float64
-				if own, err = s.ContributionOfMean(mean); err == nil {
-					err = direct.Add(1, own)
+	return summed(clients.Clients, empty, func(p query.Partial, from, to int) error {
+		// Blocks bound the memory of M·G. A row of the product does not depend on the others.
+		const block = 256
+		product := make([]float64, min(block, to-from)*s.d)
+		for ; from < to; from += block {
+			rows := min(block, to-from)
+			m := general(rows, s.d, clients.Data[from*s.d:(from+rows)*s.d])
+			t := general(rows, s.d, product[:rows*s.d])
+			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, m, general(s.d, s.d, s.gram), 0, t)
+			for i := range rows {
+				if err := s.add(p, m.Data[i*s.d:(i+1)*s.d], t.Data[i*s.d:(i+1)*s.d]); err != nil {
+					return fmt.Errorf("scoring: client %d: %w", from+i, err)
 				}
 			}
-			if err != nil {
-				return fail(fmt.Errorf("scoring: client %d: %w", from+i, err))
-			}
 		}
+		return nil
+	})
+}
+
+// add adds a client with this mean, gm being G·mean, to a sum of [Samples.gather].
+func (s *Samples) add(p query.Partial, mean, gm []float64) error {
+	if dot(mean, mean) == 0 { // no texts
+		return nil
 	}
-	return query.Partial{Blocks: []query.Block{u, direct}}, nil
+	if weight, ok := s.weight(mean, gm); ok {
+		return p.Blocks[0].Add(weight, mean)
+	}
+	own, err := s.ContributionOfMean(mean)
+	if err != nil {
+		return err
+	}
+	return p.Blocks[1].Add(1, own)
 }
 
 // spread is the sum of n values that clients gathered.
@@ -206,7 +211,7 @@ func (s *Samples) spread(p query.Partial) ([]float64, error) {
 	}
 	u, direct := unevaluate(p.Blocks[0]), unevaluate(p.Blocks[1])
 	sum := make([]float64, s.n)
-	parallel(s.n, func(from, to int) {
+	parallel.Ranges(s.n, 256, func(from, to int) {
 		for i := from; i < to; i++ {
 			high, low := exactDot(s.v[i*s.d:(i+1)*s.d], u)
 			high, rest := twoSum(high, direct.high[i])
@@ -219,7 +224,7 @@ func (s *Samples) spread(p query.Partial) ([]float64, error) {
 // apply returns V u.
 func (s *Samples) apply(u []float64) []float64 {
 	sum := make([]float64, s.n)
-	parallel(s.n, func(from, to int) {
+	parallel.Ranges(s.n, 256, func(from, to int) {
 		for i := from; i < to; i++ {
 			sum[i] = dot(s.v[i*s.d:(i+1)*s.d], u)
 		}

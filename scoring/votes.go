@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"popri/internal/parallel"
 	"popri/model/embedding"
 	"popri/scoring/query"
 )
@@ -190,7 +191,7 @@ func Nearest(samples, texts embedding.Matrix, metric Metric, q int, far bool) ([
 		return nil, fmt.Errorf("scoring: %d nearest of %d samples", q, samples.Rows)
 	}
 	out := make([][]int, texts.Rows)
-	parallelGrain(texts.Rows, 8, func(from, to int) {
+	parallel.Ranges(texts.Rows, 8, func(from, to int) {
 		distances := make([]float64, samples.Rows)
 		order := make([]int, samples.Rows)
 		for t := from; t < to; t++ {

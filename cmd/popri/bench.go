@@ -142,18 +142,25 @@ func (a *app) benchEmbed() *cobra.Command {
 }
 
 func (a *app) benchScore() *cobra.Command {
-	var samples, population int
+	var (
+		samples, population int
+		query               string
+	)
 	cmd := &cobra.Command{
 		Use:   "score",
 		Short: "Score samples by many clients and sum the scores",
 		Long: fmt.Sprintf(`Times how clients with 1 to 11 texts each, 384 numbers a text, score samples. They are made and scored %d at a time, so
-that memory does not grow with their number: about 0.5 GB with 18000 samples.`, benchmark.ScoreClients),
-		Example: "  popri bench score --samples 18000 --clients 133000 --threads 2 --json",
-		Args:    cobra.NoArgs,
+that memory does not grow with their number: about 0.5 GB with 18000 samples. --query says what is asked: cosine/standardize
+(a score for each sample, as in the paper), compact/standardize (the same in 384 numbers), or mean/full (scoring.release=once:
+the mean embedding, from which the scores of any samples follow).`, benchmark.ScoreClients),
+		Example: "  popri bench score --samples 18000 --clients 133000 --threads 2 --json\n" +
+			"  popri bench score --query mean/full --clients 133000",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return a.emitBench(benchmark.Score(samples, population))
+			return a.emitBench(benchmark.Score(query, samples, population))
 		},
 	}
+	cmd.Flags().StringVar(&query, "query", "cosine/standardize", "what clients are asked: cosine/…, compact/… or mean/full")
 	cmd.Flags().IntVar(&samples, "samples", 18000, "samples")
 	cmd.Flags().IntVar(&population, "clients", 1000, "clients")
 	return cmd

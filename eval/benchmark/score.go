@@ -18,9 +18,10 @@ const scoreDim = 384
 // 21 KB on average.
 const ScoreClients = 4096
 
-// Score times how clients that hold 1 to 11 texts each score the samples: from the embeddings of samples and texts,
-// random unit vectors, to the sum of the clients' standardised and clipped vectors. Making the vectors is not timed.
-func Score(samples, population int) (*Result, error) {
+// Score times how clients that hold 1 to 11 texts each answer the question of that name ([scoring.Ask]) about the samples:
+// from the embeddings of samples and texts, random unit vectors, to the sum of the clients' bounded vectors. Making the
+// vectors is not timed.
+func Score(name string, samples, population int) (*Result, error) {
 	if samples < 1 || population < 1 {
 		return nil, fault.User(fmt.Errorf("%d samples, %d clients: want at least 1", samples, population))
 	}
@@ -36,7 +37,7 @@ func Score(samples, population int) (*Result, error) {
 	var spent time.Duration
 	r, err := measure("score", "float64", "clients", func() (int, error) {
 		begun := time.Now()
-		q, err := scoring.NewCosine(vectors, scoring.Options{Normalize: scoring.Standardized, Clip: 1}, "")
+		q, err := askable(name, vectors)
 		var sum query.Partial
 		spent += time.Since(begun)
 		for done := 0; done < population && err == nil; done += ScoreClients {
@@ -70,8 +71,21 @@ func Score(samples, population int) (*Result, error) {
 	return r, nil
 }
 
+// askable is the question of that name, which clients answer by their mean embedding.
+func askable(name string, samples embedding.Matrix) (query.Mergeable, error) {
+	q, err := scoring.Ask(name, 1, samples, "made-up samples")
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	m, ok := q.(query.Mergeable)
+	if !ok || q.NeedsTexts() {
+		return nil, fault.Userf("%q needs the clients' texts, and made-up clients have means alone", name)
+	}
+	return m, nil
+}
+
 // partial is what some clients add to the sum.
-func partial(q scoring.Cosine, texts embedding.Matrix, offsets []int) (query.Partial, error) {
+func partial(q query.Mergeable, texts embedding.Matrix, offsets []int) (query.Partial, error) {
 	means, err := query.MeanEmbeddings(texts, offsets)
 	if err != nil {
 		return query.Partial{}, err

@@ -55,15 +55,11 @@ func Shards(o ShardsOptions) (*ShardsResult, error) {
 	for i := range samples.Data {
 		samples.Data[i] = float32(random.NormFloat64())
 	}
-	asked, err := scoring.Ask(o.Query, 1, scoring.Unit(samples), "made-up samples")
+	m, err := askable(o.Query, scoring.Unit(samples))
 	if err != nil {
-		return nil, fault.User(err)
+		return nil, err
 	}
-	m, ok := asked.(query.Mergeable)
-	if !ok || asked.NeedsTexts() {
-		return nil, fault.Userf("%q needs the clients' texts, and made-up clients have means alone", o.Query)
-	}
-	described, err := scoring.Describe(asked)
+	described, err := scoring.Describe(m)
 	if err != nil {
 		return nil, fault.User(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"unicode"
+
+	"popri/internal/parallel"
 )
 
 // Form puts measures of a text's form beside its embedding: capitals, digits, signs, lines and lengths, which an encoder of
@@ -102,7 +104,7 @@ func (f *Form) Encode(texts []string) (Matrix, error) {
 func (f *Form) Join(texts []string, vectors Matrix) Matrix {
 	dim := f.Encoder.Dim()
 	out := NewMatrix(len(texts), f.Dim())
-	parallel(len(texts), func(from, to int) {
+	parallel.Ranges(len(texts), 64, func(from, to int) {
 		for i := from; i < to; i++ {
 			copy(out.Row(i), vectors.Row(i)[:dim])
 			f.measure(out.Row(i)[dim:], texts[i])

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
+
+	"popri/internal/parallel"
 )
 
 const (
@@ -94,7 +95,7 @@ func (h *Hashing) Hash() string { return h.hash }
 // Encode implements [Encoder]. A text without a letter, digit or sign gives zeros.
 func (h *Hashing) Encode(texts []string) (Matrix, error) {
 	m := NewMatrix(len(texts), h.config.Dim)
-	parallel(len(texts), func(from, to int) {
+	parallel.Ranges(len(texts), 64, func(from, to int) {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		for i := from; i < to; i++ {
@@ -113,7 +114,7 @@ func (h *Hashing) Encode(texts []string) (Matrix, error) {
 // documents counts the texts in which features of each bucket occur.
 func documents(texts []string, gramWeight float32) []uint32 {
 	counts := make([]uint32, 1<<bucketBits)
-	parallel(len(texts), func(from, to int) {
+	parallel.Ranges(len(texts), 64, func(from, to int) {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		for _, t := range texts[from:to] {
@@ -349,28 +350,4 @@ func space(r rune) bool {
 		return r <= ' ' || r == 0x7f
 	}
 	return unicode.IsSpace(r)
-}
-
-// parallel calls do for ranges that cover 0…n−1, on all processors.
-func parallel(n int, do func(from, to int)) {
-	const grain = 64
-	workers := min(runtime.GOMAXPROCS(0), (n+grain-1)/grain)
-	if workers <= 1 {
-		do(0, n)
-		return
-	}
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for {
-				from := int(next.Add(grain)) - grain
-				if from >= n {
-					return
-				}
-				do(from, min(n, from+grain))
-			}
-		})
-	}
-	group.Wait()
 }

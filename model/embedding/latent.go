@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"popri/internal/fault"
+	"popri/internal/parallel"
 	"popri/internal/rng"
 )
 
@@ -127,7 +128,7 @@ func (l *Latent) Hash() string { return l.hash }
 // Encode implements [Encoder]. A text without any feature of the public texts gives zeros.
 func (l *Latent) Encode(texts []string) (Matrix, error) {
 	m := NewMatrix(len(texts), l.config.Dim)
-	parallel(len(texts), func(from, to int) {
+	parallel.Ranges(len(texts), 64, func(from, to int) {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		var x sparse
@@ -282,7 +283,7 @@ func (x *sparse) timesCentered(q, mean []float32, width int) []float32 {
 
 // accumulate adds to each row of out, which begin has prepared, the rows of z that x names, times their values.
 func (x *sparse) accumulate(out, z []float32, width int, begin func(i int, row []float32)) {
-	parallel(x.rows(), func(from, to int) {
+	parallel.Ranges(x.rows(), 64, func(from, to int) {
 		for i := from; i < to; i++ {
 			row := out[i*width : (i+1)*width]
 			begin(i, row)

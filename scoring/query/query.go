@@ -10,6 +10,7 @@ package query
 import (
 	"fmt"
 
+	"popri/internal/parallel"
 	"popri/model/embedding"
 )
 
@@ -129,8 +130,12 @@ func MeanEmbeddings(texts embedding.Matrix, offsets []int) (Means, error) {
 		if offsets[i+1] < offsets[i] {
 			return Means{}, fmt.Errorf("query: client %d has offsets %d to %d", i, offsets[i], offsets[i+1])
 		}
-		MeanRow(m.Row(i), texts.Slice(offsets[i], offsets[i+1]))
 	}
+	parallel.Ranges(m.Clients, 64, func(from, to int) {
+		for i := from; i < to; i++ {
+			MeanRow(m.Row(i), texts.Slice(offsets[i], offsets[i+1]))
+		}
+	})
 	return m, nil
 }
 

@@ -1,0 +1,31 @@
+package parallel
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+// Every index is visited once, and ranges begin at multiples of the grain.
+func TestRanges(t *testing.T) {
+	for range 200 {
+		n, grain := rand.IntN(3000), 1+rand.IntN(70)
+		var mu sync.Mutex
+		visits := make([]int, n)
+		Ranges(n, grain, func(from, to int) {
+			mu.Lock()
+			defer mu.Unlock()
+			if from%grain != 0 || to > n || to%grain != 0 && to != n {
+				t.Errorf("the range %d to %d of %d in grains of %d", from, to, n, grain)
+			}
+			for i := from; i < to; i++ {
+				visits[i]++
+			}
+		})
+		for i, v := range visits {
+			if v != 1 {
+				t.Fatalf("%d of %d was visited %d times", i, n, v)
+			}
+		}
+	}
+}
