@@ -4,9 +4,10 @@
   python3 -m venv V && V/bin/pip install torch==2.8.0 transformers trl peft
   make build && V/bin/python scripts/bench_table.py --work /tmp/work --rounds 3
   V/bin/python scripts/bench_table.py --work /tmp/work --arch distilgpt2 --stage finetune
+  V/bin/python scripts/bench_table.py --arch cosine/standardize,mean/full --stage score --dtype float64
   V/bin/python scripts/bench_table.py --arch minilm --stage embed --minilm DIR --texts texts.jsonl
 
-The last one also needs sentence-transformers, a folder of all-MiniLM-L6-v2 and lines {"text": ...}.
+The scores are those of 18000 samples, by 133000 clients of popri and 200 of the peer. The last two also need sentence-transformers, a folder of all-MiniLM-L6-v2 and lines {"text": ...}.
 """
 import argparse, json, os, statistics, subprocess, sys
 
@@ -44,7 +45,7 @@ peers = os.path.join(HERE, "peers.py")
 print("| work | type | peer | popri | ratio | peer GiB | popri GiB | popri GFLOP/s |\n|---|---|---|---|---|---|---|---|")
 for arch in a.arch.split(","):
     model = os.path.join(a.work, arch)
-    if a.stage != "embed" and not os.path.exists(os.path.join(model, "prompts.json")):
+    if a.stage not in ("embed", "score") and not os.path.exists(os.path.join(model, "prompts.json")):
         subprocess.run([sys.executable, peers, "work", "--arch", arch, "--out", model], check=True, stdout=sys.stderr)
     for stage in a.stage.split(","):
         for dtype in a.dtype.split(","):
@@ -52,6 +53,9 @@ for arch in a.arch.split(","):
             if stage == "embed":
                 options += ["--texts", a.texts, "--n", str(a.n)]
                 they, we = ["embed", "--minilm", a.minilm] + options, ["embed", "--model", a.minilm] + options
+            elif stage == "score":
+                they = ["score", "--clients", "200", "--threads", str(a.threads)]
+                we = ["score", "--query", arch, "--samples", "18000", "--clients", "133000", "--threads", str(a.threads)]
             else:
                 size = lambda k: ["--steps", str(a.steps)] if stage == "finetune" else ["--k", str(k)]
                 they = [stage, "--model", model] + options + size(a.peer_k or a.k)
