@@ -49,12 +49,13 @@ var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_
 	"dpo.truncation_mode": "keep_start", "lora.dropout": "0", "lora.dora": "false", "dpo.ref_model_sync_steps": "0",
 	"dpo.ref_model_mixup_alpha": "0.6", "dpo.use_weighting": "false",
 	"aggregate.least": "0", "aggregate.minutes": "10", "aggregate.available": "1",
-	"fedavg.learning_rate": "0.03", "fedavg.local_epochs": "1", "fedavg.batch": "2", "fedavg.clip_norm": "0.1",
-	"fedavg.server_learning_rate": "1", "fedavg.momentum": "0",
 	"private_evolution.variations": "6", "private_evolution.votes": "1", "private_evolution.select": "rank",
-	"private_evolution.variation": "", "private_evolution.product": "",
-	"wasp.generators": "[]", "wasp.item": "text", "wasp.words": "[]", "wasp.attributes": "[]", "wasp.votes_from": "private",
-	"wasp.votes": "8", "wasp.shown": "8", "wasp.contrast": "true", "wasp.weights": "true"}
+	"private_evolution.variation": "", "private_evolution.product": ""}
+
+// owners are the methods that read the keys of a section; in the runs of others these keys say nothing.
+var owners = map[string][]string{
+	"private_evolution": {"private_evolution", "private_evolution_sft"}, "grpo": {"grpo"}, "fedavg": {"dp_fedavg", "dp_ftrl"},
+	"wasp": {"wasp"}, "hot_pate": {"hot_pate"}, "genetic_eda": {"genetic_eda"}}
 
 // The keys of Content that are no files.
 const (
@@ -170,8 +171,12 @@ func (in Inputs) Compare(dir string, c configs.Config, accept bool) error {
 	return in.Write(dir)
 }
 
-// keeps reports whether a newer key has the value by which it changes nothing.
-func keeps(key, value string) bool {
+// keeps reports whether a newer key changes nothing: it is of another method, or has the value of before.
+func (in Inputs) keeps(key, value string) bool {
+	section, _, _ := strings.Cut(key, ".")
+	if of, ok := owners[section]; ok && !slices.Contains(of, in.Settings["method"]) {
+		return true
+	}
 	kept, ok := unchanged[key]
 	return ok && value == kept
 }
@@ -184,7 +189,7 @@ func (in Inputs) since(began Inputs) []string {
 		value, has := in.Settings[key]
 		switch {
 		case old == value && had == has:
-		case !had && keeps(key, value):
+		case !had && in.keeps(key, value):
 		case !had:
 			changes = append(changes, fmt.Sprintf("%s is %s; the run began without this key", key, value))
 		case !has:
