@@ -26,6 +26,9 @@ p.add_argument("--peer-k", type=int, default=0, help="prompts or pairs of the pe
 p.add_argument("--minilm", help="folder of the sentence encoder, of embed")
 p.add_argument("--texts", help="file of the texts, of embed")
 p.add_argument("--n", type=int, default=2000, help="texts of embed")
+p.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+p.add_argument("--peer", default="transformers", help="of generate: transformers, vllm, or llama.cpp")
+p.add_argument("--python", default=sys.executable, help="python of the peer")
 a = p.parse_args()
 
 
@@ -46,10 +49,10 @@ print("| work | type | peer | popri | ratio | peer GiB | popri GiB | popri GFLOP
 for arch in a.arch.split(","):
     model = os.path.join(a.work, arch)
     if a.stage not in ("embed", "score") and not os.path.exists(os.path.join(model, "prompts.json")):
-        subprocess.run([sys.executable, peers, "work", "--arch", arch, "--out", model], check=True, stdout=sys.stderr)
+        subprocess.run([a.python, peers, "work", "--arch", arch, "--out", model], check=True, stdout=sys.stderr)
     for stage in a.stage.split(","):
         for dtype in a.dtype.split(","):
-            options = ["--dtype", dtype, "--threads", str(a.threads)]
+            options = ["--dtype", dtype, "--threads", str(a.threads), "--device", a.device]
             if stage == "embed":
                 options += ["--texts", a.texts, "--n", str(a.n)]
                 they, we = ["embed", "--minilm", a.minilm] + options, ["embed", "--model", a.minilm] + options
@@ -60,9 +63,11 @@ for arch in a.arch.split(","):
                 size = lambda k: ["--steps", str(a.steps)] if stage == "finetune" else ["--k", str(k)]
                 they = [stage, "--model", model] + options + size(a.peer_k or a.k)
                 we = [stage, "--model", model] + options + size(a.k)
+                if stage == "generate" and a.peer != "transformers":
+                    they += ["--peer", a.peer]
             theirs, ours, flops, memory = [], [], [], [0, 0]
             for _ in range(a.rounds):
-                r, gib = run([sys.executable, peers] + they)
+                r, gib = run([a.python, peers] + they)
                 theirs.append(r["rate"])
                 memory[0] = max(memory[0], gib)
                 r, gib = run([a.popri, "bench"] + we + ["--json"])
@@ -71,4 +76,5 @@ for arch in a.arch.split(","):
                 memory[1] = max(memory[1], gib)
             m = statistics.median
             ratio = m(o / t for o, t in zip(ours, theirs))
-            print(f"| {stage}, {arch} | {dtype} | {m(theirs):.3g} {r['unit']}/s | {m(ours):.3g} | {ratio:.1f}× | {memory[0]:.1f} | {memory[1]:.1f} | {m(flops):.0f} |", flush=True)
+            name = f"{stage}, {arch}" + (f", beside {a.peer}" if stage == "generate" and a.peer != "transformers" else "")
+            print(f"| {name} | {dtype} | {m(theirs):.3g} {r['unit']}/s | {m(ours):.3g} | {ratio:.1f}× | {memory[0]:.1f} | {memory[1]:.1f} | {m(flops):.0f} |", flush=True)

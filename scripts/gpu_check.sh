@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, by one command: popri built with CUDA, the tests of models and training on the device (make cuda),
+# and a table of speeds beside transformers, TRL and vLLM on the same device. Ends with the table's path.
+#
+#   scripts/gpu_check.sh [WORK]       default folder: build/gpu; what is there is used again
+#
+#   PYTHON=python3.11 TORCH=2.1.2     the interpreter and the libtorch that popri is built with
+#   PEERS=2.8.0                       the torch of the peers
+#   VLLM=no                           without vLLM
+#   ROUNDS=3                          turns of popri and its peer
+#   DEVICE=cpu                        a rehearsal on a machine without a GPU, with build/popri as it is and models of one layer
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+work=${1:-build/gpu}
+device=${DEVICE:-cuda}
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+say() { printf '\n== %s\n' "$*"; }
+
+if [ "$device" = cuda ]; then
+	command -v nvidia-smi >/dev/null || { echo "gpu_check: nvidia-smi is missing: is there a GPU, and its driver?" >&2; exit 1; }
+	say "device"
+	nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv
+fi
+
+venv() { # FOLDER PACKAGE…: a virtual environment with these packages
+	local dir=$1
+	shift
+	[ -x "$dir/bin/python" ] || "${PYTHON:-python3.11}" -m venv "$dir"
+	"$dir/bin/pip" install --quiet "$@"
+}
+
+if [ "$device" = cuda ]; then
+	say "popri with CUDA"
+	venv "$work/torch" "torch==${TORCH:-2.1.2}" "numpy<2"
+	LIBTORCH=$("$work/torch/bin/python" -c 'import os, torch; print(os.path.dirname(torch.__file__))')
+	export LIBTORCH
+	make build
+	build/popri doctor
+	say "tests on the device"
+	make cuda
+fi
+
+say "peers"
+venv "$work/peers" "torch==${PEERS:-2.8.0}" transformers trl peft accelerate datasets
+table=$work/speed.md
+size=(--k 64 --peer-k 16)
+if [ "$device" = cpu ]; then
+	size=(--k 2 --peer-k 2)
+	for arch in gpt2 llama distilgpt2; do
+		[ -d "$work/shapes/$arch" ] ||
+			"$work/peers/bin/python" scripts/peers.py work --arch "$arch" --layers 1 --k 2 --out "$work/shapes/$arch"
+	done
+fi
+bench() { # FLAG…: rows of the table
+	python3 scripts/bench_table.py --device "$device" --rounds "${ROUNDS:-3}" --python "$work/peers/bin/python" \
+		--popri build/popri --work "$work/shapes" "$@" | tee -a "$table"
+}
+{
+	echo "# Speeds on $([ "$device" = cuda ] && nvidia-smi --query-gpu=name --format=csv,noheader || echo the CPU)"
+	echo
+} > "$table"
+say "speeds"
+bench "${size[@]}" --arch gpt2,llama --stage generate,dpo
+bench --arch distilgpt2 --stage finetune --steps 1
+if [ "${VLLM:-yes}" != no ]; then
+	say "beside vLLM"
+	if venv "$work/vllm" vllm; then
+		bench "${size[@]}" --arch gpt2,llama --stage generate --dtype bfloat16 --peer vllm --python "$work/vllm/bin/python"
+	else
+		echo "vLLM could not be installed; its rows are missing." | tee -a "$table"
+	fi
+fi
+say "the table is $table"
