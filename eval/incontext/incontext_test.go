@@ -33,7 +33,7 @@ func load(t *testing.T) (*lm.Model, Format) {
 	return m, Format{Item: DefaultItem, Length: 16, Tokenizer: tok}
 }
 
-// TestAnswersAreLikelihoods: whether questions share a row or stand alone, each answer is the log-probability of its label's
+// TestAnswersAreLikelihoods: each answer is the log-probability of its label's
 // tokens behind the whole prompt, computed by itself.
 func TestAnswersAreLikelihoods(t *testing.T) {
 	m, f := load(t)

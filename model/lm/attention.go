@@ -67,11 +67,11 @@ func (a *attention) split(s *tensor.Scope, qkv tensor.Tensor, r rotation) (q, k,
 	return s.Narrow(turned, 1, 0, a.heads), s.Narrow(turned, 1, a.heads, a.kvHeads), v
 }
 
-// attend returns the heads' outputs side by side [B, T, N·D]. The query heads that share keys are rows of one product
-// with them.
+// attend returns the heads' outputs side by side [B, T, N·D], of queries [B, N, T, D] and of at least as many keys and values.
+// The query heads that share keys are rows of one product with them.
 func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionInputs) tensor.Tensor {
 	shape := q.Shape()
-	b, t := shape[0], shape[2]
+	b, t, seen := shape[0], shape[2], k.Size(2)
 	if a.heads > a.kvHeads {
 		q = s.Reshape(q, b, a.kvHeads, -1, a.dim)
 	}
@@ -79,9 +79,9 @@ func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionIn
 	if c.cap != 0 {
 		scores = s.Capped(scores, c.cap)
 	}
-	scores = s.Softmax(s.Add(s.View(scores, b, a.heads, t, t), c.mask), -1)
+	scores = s.Softmax(s.Add(s.View(scores, b, a.heads, t, seen), c.mask), -1)
 	scores = c.drop.apply(s, scores, dropWeights)
-	y := s.MatMul(s.View(scores, b, a.kvHeads, -1, t), v)
+	y := s.MatMul(s.View(scores, b, a.kvHeads, -1, seen), v)
 	y = s.Transpose(s.View(y, b, a.heads, t, a.dim), 1, 2)
 	return s.Reshape(y, b, t, a.heads*a.dim)
 }

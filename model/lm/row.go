@@ -57,10 +57,15 @@ func targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int)
 	return at, tokens, sequence
 }
 
-// branchedInput is [PaddedInput] for rows that may hold several sequences: it adds positions, below the model's context,
-// and a mask of what each token sees.
-func branchedInput(s *tensor.Scope, rows []Row, in Input, context int) Input {
-	if !slices.ContainsFunc(rows, func(r Row) bool { return len(r.Branches) > 0 }) {
+// rowsInput is [PaddedInput] of rows that go on behind the given number of tokens. Where there are such, or rows hold several
+// sequences, it adds positions, below the model's context, and a mask of what each token of a row sees of the row.
+func rowsInput(s *tensor.Scope, rows []Row, before, context int) Input {
+	tokens := make([][]int32, len(rows))
+	for i, r := range rows {
+		tokens[i] = r.Tokens
+	}
+	in := PaddedInput(s, tokens, context-before)
+	if before == 0 && !slices.ContainsFunc(rows, func(r Row) bool { return len(r.Branches) > 0 }) {
 		return in
 	}
 	width := int(in.IDs.Size(1))
@@ -76,7 +81,7 @@ func branchedInput(s *tensor.Scope, rows []Row, in Input, context int) Input {
 			if hidden > 0 {
 				position = r.Shared + t - hidden
 			}
-			positions[i*width+t] = int64(min(position, width-1, context-1)) // padding may lie beyond
+			positions[i*width+t] = int64(before + min(position, width-1, context-before-1)) // padding may lie beyond
 			row := mask[(i*width+t)*width:][:width]
 			for u := 0; u <= t; u++ {
 				if hidden == 0 || u < r.Shared || u >= hidden {

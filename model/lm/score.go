@@ -34,11 +34,16 @@ func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool) *
 
 func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, drop dropout) *Scored {
 	sc := m.unscored(s, rows, adapter, drop)
-	if len(sc.Row) == 0 {
-		return sc
+	if len(sc.Row) > 0 {
+		sc.values(s, rank)
 	}
+	return sc
+}
+
+// values fills in what the vocabulary's distributions say of the counted tokens, of which there must be some.
+func (sc *Scored) values(s *tensor.Scope, rank bool) {
 	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
-		if m.Config.Classifies() {
+		if sc.m.Config.Classifies() {
 			sc.Best = append(sc.Best, likeliest(s, logits)...)
 		}
 		l := s.NewLogProbs(logits, sc.tokens[from:to], rank, true)
@@ -51,28 +56,17 @@ func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, d
 	if rank {
 		sc.Rank = sc.Rank[:n]
 	}
-	return sc
 }
 
 // unscored is score up to the hidden states: [Scored.Gradients] gives the log-probabilities, too, so that a loss whose
 // weights do not depend on them needs one pass over the vocabulary instead of two.
 func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop dropout) *Scored {
-	tokens := make([][]int32, len(rows))
-	for i, r := range rows {
-		tokens[i] = r.Tokens
-	}
-	in := branchedInput(s, rows, PaddedInput(s, tokens, m.Config.Context), m.Config.Context)
+	in := rowsInput(s, rows, 0, m.Config.Context)
 	if m.Config.twoWay() {
 		in = wholeRows(s, rows, in)
 	}
 	in.drop = drop
-	at, next, sequence := m.targets(rows, int(in.IDs.Size(1)))
-	sc := &Scored{m: m, Row: sequence}
-	// The number of positions is rounded up to a multiple of 32. The surplus scores position 0 and is dropped.
-	for len(sequence) > 0 && len(at)%32 != 0 {
-		at, next = append(at, 0), append(next, 0)
-	}
-	sc.tokens = next
+	sc, at := m.counted(rows, int(in.IDs.Size(1)))
 	if len(at) == 0 {
 		return sc
 	}
@@ -86,6 +80,16 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 		sc.hidden = m.pick(s, m.Hidden(s, in, adapter), s.FromInt64(at, int64(len(at))), drop)
 	}
 	return sc
+}
+
+// counted returns the counted tokens of rows, and the flat positions whose hidden states predict them.
+func (m *Model) counted(rows []Row, width int) (sc *Scored, at []int64) {
+	at, next, sequence := m.targets(rows, width)
+	// The number of positions is rounded up to a multiple of 32. The surplus scores position 0 and is dropped.
+	for len(sequence) > 0 && len(at)%32 != 0 {
+		at, next = append(at, 0), append(next, 0)
+	}
+	return &Scored{m: m, Row: sequence, tokens: next}, at
 }
 
 func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.Tensor)) {
