@@ -98,7 +98,8 @@ func TestGeneticRun(t *testing.T) {
 			t.Errorf("%d of %d texts have the clients' subject", boats, len(product))
 		}
 		figures, err := rounds.ReadMetrics(dir)
-		if err != nil || len(figures) != 3 || figures[1].Values["population"] != 60 || figures[0].Values["perplexity"] == 0 {
+		if err != nil || len(figures) != 3 || figures[1].Values["population"] != 60 || figures[0].Values["perplexity"] == 0 ||
+			figures[0].Values["wasserstein"] <= 0 {
 			t.Errorf("%+v (%v)", figures, err)
 		}
 		r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})

@@ -70,7 +70,12 @@ func TestDemoOnOwnFiles(t *testing.T) {
 	if auc := number(t, distance, "domain_auc"); !(auc > 0.6 && auc <= 1) { // the clients' endings are others
 		t.Errorf("domain AUC %v", auc)
 	}
-	if !(number(t, distance, "frechet") > 0 && number(t, distance, "frechet_test") > 0) || number(t, distance, "public_texts") != 152 {
+	for _, key := range []string{"frechet", "frechet_test", "wasserstein", "wasserstein_test"} {
+		if !(number(t, distance, key) > 0) {
+			t.Errorf("%s is %g", key, number(t, distance, key))
+		}
+	}
+	if number(t, distance, "public_texts") != 152 {
 		t.Errorf("distance %v", distance)
 	}
 	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})

@@ -23,6 +23,9 @@ type Distance struct {
 	// between those of test and validation clients.
 	Frechet     float64 `json:"frechet"`
 	FrechetTest float64 `json:"frechet_test"`
+	// Wasserstein and WassersteinTest are the Wasserstein distances of the same texts, of which at most 500 of each count.
+	Wasserstein     float64 `json:"wasserstein,omitempty"`
+	WassersteinTest float64 `json:"wasserstein_test,omitempty"`
 	// DomainAUC is the AUC of a linear classifier that tells validation clients' texts from public ones, see
 	// metrics.DomainAUC: 0.5 where it cannot, 1 where it always can. It counts differences of length and format too.
 	DomainAUC float64 `json:"domain_auc"`
@@ -76,7 +79,7 @@ func Measure(pool []datasets.Text, population *clients.Population, encoder embed
 	if err != nil {
 		return nil, err
 	}
-	if d.Frechet, err = frechet(public, reference); err != nil {
+	if d.Frechet, d.Wasserstein, err = distances(public, reference); err != nil {
 		return nil, err
 	}
 	test, err := encode(texts[2])
@@ -86,7 +89,7 @@ func Measure(pool []datasets.Text, population *clients.Population, encoder embed
 	if test.Rows < 2 {
 		return nil, nil
 	}
-	if d.FrechetTest, err = frechet(test, reference); err != nil {
+	if d.FrechetTest, d.WassersteinTest, err = distances(test, reference); err != nil {
 		return nil, err
 	}
 	d.DomainAUC, err = metrics.DomainAUC(metrics.Halves{Points: validation.Data, Second: halves(held)},
@@ -94,12 +97,16 @@ func Measure(pool []datasets.Text, population *clients.Population, encoder embed
 	return d, err
 }
 
-func frechet(m embedding.Matrix, reference *metrics.Gaussian) (float64, error) {
+func distances(m embedding.Matrix, reference *metrics.Gaussian) (frechet, wasserstein float64, err error) {
 	g, err := metrics.NewGaussian(m.Data, m.Dim)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return g.Distance(reference)
+	if frechet, err = g.Distance(reference); err != nil {
+		return 0, 0, err
+	}
+	wasserstein, err = g.Wasserstein(reference)
+	return frechet, wasserstein, err
 }
 
 // halves puts every other client's texts into the second half, so that no client is in both.

@@ -9,10 +9,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Gaussian is the mean of a cloud of points and a factor of its covariance, which the Fréchet distance needs. It can be
+// Gaussian is a cloud of points with its mean and a factor of its covariance, which the Fréchet distance needs. It can be
 // compared with many others.
 type Gaussian struct {
-	mean []float64
+	points []float32
+	mean   []float64
 	// factor is A with AᵀA = C, the covariance with n−1: the triangular factor of the centred points over √(n−1), or the
 	// points themselves where there are fewer than dimensions.
 	factor *mat.Dense
@@ -23,7 +24,7 @@ type Gaussian struct {
 // Dim is the number of dimensions.
 func (g *Gaussian) Dim() int { return len(g.mean) }
 
-// NewGaussian computes mean and covariance of points of dim values each, at least two.
+// NewGaussian computes mean and covariance of points of dim values each, at least two, which it keeps.
 func NewGaussian(points []float32, dim int) (*Gaussian, error) {
 	n, err := rows(points, dim)
 	if err != nil {
@@ -32,7 +33,7 @@ func NewGaussian(points []float32, dim int) (*Gaussian, error) {
 	if n < 2 {
 		return nil, fmt.Errorf("metrics: %d points have no covariance, at least 2 are needed", n)
 	}
-	g := &Gaussian{mean: make([]float64, dim)}
+	g := &Gaussian{points: points, mean: make([]float64, dim)}
 	g.plane = sync.OnceValues(g.principal)
 	for i, v := range points {
 		g.mean[i%dim] += float64(v)

@@ -52,13 +52,14 @@ func traffic(c configs.Config) method.Traffic {
 // The keys of the figures of a round.
 const (
 	keyPopulation = "population"
-	keyParents    = "parents"    // selected
-	keyKept       = "kept"       // of these, whose texts are fluent enough
-	keyTexts      = "texts"      // different ones of those
-	keyPublic     = "public"     // share of the kept texts that are public, word for word
-	keyPerplexity = "perplexity" // geometric mean over the selected individuals' texts
-	keyDistance   = "fid"        // of the population
-	keyApart      = "apart"      // of its mean
+	keyParents    = "parents"     // selected
+	keyKept       = "kept"        // of these, whose texts are fluent enough
+	keyTexts      = "texts"       // different ones of those
+	keyPublic     = "public"      // share of the kept texts that are public, word for word
+	keyPerplexity = "perplexity"  // geometric mean over the selected individuals' texts
+	keyDistance   = "fid"         // of the population
+	keyApart      = "apart"       // of its mean
+	keyTransport  = "wasserstein" // of the population
 )
 
 var figures = series.Set{
@@ -71,11 +72,13 @@ var figures = series.Set{
 		{Key: keyPerplexity, Name: "Perplexity", Format: series.Number, Decimals: 1},
 		{Key: keyDistance, Name: "FID of the population", Format: series.Number, Decimals: 4},
 		{Key: keyApart, Name: "Distance of its mean", Format: series.Number, Decimals: 4},
+		{Key: keyTransport, Name: "Wasserstein distance", Format: series.Number, Decimals: 4},
 	},
 	Plots: []series.Plot{
 		{Title: "Distance to the clients' domain", Note: "of the population, which is embeddings without texts, to validation texts: the Fréchet " +
-			"distance, which counts its spread, too, and the distance of the means",
-			Lines: []series.Line{{Key: keyDistance, Name: "FID"}, {Key: keyApart, Name: "distance of the means"}}},
+			"distance, which counts its spread, too, the distance of the means, and the Wasserstein distance of at most 500 points of each",
+			Lines: []series.Line{{Key: keyDistance, Name: "FID"}, {Key: keyApart, Name: "distance of the means"},
+				{Key: keyTransport, Name: "Wasserstein distance"}}},
 		{Title: "Parents", Note: "individuals that the votes selected, and those whose texts were kept",
 			Lines: []series.Line{{Key: keyParents, Name: "selected"}, {Key: keyKept, Name: "kept"}}},
 	},

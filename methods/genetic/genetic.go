@@ -114,15 +114,14 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		return err
 	}
 	r.Figures.Set(keyPopulation, float64(population.Rows))
-	distance, err := m.Distance(population)
-	if err != nil {
-		return err
+	for key, measure := range map[string]func(embedding.Matrix) (*float64, error){keyDistance: m.Distance, keyApart: m.Apart,
+		keyTransport: m.Transport} {
+		distance, err := measure(population)
+		if err != nil {
+			return err
+		}
+		r.Figures.SetIf(key, distance)
 	}
-	r.Figures.SetIf(keyDistance, distance)
-	if distance, err = m.Apart(population); err != nil {
-		return err
-	}
-	r.Figures.SetIf(keyApart, distance)
 	places, err := m.ask(r, population)
 	if err != nil {
 		return err

@@ -124,6 +124,11 @@ func (e Env) Apart(vectors embedding.Matrix) (*float64, error) {
 	return e.toReference(vectors, (*metrics.Gaussian).Apart)
 }
 
+// Transport is the Wasserstein distance of samples from the reference; nil without one.
+func (e Env) Transport(vectors embedding.Matrix) (*float64, error) {
+	return e.toReference(vectors, (*metrics.Gaussian).Wasserstein)
+}
+
 // toReference is a distance of samples, as a Gaussian, to the reference; nil without one.
 func (e Env) toReference(vectors embedding.Matrix, distance func(g, to *metrics.Gaussian) (float64, error)) (*float64, error) {
 	if e.Reference == nil {
