@@ -72,7 +72,7 @@ var figures = series.Set{
 		{Key: keyPerplexity, Name: "Perplexity", Format: series.Number, Decimals: 1},
 		{Key: keyDistance, Name: "FID of the population", Format: series.Number, Decimals: 4},
 		{Key: keyApart, Name: "Distance of its mean", Format: series.Number, Decimals: 4},
-		{Key: keyTransport, Name: "Wasserstein distance", Format: series.Number, Decimals: 4},
+		{Key: keyTransport, Name: "Distance (Wasserstein)", Format: series.Number, Decimals: 4},
 	},
 	Plots: []series.Plot{
 		{Title: "Distance to the clients' domain", Note: "of the population, which is embeddings without texts, to validation texts: the Fréchet " +
