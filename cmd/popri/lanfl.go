@@ -25,7 +25,7 @@ func (a *app) lanfl() *cobra.Command {
 		Long: `LanFL, to compare with: train clients are pooled into participants, who hold labelled texts. Each participant shows k of its texts
 to a language model, which writes one more at temperature 0; drops what is too like one of its texts (BLEU); and shares the rest.
 Each then finds how many of its own texts to show for the fewest wrong answers on texts that it holds back, and how many of
-these to replace by others' samples.
+these to replace by others' samples. With --reasoning, the model also says why a text has its label, and texts are shown with that.
 
 This is not private in the sense of this program. A text is protected only by the choice of k texts among n, which gives
 δ = k/(n + 1) for each sample; publishing k texts as they are gives the same. So the command reads train clients' texts, writes what
@@ -74,6 +74,7 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 	f.IntVar(&o.Records, "records", 3, "k, the texts behind a sample")
 	f.IntVar(&o.Samples, "samples", 20, "samples that each participant writes")
 	f.Float64Var(&o.BLEU, "bleu", 0.5, "BLEU with one of the participant's texts above which a sample is dropped")
+	f.BoolVar(&o.Reasoning, "reasoning", false, "let the model say why a text has its label, and show texts with that")
 	f.IntSliceVar(&o.Shots, "shots", []int{0, 1, 2, 4}, "numbers of own texts to show that each participant tries")
 	f.IntVar(&o.Repeats, "repeats", 3, "draws of texts behind each cost")
 	f.IntVar(&o.Tests, "test-texts", 20, "texts that a participant holds back at most, by which it decides")

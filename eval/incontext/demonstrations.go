@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Example is a text with its label.
-type Example struct{ Text, Label string }
+// Example is a text with its label, and why it has that label, or "".
+type Example struct{ Text, Label, Reason string }
 
 // Draw draws k demonstrations without replacement, evenly over the labels that examples have: labels that get one more than others, the
 // demonstrations of each label and their order are random. A label with too few examples gives all of them, and others take

@@ -64,6 +64,19 @@ func (f Format) Text(t string) string {
 	return datasets.First(t, func(s string) int { return len(f.Tokenizer.Encode(s)) }, f.Length)
 }
 
+// Reasoned is what stands before the reason of a demonstration that has one. It follows the label, so that a label is still asked for
+// right behind its text.
+const Reasoned = "\nReason: "
+
+// shown is a demonstration.
+func (f Format) shown(d Example) string {
+	item := strings.NewReplacer(textPlace, f.Text(d.Text), labelPlace, f.Name(d.Label)).Replace(f.Item)
+	if d.Reason != "" {
+		item += Reasoned + d.Reason
+	}
+	return item
+}
+
 // beginning is what stands before the text that is asked about.
 func (f Format) beginning(demonstrations []Example) []int32 {
 	var b strings.Builder
@@ -71,7 +84,7 @@ func (f Format) beginning(demonstrations []Example) []int32 {
 		b.WriteString(f.Header + "\n\n")
 	}
 	for _, d := range demonstrations {
-		b.WriteString(strings.NewReplacer(textPlace, f.Text(d.Text), labelPlace, f.Name(d.Label)).Replace(f.Item) + "\n\n")
+		b.WriteString(f.shown(d) + "\n\n")
 	}
 	prefix, _ := f.Tokenizer.Template()
 	ids := append(prefix, f.Tokenizer.Encode(b.String())...)

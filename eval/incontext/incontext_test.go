@@ -41,7 +41,8 @@ func TestAnswersAreLikelihoods(t *testing.T) {
 	f.Names = map[string]string{"as": "the assembler"}
 	labels := []string{"as", "link_editor", "vet"}
 	long := strings.Repeat("the linker writes symbols and relocations of the object file ", 4)
-	shown := []Example{{"package obj reads object files", "link_editor"}, {"an operand is an address", "as"}, {long, "vet"}}
+	shown := []Example{{Text: "package obj reads object files", Label: "link_editor"}, {Text: "an operand is an address", Label: "as"},
+		{Text: long, Label: "vet"}}
 	texts := []string{"instructions are encoded", long, "a test fails", "x", long + long, "the symbol table is sorted"}
 	for name, demonstrations := range map[string][]Example{"none": nil, "one": shown[:1], "three": shown} {
 		got, err := f.Ask(context.Background(), m, demonstrations, texts, labels, nil)
@@ -78,9 +79,9 @@ func TestAnswersAreLikelihoods(t *testing.T) {
 func TestPromptReads(t *testing.T) {
 	_, f := load(t)
 	f.Header, f.Names = "Labels.", map[string]string{"neg": "negative"}
-	shown := []Example{{"a dull\n\nfilm", "neg"}, {"what fun", "very_good"}}
+	shown := []Example{{Text: "a dull\n\nfilm", Label: "neg"}, {Text: "what fun", Label: "very_good", Reason: "It praises."}}
 	got := f.Tokenizer.Decode(slices.Concat(f.beginning(shown), f.question("one two three"), f.answer("neg")), false)
-	want := "Labels.\n\nText: a dull film\nLabel: negative\n\nText: what fun\nLabel: very good\n\nText: one two three\nLabel: negative"
+	want := "Labels.\n\nText: a dull film\nLabel: negative\n\nText: what fun\nLabel: very good\nReason: It praises.\n\nText: one two three\nLabel: negative"
 	if got != want {
 		t.Errorf("the prompt is %q, want %q", got, want)
 	}
@@ -117,7 +118,7 @@ func TestDrawIsEven(t *testing.T) {
 	var examples []Example
 	for i, n := range []int{1, 5, 9} {
 		for j := range n {
-			examples = append(examples, Example{strings.Repeat("x", 1+j), string(rune('a' + i))})
+			examples = append(examples, Example{Text: strings.Repeat("x", 1+j), Label: string(rune('a' + i))})
 		}
 	}
 	for k, want := range map[int][]int{0: {0, 0, 0}, 3: {1, 1, 1}, 7: {1, 3, 3}, 12: {1, 5, 6}, 99: {1, 5, 9}} {
@@ -159,7 +160,7 @@ func TestCalibrated(t *testing.T) {
 func TestMembership(t *testing.T) {
 	m, f := load(t)
 	labels := []string{"as", "vet"}
-	shown, text := Example{"an operand is an address", "as"}, Example{"a test fails", "vet"}
+	shown, text := Example{Text: "an operand is an address", Label: "as"}, Example{Text: "a test fails", Label: "vet"}
 	done := 0
 	got, err := f.Membership(context.Background(), m, []Trial{{shown, text, text}, {text, shown, shown}}, labels, func(n int) { done = n })
 	if err != nil || got.Repeats != 2 || done != 2 || math.Abs(got.Members-got.Controls) > 1e-6 {
@@ -194,7 +195,7 @@ func TestMeasured(t *testing.T) {
 func TestRefusesWhatDoesNotFit(t *testing.T) {
 	m, f := load(t)
 	f.Length = 1000
-	shown := slices.Repeat([]Example{{strings.Repeat("symbols of the linker ", 60), "a"}}, 40)
+	shown := slices.Repeat([]Example{{Text: strings.Repeat("symbols of the linker ", 60), Label: "a"}}, 40)
 	_, err := f.Ask(context.Background(), m, shown, []string{"x"}, []string{"a", "b"}, nil)
 	if err == nil || !strings.Contains(err.Error(), "show fewer") {
 		t.Errorf("error %v", err)

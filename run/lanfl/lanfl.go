@@ -20,7 +20,7 @@ import (
 
 // The files of the folder that [Federate] writes.
 const (
-	Shared  = "shared.parquet" // the samples that participants share, with columns text, label and participant
+	Shared  = "shared.parquet" // the samples that participants share, with columns text, label, reason and participant
 	Figures = "lanfl.json"
 )
 
@@ -33,6 +33,7 @@ type Options struct {
 	Shots        []int   // numbers of own examples that are tried
 	Repeats      int     // draws of examples behind each cost
 	Tests        int     // texts of a participant by which it chooses, at most
+	Reasoning    bool    // the model says why a text has its label, wherever the text is shown
 	Names        map[string]string
 	Out          string
 	Told         func(stage string, done, total int)
@@ -82,6 +83,7 @@ type Participant struct {
 type sharedRow struct {
 	Text        string `parquet:"text"`
 	Label       string `parquet:"label"`
+	Reason      string `parquet:"reason,optional"` // that the model wrote with it
 	Participant int64  `parquet:"participant"`
 }
 
@@ -133,7 +135,10 @@ func Federate(ctx context.Context, c configs.Config, o Options) (*Outcome, error
 	if err := os.MkdirAll(o.Out, 0o700); err != nil {
 		return nil, fault.Userf("the folder for the samples cannot be made: %w", err)
 	}
-	w := writer{generator.Model, generator.Tokenizer, f, 2 * c.Downstream.Length}
+	w := writer{model: generator.Model, tokenizer: generator.Tokenizer, format: f, tokens: 2 * c.Downstream.Length}
+	if o.Reasoning {
+		w.reasons, w.tokens = map[incontext.Example]string{}, w.tokens+2*reasonTokens
+	}
 	shared, err := o.exchange(ctx, w, held, labels, c.Seed, e)
 	if err != nil {
 		return nil, err
@@ -214,7 +219,7 @@ func (o Options) exchange(ctx context.Context, w writer, held []holdings, labels
 				p.TooLike++
 			default:
 				shared[i] = append(shared[i], x)
-				out = append(out, sharedRow{x.Text, x.Label, int64(i)})
+				out = append(out, sharedRow{x.Text, x.Label, x.Reason, int64(i)})
 			}
 		}
 		p.Shared = len(shared[i])
@@ -241,6 +246,10 @@ func (o Options) compose(ctx context.Context, w writer, i int, h holdings, share
 			shown := incontext.Draw(h.own, own, random)
 			shown = append(shown, incontext.Draw(others, synthetic, random)...)
 			random.Shuffle(len(shown), func(a, b int) { shown[a], shown[b] = shown[b], shown[a] })
+			shown, err := w.explained(ctx, shown)
+			if err != nil {
+				return 0, fault.User(err)
+			}
 			s, err := w.format.Test(ctx, w.model, shown, h.tests, labels, nil)
 			if err != nil {
 				return 0, fault.User(err)

@@ -13,6 +13,9 @@ import (
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/testworld"
+	"popri/model/lm"
+	"popri/model/shipped"
+	"popri/model/tokenizer"
 )
 
 // TestClaimEnumerated: with n = 4 texts and k = 2 of them behind a sample, one more text moves the probability of any set of answers of
@@ -145,6 +148,18 @@ func TestFederate(t *testing.T) {
 	if err != nil || again.Best != e.Best || !slices.Equal(same, list) {
 		t.Errorf("again %+v (%v)", again, err)
 	}
+	short := c
+	if err := c.Set("model.path", "embedded"); err != nil { // whose context is longer
+		t.Fatal(err)
+	}
+	e, list, err = run(func(o *Options) { o.Reasoning = true })
+	if err != nil || len(e.Participants) != 2 {
+		t.Errorf("with reasons %+v (%v)", e, err)
+	}
+	if _, same, err := run(func(o *Options) { o.Reasoning = true }); err != nil || !slices.Equal(same, list) {
+		t.Errorf("again with reasons: %v", err)
+	}
+	c = short
 	for want, change := range map[string]func(*Options){
 		"two or more":           func(o *Options) { o.Participants = 1 },
 		"into fewer":            func(o *Options) { o.Participants = 1000 },
@@ -171,5 +186,40 @@ func TestRead(t *testing.T) {
 		if got := w.read(text, []string{"pos", "neg"}); got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
+	}
+	w.reasons = map[incontext.Example]string{}
+	want := incontext.Example{Text: "what fun", Label: "pos", Reason: "It praises."}
+	if got := w.read(" positive\nText: what fun\nReason:  It praises.\n\nLabel: neg", []string{"pos", "neg"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestExplained: an example gets one reason, which begins with its label, and keeps one that it has; no reasons are asked for where
+// none are wanted.
+func TestExplained(t *testing.T) {
+	dir, err := shipped.Dir(shipped.Generator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lm.Load(dir, lm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	w := writer{model: m, tokenizer: tok, format: incontext.Format{Length: 16, Tokenizer: tok}}
+	examples := []incontext.Example{{Text: "a test fails", Label: "vet"}, {Text: "x", Label: "as", Reason: "It is one."}, {Text: "a test fails", Label: "vet"}}
+	plain, err := w.explained(t.Context(), examples)
+	if err != nil || !slices.Equal(plain, examples) {
+		t.Errorf("%+v (%v)", plain, err)
+	}
+	w.reasons = map[incontext.Example]string{}
+	got, err := w.explained(t.Context(), examples)
+	if err != nil || !strings.HasPrefix(got[0].Reason, "The label is vet because ") || got[0] != got[2] || got[1] != examples[1] ||
+		strings.Contains(got[0].Reason, "\n") || examples[0].Reason != "" {
+		t.Errorf("%+v (%v)", got, err)
 	}
 }

@@ -2,6 +2,7 @@ package lanfl
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -25,12 +26,55 @@ func Drawn(n, k int, r *rand.Rand) []int {
 	return places
 }
 
+// A reason begins with these words, which name the label, and has so many tokens more, at most.
+const (
+	because      = "The label is %s because"
+	reasonTokens = 32
+)
+
 // writer lets a language model write examples.
 type writer struct {
 	model     *lm.Model
 	tokenizer *tokenizer.Tokenizer
-	format    incontext.Format // cuts texts and names labels
-	tokens    int              // most of a sample
+	format    incontext.Format             // cuts texts and names labels
+	tokens    int                          // most of a sample
+	reasons   map[incontext.Example]string // of examples that the model gave reasons for; nil to show none
+}
+
+// explained gives the model's reason, at temperature 0, to the examples that have none. They are asked for when they are first shown.
+func (w writer) explained(ctx context.Context, examples []incontext.Example) ([]incontext.Example, error) {
+	if w.reasons == nil {
+		return examples, nil
+	}
+	var asked []incontext.Example
+	var prompts [][]int32
+	for _, e := range examples {
+		if _, known := w.reasons[e]; !known && e.Reason == "" {
+			prefix, _ := w.tokenizer.Template()
+			asked, prompts = append(asked, e), append(prompts, append(prefix, w.tokenizer.Encode("A text, its label, and why it has this label."+
+				"\n"+texted+w.format.Text(e.Text)+"\n"+labelled+w.format.Name(e.Label)+incontext.Reasoned+w.because(e))...))
+		}
+	}
+	over := func(_, ids []int32) bool { return strings.Contains(w.tokenizer.Decode(ids, true), "\n") }
+	drawn, err := w.model.Generate(ctx, prompts, 1, lm.SampleOptions{MaxNewTokens: reasonTokens, Stop: over})
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range drawn {
+		line, _, _ := strings.Cut(w.tokenizer.Decode(d[0].IDs, true), "\n")
+		w.reasons[asked[i]] = strings.Join(strings.Fields(w.because(asked[i])+" "+line), " ")
+	}
+	out := slices.Clone(examples)
+	for i, e := range out {
+		if e.Reason == "" {
+			out[i].Reason = w.reasons[e]
+		}
+	}
+	return out, nil
+}
+
+func (w writer) because(e incontext.Example) string {
+	return fmt.Sprintf(because, w.format.Name(e.Label))
 }
 
 // prompt lists examples and asks for one more, whose label comes first.
@@ -38,7 +82,11 @@ func (w writer) prompt(examples []incontext.Example) []int32 {
 	var b strings.Builder
 	b.WriteString("Examples of texts with their labels, each different from the others.\n\n")
 	for _, e := range examples {
-		b.WriteString(labelled + w.format.Name(e.Label) + texted + w.format.Text(e.Text) + "\n\n")
+		b.WriteString(labelled + w.format.Name(e.Label) + texted + w.format.Text(e.Text))
+		if e.Reason != "" {
+			b.WriteString(incontext.Reasoned + e.Reason)
+		}
+		b.WriteString("\n\n")
 	}
 	b.WriteString(strings.TrimSpace(labelled))
 	prefix, _ := w.tokenizer.Template()
@@ -50,6 +98,10 @@ func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels [
 	told func(done, total int)) ([]incontext.Example, error) {
 	prompts := make([][]int32, len(lists))
 	for i, list := range lists {
+		list, err := w.explained(ctx, list)
+		if err != nil {
+			return nil, err
+		}
 		prompts[i] = w.prompt(list)
 	}
 	over := func(_, ids []int32) bool {
@@ -69,11 +121,15 @@ func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels [
 func (w writer) read(text string, labels []string) incontext.Example {
 	text, _, _ = strings.Cut(text, "\n\n")
 	name, body, ok := strings.Cut(text, strings.TrimRight(texted, " "))
+	var reason string
+	if w.reasons != nil {
+		body, reason, _ = strings.Cut(body, incontext.Reasoned)
+	}
 	i := slices.IndexFunc(labels, func(l string) bool { return w.format.Name(l) == strings.TrimSpace(name) })
 	if body = strings.Join(strings.Fields(body), " "); !ok || i < 0 || body == "" {
 		return incontext.Example{}
 	}
-	return incontext.Example{Text: body, Label: labels[i]}
+	return incontext.Example{Text: body, Label: labels[i], Reason: strings.Join(strings.Fields(reason), " ")}
 }
 
 // tooLike reports whether a sample's BLEU with one of the texts is above the bound.
