@@ -3,14 +3,9 @@
 package comparison
 
 import (
-	"bytes"
 	_ "embed"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
-
-	"gopkg.in/yaml.v3"
 
 	"popri/internal/quote"
 	"popri/study/grid"
@@ -44,16 +39,7 @@ type list struct {
 	Methods []Method
 }
 
-// read parses methods.yaml, once.
-var read = sync.OnceValue(func() list {
-	var l list
-	d := yaml.NewDecoder(bytes.NewReader(file))
-	d.KnownFields(true)
-	if err := d.Decode(&l); err != nil {
-		panic(fmt.Sprintf("comparison: methods.yaml: %v", err)) // part of the program, and tested
-	}
-	return l
-})
+var read = grid.Embedded[list]("methods.yaml", file)
 
 // Names are those of all methods.
 func Names() (names []string) {

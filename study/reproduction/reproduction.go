@@ -4,17 +4,13 @@
 package reproduction
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
-
-	"gopkg.in/yaml.v3"
 
 	"popri/internal/quote"
+	"popri/study/grid"
 )
 
 //go:embed paper.yaml
@@ -84,16 +80,7 @@ type list struct {
 	Experiments        []Experiment
 }
 
-// read parses paper.yaml, once.
-var read = sync.OnceValue(func() list {
-	var l list
-	d := yaml.NewDecoder(bytes.NewReader(file))
-	d.KnownFields(true)
-	if err := d.Decode(&l); err != nil {
-		panic(fmt.Sprintf("reproduction: paper.yaml: %v", err)) // part of the program, and tested
-	}
-	return l
-})
+var read = grid.Embedded[list]("paper.yaml", file)
 
 // All lists the experiments in the paper's order.
 func All() []Experiment { return read().Experiments }
