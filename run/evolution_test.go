@@ -58,10 +58,7 @@ func TestPopulationMovesToClients(t *testing.T) {
 			c := evolving(t)
 			c.PrivateEvolution.Variant, c.PrivateEvolution.Population = variant, 40
 			c.Trainer.Rounds, c.Privacy.Epsilon, c.Data.Private = 5, 1e4, sailors(t)
-			dir := t.TempDir()
-			if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-				t.Fatal(err)
-			}
+			dir := trained(t, c)
 			first, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(dir, 1), evolution.SelectionFile))
 			if err != nil {
 				t.Fatal(err)
@@ -107,15 +104,7 @@ func TestMoreNoise(t *testing.T) {
 	spend := func(noise float64) (sigma, epsilon float64) {
 		c := evolving(t)
 		c.Privacy.NoiseMultiplier = noise
-		dir := t.TempDir()
-		s, err := Open(t.Context(), Options{Config: c, Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		if err := s.Train(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		s, dir := trainedSession(t, c)
 		budget, entries := testworld.Charges(t, dir)
 		for _, e := range entries {
 			if e.Sigma != s.Sigma || len(entries) != c.Trainer.Rounds {
@@ -161,10 +150,7 @@ func TestEvolutionAsPublished(t *testing.T) {
 			c := evolving(t)
 			c.Data.MaxTokens, c.PrivateEvolution.Population = 30, 12
 			set(&c.PrivateEvolution)
-			want := t.TempDir()
-			if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
-				t.Fatal(err)
-			}
+			want := trained(t, c)
 			stages := []rounds.Stage{{Round: 1, Name: "generate"}, {Round: 2, Name: "generate"}}
 			if name == "masked" {
 				stages = append(stages, rounds.Stage{Round: 2, Name: "embed"})

@@ -47,15 +47,7 @@ func TestGeneticRun(t *testing.T) {
 		if c.GeneticEDA.Decoder = decoder; decoder == "lookup" {
 			c.Data.Private = sailors(t)
 		}
-		dir := t.TempDir()
-		s, err := Open(t.Context(), Options{Config: c, Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		if err := s.Train(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		s, dir := trainedSession(t, c)
 		budget, entries := testworld.Charges(t, dir)
 		spent, err := ledger.Spent(budget, entries)
 		if err != nil || len(entries) != 3 || spent > budget.Epsilon || spent < .99*budget.Epsilon || budget.Mechanism != "gumbel" {
@@ -129,10 +121,7 @@ func TestGeneticInterrupted(t *testing.T) {
 	for _, how := range [][2]string{{"lookup", "limited_domain"}, {"prompt", "gaussian"}} {
 		c := evolvingEmbeddings(t)
 		c.GeneticEDA.Decoder, c.GeneticEDA.Selection, c.GeneticEDA.Keep = how[0], how[1], "last"
-		want := t.TempDir()
-		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
-			t.Fatal(err)
-		}
+		want := trained(t, c)
 		if len(selection(t, want, 3)) == 0 {
 			t.Errorf("%v: nothing is selected in round 3", how)
 		}
@@ -146,10 +135,7 @@ func TestGeneticInterrupted(t *testing.T) {
 func TestEmptySelectionEnds(t *testing.T) {
 	c := evolvingEmbeddings(t)
 	c.Privacy.Epsilon = 1
-	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir := trained(t, c)
 	_, entries := testworld.Charges(t, dir)
 	figures, err := rounds.ReadMetrics(dir)
 	if err != nil || len(entries) != 1 || len(figures) != 1 || len(selection(t, dir, 1)) != 0 {
@@ -167,10 +153,7 @@ func TestEmptySelectionEnds(t *testing.T) {
 	// So does a bound that no text is below.
 	c = evolvingEmbeddings(t)
 	c.GeneticEDA.Perplexity = 1e-3
-	dir = t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir = trained(t, c)
 	if list := selection(t, dir, 1); len(list) == 0 || list[0].Kept || rundir.Has(dir, "rounds/0002") {
 		t.Errorf("no text is fluent enough, and %+v are parents", list)
 	}
@@ -180,10 +163,7 @@ func TestEmptySelectionEnds(t *testing.T) {
 func TestGeneticGame(t *testing.T) {
 	c := evolvingEmbeddings(t)
 	c.Privacy.Epsilon, c.Trainer.Rounds = 8, 1
-	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir := trained(t, c)
 	r, err := auditing.Runs([]string{dir}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
 	if err != nil {
 		t.Fatal(err)

@@ -53,15 +53,7 @@ func votes(t *testing.T, dir string, round int) (out []*release.Release) {
 func TestHotPATERun(t *testing.T) {
 	c := voting(t)
 	c.HotPATE.OnFailure = "stop"
-	dir := t.TempDir()
-	s, err := Open(t.Context(), Options{Config: c, Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := s.Train(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s, dir := trainedSession(t, c)
 	tok, err := tokenizer.Load(c.Model.Path)
 	if err != nil {
 		t.Fatal(err)
@@ -157,10 +149,7 @@ func TestHotPATEInterrupted(t *testing.T) {
 	for _, failure := range []string{"base", "repeat"} {
 		c := voting(t)
 		c.HotPATE.OnFailure, c.HotPATE.Ensemble, c.HotPATE.Teachers, c.Privacy.Epsilon = failure, "heterogeneous", 10, 60
-		want := t.TempDir()
-		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
-			t.Fatal(err)
-		}
+		want := trained(t, c)
 		failed := 0
 		for _, r := range votes(t, want, 1) {
 			if r.Sum[0] == ensemble.None {
@@ -183,10 +172,7 @@ func TestHotIsHotter(t *testing.T) {
 	voted := func(coordinated bool) float64 {
 		c := voting(t)
 		c.HotPATE.Coordinated, c.HotPATE.OnFailure = coordinated, "repeat"
-		dir := t.TempDir()
-		if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-			t.Fatal(err)
-		}
+		dir := trained(t, c)
 		figures, err := rounds.ReadMetrics(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -202,10 +188,7 @@ func TestHotIsHotter(t *testing.T) {
 func TestHotPATEGame(t *testing.T) {
 	c := voting(t)
 	c.HotPATE.Texts, c.Trainer.Rounds, c.Privacy.Epsilon = 1, 1, 8
-	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir := trained(t, c)
 	r, err := auditing.Runs([]string{dir}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
 	if err != nil {
 		t.Fatal(err)

@@ -55,15 +55,7 @@ func TestLabelledRuns(t *testing.T) {
 			c.Synthetic.Texts = 300
 			c.Downstream.Steps = 80
 			t.Run(name, func(t *testing.T) {
-				dir := t.TempDir()
-				s, err := Open(t.Context(), Options{Config: c, Dir: dir})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
-				if err := s.Train(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				s, dir := trainedSession(t, c)
 				product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
 				if err != nil {
 					t.Fatal(err)
@@ -233,10 +225,7 @@ func TestTrainLabelsStayPrivate(t *testing.T) {
 		testworld.AskOnce(&c)
 		labelled(t, &c)
 		c.Data.Private, c.Eval.ReferencePrivate = private, false
-		dir := t.TempDir()
-		if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-			t.Fatal(err)
-		}
+		dir := trained(t, c)
 		if products[i], err = rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic)); err != nil {
 			t.Fatal(err)
 		}

@@ -39,10 +39,7 @@ func oneTree(c *configs.Config) {
 func TestTreeInterrupted(t *testing.T) {
 	c := testworld.Shared(t).Config
 	oneTree(&c)
-	want := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	want := trained(t, c)
 	sameInterrupted(t, c, want, rounds.Stage{Name: rounds.StageCollect, Round: 4}, rounds.Stage{Name: "measure", Round: 6})
 	budget, entries := testworld.Charges(t, want)
 	spent, err := ledger.Spent(budget, entries)
@@ -67,15 +64,7 @@ func TestLearningRun(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Method, c.Trainer.Rounds, c.Trainer.Select, c.Privacy.Epsilon = "dp_fedavg", 4, "validation", 5000 // hardly any noise
 	c.FedAvg.LearningRate, c.FedAvg.ClipNorm, c.FedAvg.LocalEpochs = 1, 50, 2
-	dir := t.TempDir()
-	s, err := Open(t.Context(), Options{Config: c, Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := s.Train(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s, dir := trainedSession(t, c)
 	figures, err := rounds.ReadMetrics(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -132,10 +121,7 @@ func TestLearningRun(t *testing.T) {
 func TestLearningGame(t *testing.T) {
 	c := testworld.Shared(t).Config
 	oneTree(&c)
-	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir := trained(t, c)
 	r, err := auditing.Runs([]string{dir}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
 	if err != nil {
 		t.Fatal(err)
@@ -150,10 +136,7 @@ func TestLearningGame(t *testing.T) {
 func TestStrengthOfNoise(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Method, c.Trainer.Rounds, c.Privacy.Epsilon = "dp_fedavg", 2, .5
-	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir := trained(t, c)
 	shape, err := lm.Inspect(c.Downstream.Model)
 	if err != nil {
 		t.Fatal(err)
@@ -175,10 +158,7 @@ func TestStrengthOfNoise(t *testing.T) {
 func TestFractionOfClients(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Method, c.Trainer.Rounds, c.Fed.Sampling, c.Fed.ClientsPerRound = "dp_fedavg", 3, "poisson", 11
-	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir := trained(t, c)
 	for round := 1; round <= 3; round++ {
 		r, err := release.Read(filepath.Join(rundir.Round(dir, round), release.File))
 		if err != nil || r.Clients != 11 || !r.Narrow {

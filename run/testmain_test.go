@@ -62,6 +62,31 @@ func train(ctx context.Context, o Options) error {
 	return s.Train(ctx)
 }
 
+// trained runs a configuration to its end in a new folder.
+func trained(t *testing.T, c configs.Config) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// trainedSession is trained with the session, which the test's end closes.
+func trainedSession(t *testing.T, c configs.Config) (*Session, string) {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := Open(t.Context(), Options{Config: c, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	if err := s.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, dir
+}
+
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

@@ -51,10 +51,7 @@ func productOf(t *testing.T, dir string) []waspRow {
 // run that is stopped gives the same.
 func TestWASP(t *testing.T) {
 	c := wasped(t)
-	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir := trained(t, c)
 	figures, err := rounds.ReadMetrics(dir)
 	if err != nil || len(figures) != 2 {
 		t.Fatalf("%d rounds (%v), want 2 before the last part", len(figures), err)
@@ -103,10 +100,7 @@ func TestWASP(t *testing.T) {
 func TestWASPWithoutNoise(t *testing.T) {
 	c := wasped(t)
 	c.Privacy.Epsilon, c.Scoring.ClipNorm = 1e4, 100
-	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir := trained(t, c)
 	type row struct {
 		Label  string  `parquet:"label"`
 		Votes  float64 `parquet:"votes"`
@@ -156,10 +150,7 @@ func TestWASPAblations(t *testing.T) {
 			c := wasped(t)
 			c.Synthetic.Texts = 60
 			change(&c.WASP)
-			dir := t.TempDir()
-			if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-				t.Fatal(err)
-			}
+			dir := trained(t, c)
 			by := map[string]int{}
 			for _, p := range productOf(t, dir) {
 				by[p.Generator]++
@@ -185,10 +176,7 @@ func TestWASPByPublicVotes(t *testing.T) {
 func withoutClients(t *testing.T, voters string) {
 	c := wasped(t)
 	c.WASP.VotesFrom = voters
-	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	dir := trained(t, c)
 	if _, charges := testworld.Charges(t, dir); len(charges) != 0 || rundir.Has(rundir.Round(dir, 1), release.File) {
 		t.Errorf("%d charges", len(charges))
 	}
@@ -239,10 +227,7 @@ func TestWASPWithServer(t *testing.T) {
 			c.Generate.TemplateHeader, c.Generate.TemplateItem = "Write.", "Text {i}"
 		}
 		c.WASP.Generators = []string{server.URL + "#large"}
-		dir := t.TempDir()
-		if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-			t.Fatal(err)
-		}
+		dir := trained(t, c)
 		theirs := 0
 		for _, p := range productOf(t, dir) {
 			if p.Generator == "large" {

@@ -185,15 +185,11 @@ func (m *Method) Model(_ rounds.Stage, dir string) error {
 	return m.model.Save(dir, safetensors.F32)
 }
 
-// copy copies a file of the small model, unless it holds weights or says how these were made.
+// copy copies a file of the small model that describes it or its tokenizer. Lists of weights' files do not, nor how these were made.
 func (m *Method) copy(name, dir string) error {
 	lower := strings.ToLower(name)
-	for _, other := range []string{".safetensors", ".bin", ".pt", ".pth", ".gguf", ".onnx", ".h5", ".msgpack", ".index.json", "provenance.json"} {
-		if strings.HasSuffix(lower, other) {
-			return nil
-		}
-	}
-	if lower != "merges.txt" && lower != "vocab.txt" && !strings.HasSuffix(lower, ".json") && !strings.HasSuffix(lower, ".model") {
+	ends := func(suffix string) bool { return strings.HasSuffix(lower, suffix) }
+	if !ends(".json") && !ends(".model") && lower != "merges.txt" && lower != "vocab.txt" || ends(".index.json") || ends("provenance.json") {
 		return nil
 	}
 	content, err := os.ReadFile(filepath.Join(m.SmallDir, name))
