@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"popri/eval/metrics"
+	"popri/internal/parallel"
 	"popri/model/embedding"
 )
 
@@ -131,7 +131,7 @@ func cluster(points *mat.Dense, k int, random *rand.Rand) []int {
 	next := random.IntN(n)
 	for c := range k {
 		copy(centres.RawRowView(c), points.RawRowView(next))
-		metrics.Parallel(n, func(i int) {
+		parallel.Each(n, func(i int) {
 			if d := distance(i, c); c == 0 || d < least[i] {
 				least[i] = d
 			}
@@ -144,7 +144,7 @@ func cluster(points *mat.Dense, k int, random *rand.Rand) []int {
 	assigned := make([]int, n)
 	for range mostSteps {
 		moved := make([]bool, n)
-		metrics.Parallel(n, func(i int) {
+		parallel.Each(n, func(i int) {
 			best, at := math.Inf(1), 0
 			for c := range k {
 				if d := distance(i, c); d < best {

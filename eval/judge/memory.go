@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 	"gonum.org/v1/gonum/stat"
 
-	"popri/eval/metrics"
+	"popri/internal/parallel"
 	"popri/model/embedding"
 )
 
@@ -216,7 +216,7 @@ func chosen(n, k int, random interface{ Perm(int) []int }) []bool {
 func nearest(a, b embedding.Matrix, use func(i, j int) bool) (cosines []float64, at []int) {
 	cosines, at = make([]float64, a.Rows), make([]int, a.Rows)
 	vector := func(row []float32) blas32.Vector { return blas32.Vector{N: len(row), Inc: 1, Data: row} }
-	metrics.Parallel(a.Rows, func(i int) {
+	parallel.Each(a.Rows, func(i int) {
 		best, x := float32(-1), vector(a.Row(i))
 		for j := range b.Rows {
 			if !use(i, j) {

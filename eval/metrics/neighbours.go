@@ -3,9 +3,9 @@ package metrics
 import (
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
 	"sync/atomic"
+
+	"popri/internal/parallel"
 )
 
 // PrecisionRecall returns the share of generated points that lie among real ones, and of real points that lie among
@@ -33,7 +33,7 @@ func PrecisionRecall(real, generated []float32, dim, k int) (precision, recall f
 func radii(points []float32, dim, k int) []float64 {
 	n := len(points) / dim
 	out := make([]float64, n)
-	Parallel(n, func(i int) {
+	parallel.Each(n, func(i int) {
 		nearest := make([]float64, k) // ascending
 		for j := range nearest {
 			nearest[j] = math.Inf(1)
@@ -62,7 +62,7 @@ func radii(points []float32, dim, k int) []float64 {
 func shareInside(reference []float32, radii []float64, queries []float32, dim int) float64 {
 	n := len(queries) / dim
 	var inside atomic.Int64
-	Parallel(n, func(i int) {
+	parallel.Each(n, func(i int) {
 		q := queries[i*dim : (i+1)*dim]
 		for j, radius := range radii {
 			if squaredDistance(q, reference[j*dim:(j+1)*dim], radius) <= radius {
@@ -99,25 +99,4 @@ func squaredDistance(a, b []float32, limit float64) float64 {
 		s0 += d * d
 	}
 	return s0 + s1 + s2 + s3
-}
-
-// Parallel calls work for 0 to n−1, in blocks, on all processors.
-func Parallel(n int, work func(i int)) {
-	const block = 16
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (n+block-1)/block) {
-		wg.Go(func() {
-			for {
-				start := int(next.Add(block)) - block
-				if start >= n {
-					return
-				}
-				for i := start; i < min(start+block, n); i++ {
-					work(i)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -3,6 +3,8 @@ package metrics
 import (
 	"fmt"
 	"math"
+
+	"popri/internal/parallel"
 )
 
 // mostMatched bounds the points of each cloud that [Gaussian.Wasserstein] matches: its work grows with their number to the power of
@@ -24,7 +26,7 @@ func (g *Gaussian) Wasserstein(other *Gaussian) (float64, error) {
 		return points[at*dim : (at+1)*dim]
 	}
 	costs := make([]float64, n*n)
-	Parallel(n, func(i int) {
+	parallel.Each(n, func(i int) {
 		x := row(g.points, i)
 		for j := range n {
 			costs[i*n+j] = math.Sqrt(squaredDistance(x, row(other.points, j), math.Inf(1)))

@@ -32,3 +32,12 @@ func Ranges(n, grain int, do func(from, to int)) {
 	}
 	group.Wait()
 }
+
+// Each calls do for 0 to n−1, on all processors.
+func Each(n int, do func(i int)) {
+	Ranges(n, 16, func(from, to int) {
+		for i := from; i < to; i++ {
+			do(i)
+		}
+	})
+}
