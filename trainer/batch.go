@@ -88,6 +88,7 @@ func (o *Optimizer) step(passes []Pass, lr float64) (norm float64, err error) {
 		return 0, err
 	}
 	err = tensor.Run(func(s *tensor.Scope) error {
+		defer tensor.Training.Enter()()
 		norm, err = o.apply(sum.parts[0], lr)
 		return err
 	})
@@ -106,6 +107,7 @@ type gradientSum struct {
 func (g *gradientSum) add(s *tensor.Scope, i int, part []tensor.Tensor) {
 	g.Lock()
 	defer g.Unlock()
+	defer tensor.Training.Enter()()
 	for _, x := range part {
 		if i == 0 {
 			x = s.To(x, tensor.Float32)

@@ -21,6 +21,7 @@ func (a *app) bench() *cobra.Command {
 		Short: "Time sampling, preference training, fine-tuning, embedding, scoring and reports to aggregators; compare votes",
 		Long: `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
 Loading is not timed.
+--profile also says where the time went: the lines add up to the wall clock times the threads.
 
   python3 scripts/peers.py work --arch gpt2 --out work
   python3 scripts/peers.py generate --model work --dtype float32
@@ -48,6 +49,12 @@ func (a *app) emitBench(r *benchmark.Result, err error) error {
 			fmt.Fprintf(w, "products\t%.0f GFLOP/s\n", r.Flops/r.Seconds/1e9)
 		}
 		fmt.Fprintf(w, "memory\t%.2f GiB at most\n", float64(r.Peak)/(1<<30))
+		if p := r.Profile; p != nil {
+			fmt.Fprintf(w, "threads\t%.2f s, %.2f s of a processor\n", p.Whole, p.CPU)
+			for _, l := range p.Lines {
+				fmt.Fprintf(w, "%s\t%.2f s, %.1f %%\n", l.Class, l.Seconds, 100*l.Share)
+			}
+		}
 	})
 }
 
@@ -82,6 +89,11 @@ func (a *app) timed(use, short, example string, dtype *tensor.DType,
 	return cmd
 }
 
+// profileFlag adds --profile.
+func profileFlag(cmd *cobra.Command, on *bool) {
+	cmd.Flags().BoolVar(on, "profile", false, "say where the threads' time goes; --json also lists the operations")
+}
+
 func (a *app) benchGenerate() *cobra.Command {
 	var o benchmark.GenerateOptions
 	cmd := a.timed("generate --model DIR", "Draw J samples for each of K prompts",
@@ -92,7 +104,9 @@ func (a *app) benchGenerate() *cobra.Command {
 	f.IntVar(&o.K, "k", 40, "prompts")
 	f.IntVar(&o.J, "j", 10, "samples of each")
 	f.IntVar(&o.New, "new", 64, "tokens of each sample")
+	f.Float64Var(&o.TopP, "top-p", 1, "keep the likeliest tokens that hold this share of the probability")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the samples")
+	profileFlag(cmd, &o.Profile)
 	return cmd
 }
 
@@ -105,7 +119,9 @@ func (a *app) benchDPO() *cobra.Command {
 	f.StringVar(&o.Model, "model", "work", "folder with the model and pairs.json")
 	f.IntVar(&o.K, "k", 40, "pairs")
 	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
+	f.IntVar(&o.Batch, "batch", 24, "pairs of an update")
 	f.IntVar(&o.Micro, "micro", 0, "pairs of one forward pass (0: the default)")
+	profileFlag(cmd, &o.Profile)
 	return cmd
 }
 
@@ -120,6 +136,7 @@ func (a *app) benchFineTune() *cobra.Command {
 	f.IntVar(&o.Batch, "batch", 160, "rows of an update")
 	f.IntVar(&o.Micro, "micro", 8, "rows of one forward pass (0: all)")
 	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
+	profileFlag(cmd, &o.Profile)
 	return cmd
 }
 

@@ -14,21 +14,21 @@ import (
 )
 
 // DPOOptions are the size of the benchmark. The other settings are those of the peer's script for TRL: LoRA of rank 4
-// on all projections, β 0.01, updates of 24 pairs.
+// on all projections, β 0.01.
 type DPOOptions struct {
 	Model     string       // folder with the model and pairs.json
 	K         int          // pairs, from the first
 	DType     tensor.DType // of the products; adapters and optimizer are float32
+	Profile   bool         // say where the time goes
+	Batch     int          // pairs of an update
 	Micro     int          // pairs of one forward pass; 0 takes the default
 	Recompute bool         // gradient checkpointing
 }
 
-const updatePairs = 24
-
 // DPO times one epoch of preference training, the reference log-probabilities included.
 func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
-	if o.K < 1 {
-		return nil, fault.User(fmt.Errorf("%d pairs: want at least 1", o.K))
+	if o.K < 1 || o.Batch < 1 {
+		return nil, fault.User(fmt.Errorf("%d pairs in updates of %d: want at least 1", o.K, o.Batch))
 	}
 	var work []struct{ Prompt, Chosen, Rejected []int32 }
 	if err := readJSON(o.Model, "pairs.json", &work); err != nil {
@@ -55,24 +55,24 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := (len(pairs) + updatePairs - 1) / updatePairs
+	steps := (len(pairs) + o.Batch - 1) / o.Batch
 	micro := o.Micro
 	if micro == 0 {
 		micro = 2
 	}
 	t, err := dpo.NewTuner(m, a,
 		dpo.Options{Loss: loss, Beta: β, Schedule: trainer.Schedule{Kind: "linear", Peak: 1e-5, Total: steps},
-			BatchPairs: updatePairs, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999,
+			BatchPairs: o.Batch, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999,
 				Epsilon: 1e-8, MaxNorm: 1}})
 	if err != nil {
 		return nil, err
 	}
-	r, err := measure("dpo", o.DType.String(), "pairs", func() (int, error) {
+	r, err := measure("dpo", o.DType.String(), "pairs", o.Profile, func() (int, error) {
 		if err := t.Reference(ctx, pairs); err != nil {
 			return 0, err
 		}
-		for from := 0; from < len(pairs); from += updatePairs {
-			if _, err := t.Step(pairs[from:min(from+updatePairs, len(pairs))]); err != nil {
+		for from := 0; from < len(pairs); from += o.Batch {
+			if _, err := t.Step(pairs[from:min(from+o.Batch, len(pairs))]); err != nil {
 				return 0, err
 			}
 		}

@@ -32,7 +32,7 @@ func Embed(o EmbedOptions) (*Result, error) {
 		return nil, fault.User(err)
 	}
 	defer e.Free()
-	return measure("embed", o.DType.String(), "texts", func() (int, error) {
+	return measure("embed", o.DType.String(), "texts", false, func() (int, error) {
 		m, err := e.Encode(texts)
 		return m.Rows, err
 	})

@@ -18,6 +18,7 @@ type FineTuneOptions struct {
 	Batch     int          // rows of an update
 	Micro     int          // rows of a pass; 0 for all
 	DType     tensor.DType // of the products; weights and optimizer are float32
+	Profile   bool         // say where the time goes
 	Recompute bool         // gradient checkpointing
 }
 
@@ -54,7 +55,7 @@ func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 	if err := train(1); err != nil {
 		return nil, err
 	}
-	r, err := measure("finetune", o.DType.String(), "rows", func() (int, error) { return o.Steps * o.Batch, train(o.Steps) })
+	r, err := measure("finetune", o.DType.String(), "rows", o.Profile, func() (int, error) { return o.Steps * o.Batch, train(o.Steps) })
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ type GenerateOptions struct {
 	New   int          // tokens of each sample, neither more nor fewer
 	DType tensor.DType // of weights and products
 	Seed  uint64
+	TopP  float64 // keep the likeliest tokens that hold this share of the probability; 0 keeps all
+	// Profile says where the time goes.
+	Profile bool
 }
 
 // Generate times drawing K·J samples at temperature 1.
@@ -35,8 +38,8 @@ func Generate(ctx context.Context, o GenerateOptions) (*Result, error) {
 		return nil, fault.User(err)
 	}
 	defer m.Free()
-	r, err := measure("generate", o.DType.String(), "completion tokens", func() (int, error) {
-		out, err := m.Generate(ctx, prompts, o.J, lm.SampleOptions{Temperature: 1, MinNewTokens: o.New,
+	r, err := measure("generate", o.DType.String(), "completion tokens", o.Profile, func() (int, error) {
+		out, err := m.Generate(ctx, prompts, o.J, lm.SampleOptions{Temperature: 1, TopP: o.TopP, MinNewTokens: o.New,
 			MaxNewTokens: o.New, IgnoreEOS: true, Seed: o.Seed})
 		items := 0
 		for _, samples := range out {

@@ -35,7 +35,7 @@ func Score(name string, samples, population int) (*Result, error) {
 	}
 	vectors := unit(samples)
 	var spent time.Duration
-	r, err := measure("score", "float64", "clients", func() (int, error) {
+	r, err := measure("score", "float64", "clients", false, func() (int, error) {
 		begun := time.Now()
 		q, err := askable(name, vectors)
 		var sum query.Partial

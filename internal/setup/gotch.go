@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,11 @@ import (
 
 const gotchModule, gotchVersion = "github.com/sugarme/gotch", "v0.9.1"
 
+// observe is compiled with the bindings, by which it finds libtorch's headers.
+//
+//go:embed libtch/observe.cpp
+var observe string
+
 // prepareGotch copies the bindings out of the module cache (Go forbids changing them there) with cgo flags for the
 // chosen libtorch. The copy's name holds a hash of everything that it depends on.
 func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
@@ -25,7 +31,7 @@ func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading %s: %w", torch.lib(), err)
 	}
-	sum := sha256.Sum256([]byte(flags))
+	sum := sha256.Sum256([]byte(flags + observe))
 	dir := filepath.Join(cache, "gotch-"+gotchVersion+"-"+hex.EncodeToString(sum[:4]))
 	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
 		return dir, nil
@@ -51,7 +57,9 @@ func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 	if err := os.CopyFS(filepath.Join(tmp, "libtch"), os.DirFS(filepath.Join(module.Dir, "libtch"))); err != nil {
 		return "", err
 	}
-	for name, text := range map[string]string{"go.mod": "module " + gotchModule + "\n\ngo 1.20\n", "libtch/lib.go": flags} {
+	files := map[string]string{"go.mod": "module " + gotchModule + "\n\ngo 1.20\n", "libtch/lib.go": flags,
+		"libtch/observe.cpp": observe}
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {
 			return "", err
 		}

@@ -70,6 +70,7 @@ func (a *attention) split(s *tensor.Scope, qkv tensor.Tensor, r rotation) (q, k,
 // attend returns the heads' outputs side by side [B, T, N·D], of queries [B, N, T, D] and of at least as many keys and values.
 // The query heads that share keys are rows of one product with them.
 func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionInputs) tensor.Tensor {
+	defer tensor.Attention.Enter()()
 	shape := q.Shape()
 	b, t, seen := shape[0], shape[2], k.Size(2)
 	if a.heads > a.kvHeads {

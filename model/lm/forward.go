@@ -147,6 +147,7 @@ func (m *Model) scoreMask(s *tensor.Scope, in Input, t int64) tensor.Tensor {
 
 // Logits maps hidden states [..., H] to float32 logits [..., V].
 func (m *Model) Logits(s *tensor.Scope, hidden tensor.Tensor) tensor.Tensor {
+	defer tensor.Head.Enter()()
 	if m.packed() && !s.Recording() {
 		return m.capped(s, m.headPacked.Product(s, hidden, tensor.Epilogue{DType: tensor.Float32}))
 	}

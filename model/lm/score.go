@@ -93,6 +93,7 @@ func (m *Model) counted(rows []Row, width int) (sc *Scored, at []int64) {
 }
 
 func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.Tensor)) {
+	defer tensor.Head.Enter()()
 	s.NoGrad(func() {
 		head := s.Transpose(sc.m.headFor(s, sc.hidden.DType()), 0, 1)
 		for from := 0; from < len(sc.tokens); from += vocabRows {

@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "profile.h"
 #include "amx.h"
 
 // Attention while sampling, in bfloat16 on the matrix unit. Up to 32 queries that share keys are the rows of one product
@@ -246,6 +247,7 @@ INLINE void decode_block(const popri_cache *c, const attend_scratch *s, int kv, 
 // multiples of 32, suffix_room of 16; scratch has popri_attend_scratch bytes.
 AMX void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out, const int32_t *slot,
                             const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, void *scratch) {
+  OPERATION("popri::attend");
   attend_scratch all, *s = &all;
   lay_out(c, scratch, s);
   int group = c->heads / c->kv_heads, most = group < QUERIES ? group : QUERIES, together = QUERIES / most;
@@ -275,6 +277,7 @@ AMX void popri_attend_tiles(const popri_cache *c, int from, int to, const float 
 // [prompts, width, heads·head], zero where they do not. Keys and values go to the prompts' places.
 AMX void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out, const int32_t *place,
                              const int32_t *lengths, void *scratch) {
+  OPERATION("popri::prefill");
   attend_scratch all, *s = &all;
   lay_out(c, scratch, s);
   int dim = c->dim, group = c->heads / c->kv_heads;

@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "profile.h"
 #include "vector.h"
 #include <math.h>
 
@@ -123,6 +124,7 @@ INLINE void attend(int bf16, const popri_cache *c, int from, int to, const float
 // prefix_room + suffix_room + 32 floats.
 CLONES void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
                          const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch) {
+  OPERATION("popri::attend");
   if (c->bf16)
     attend(1, c, from, to, qkv, out, slot, suffix_len, prefix, prefix_len, scratch);
   else

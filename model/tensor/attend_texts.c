@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "profile.h"
 #include "packed.h"
 
 // Attention within texts that lie behind each other without padding, in bfloat16 with float32 scores and sums. Keys and
@@ -86,6 +87,7 @@ INLINE float shares(float *scores, const float *bias, int64_t n, uint16_t *out) 
 
 AVX void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv, const float *bias,
                             int64_t most, uint16_t *out, void *scratch) {
+  OPERATION("popri::attend_texts");
   int64_t all = heads * dim, width = 3 * all;
   for (int i = from; i < to; i++) {
     int64_t n = starts[i + 1] - starts[i], room = rounded(n), depth = room / BLOCK;

@@ -44,11 +44,14 @@ func (s *Scope) parallel(n int, f func(from, to int)) {
 		f(0, n)
 		return
 	}
+	region, end := waits()
+	defer end()
 	var wg sync.WaitGroup
 	for i := range k {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
+			defer helps(region)()
 			f(i*n/k, (i+1)*n/k)
 		}()
 	}
@@ -108,6 +111,7 @@ func (c *DecodeCache) Prefill(s *Scope, qkv Tensor, places, lengths []int32) Ten
 // The key and value are stored at SuffixLen, and the result [R, Heads·Head] is the attention over the prompt's part, the
 // row's own part and the new token, float32 or, with Tiles, bfloat16.
 func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
+	defer Attention.Enter()()
 	n := len(rows.Slot)
 	if c.Tiles && c.Cap != 0 {
 		panic(&Error{Op: "Attend", Text: "capped scores on the matrix unit"})

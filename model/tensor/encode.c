@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "profile.h"
 
 // The layers of a BERT over texts that lie behind each other, all layers for a few texts after each other: what they hold
 // stays in the second-level cache.
@@ -34,6 +35,7 @@ int64_t popri_encode_scratch(const popri_encoder *e, int64_t most) {
 
 // x [starts[texts], hidden] becomes the last layer's result.
 void popri_encode(const popri_encoder *e, const int32_t *starts, int texts, int64_t most, uint16_t *x, void *scratch) {
+  OPERATION("popri::encode");
   int64_t rows = larger(GROUP, most), h = e->hidden;
   char *work = (char *)(((uintptr_t)scratch + 63) / 64 * 64), *at = work + working(e, rows, most);
   uint16_t *wide = (uint16_t *)at, *blend = (uint16_t *)(at += room(rows * larger(3 * h, e->inner) * 2));

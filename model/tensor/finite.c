@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "profile.h"
 
 // Whether one of n floats of the given size in bytes has all exponent bits set. The loops have no early exit, so that the
 // compiler makes them vectors: they run as fast as memory is read.
@@ -11,6 +12,7 @@
   }
 
 int popri_not_finite(const void *x, int64_t n, int size, uint64_t exponent) {
+  OPERATION("popri::not_finite");
   if (size == 2) ANY(uint16_t)
   if (size == 4) ANY(uint32_t)
   ANY(uint64_t)

@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "profile.h"
 #include "vector.h"
 
 #define CHUNK 2048
@@ -52,6 +53,7 @@ CLONES static float weighted_sum(const float *restrict e, const float *restrict 
 // and of equally likely ones those with lower ids. A row that is not finite yields NaN and the rank vocab.
 void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,
                     float *normaliser, int32_t *rank, float *entropy) {
+  OPERATION("popri::logprobs");
   float wide[CHUNK], e[CHUNK];
   for (int64_t r = from; r < to; r++) {
     const float *xf = (const float *)logits + r * vocab;
@@ -97,6 +99,7 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
 // Overwrites the rows [from, to) of logits with weight · d logprob(target) / d logits = weight · (one-hot - softmax).
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight) {
+  OPERATION("popri::logprobs_grad");
   for (int64_t r = from; r < to; r++) {
     if (bf16) {
       uint16_t *x = (uint16_t *)logits + r * vocab;

@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "profile.h"
 #include "vector.h"
 
 INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
@@ -23,6 +24,7 @@ INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t ro
 
 // y = x/√(mean of squares + eps)·w, row by row.
 CLONES void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
+  OPERATION("popri::rmsnorm");
   if (bf16)
     rmsnorm(x, 1, w, y, rows, n, eps);
   else
@@ -56,6 +58,7 @@ INLINE void layernorm(const void *x, int bf16, const float *w, const float *b, v
 
 // y = (x - mean)/√(variance + eps)·w + b, row by row.
 CLONES void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps) {
+  OPERATION("popri::layernorm");
   if (bf16)
     layernorm(x, 1, w, b, y, rows, n, eps);
   else
@@ -83,6 +86,7 @@ INLINE void swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n) {
 
 // y = silu(gate)·up for rows of x that hold gate and up, n values each, side by side.
 CLONES void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n) {
+  OPERATION("popri::swiglu");
   if (bf16)
     swiglu(x, 1, y, rows, n);
   else
@@ -93,6 +97,7 @@ CLONES void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t
 // r modulo angles.
 CLONES void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
                          int64_t heads, int64_t dim) {
+  OPERATION("popri::rotate");
   int64_t half = dim / 2;
   for (int64_t r = 0; r < rows; r++)
     for (int64_t h = 0; h < heads; h++) {

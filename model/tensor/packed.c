@@ -1,4 +1,5 @@
 #include "torch.h"
+#include "profile.h"
 #include "packed.h"
 
 #ifdef PACKED
@@ -30,6 +31,7 @@ int64_t popri_packed_size(int64_t in, int64_t out, int planes) {
 // Where gated, a block is 16 outputs of the first half and those of the second half that they gate.
 void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
                 int64_t to, uint16_t *packed) {
+  OPERATION("popri::pack");
   int64_t depth = (in + BLOCK - 1) / BLOCK;
   for (int64_t b = from; b < to; b++)
     for (int64_t kb = 0; kb < depth; kb++) {
@@ -52,6 +54,7 @@ void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, i
 // y = (x - mean)/√(variance + eps)·w + b, row by row, in bfloat16 with float32 sums; row has room for n rounded up to 64.
 AVX void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n, float eps,
                               float *row) {
+  OPERATION("popri::layernorm");
   for (int64_t r = 0; r < rows; r++, x += n, y += n) {
     __m512 sum[4], square[4];
     for (int k = 0; k < 4; k++) sum[k] = square[k] = _mm512_setzero_ps();
@@ -169,6 +172,7 @@ int64_t popri_product_scratch(const popri_product *g) {
 
 // y = act(x·w + bias) + residual. scratch has room for popri_product_scratch bytes.
 void popri_product_run(const popri_product *g, void *scratch) {
+  OPERATION("popri::product");
   int64_t panel = panel_of(g);
   for (int64_t r = 0; r < g->rows; r += panel) {
     popri_product p = *g;

@@ -21,6 +21,7 @@ package tensor
 // static void thread_count(int n) {
 //   at_get_num_threads(); // libtorch sets a thread's count at its first use; a later setting of ours stays
 //   if (omp_set) omp_set(n);
+//   popri_occupied(omp_set ? n : 1);
 // }
 // // oneDNN caches a kernel for each size of a product. Evicting one while another thread makes one failed in libtorch
 // // 2.1.2, so the cache gets room for all sizes that occur. oneDNN reads the variable at its first use.

@@ -1,8 +1,12 @@
 #include "torch.h"
+#include "profile.h"
 #include "vector.h"
 
 // e[i] = exp((x[i] - max)·k), for x[i] up to max.
-void popri_exp(float *e, const float *x, int n, float max, float k) { exp_sum(e, x, n, max, k); }
+void popri_exp(float *e, const float *x, int n, float max, float k) {
+  OPERATION("popri::exp");
+  exp_sum(e, x, n, max, k);
+}
 
 // The first maximum of a row, or -1 where it has a NaN or no finite maximum.
 static int32_t first_maximum(const float *x, int n) {
@@ -18,6 +22,7 @@ static int32_t first_maximum(const float *x, int n) {
 // a finite maximum yields -1. A row is read once, part by part: each part has its own maximum and a sum relative to it, and
 // only the part that u falls into is looked at again. scratch has room for two floats a part and one part.
 void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out, float *scratch) {
+  OPERATION("popri::sample");
   int parts = (vocab + SAMPLE_PART - 1) / SAMPLE_PART;
   float *top = scratch, *sum = scratch + parts, *e = scratch + 2 * parts;
   for (int r = from; r < to; r++) {

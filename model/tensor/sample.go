@@ -29,6 +29,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 		panic(&Error{Op: "Draw", Shapes: []string{logits.describe()},
 			Text: fmt.Sprintf("for %d tokens it must be contiguous float32 [R, V]", len(u))})
 	}
+	defer draws()()
 	out := make([]int32, len(u))
 	if len(u) == 0 {
 		return out

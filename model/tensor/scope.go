@@ -58,6 +58,8 @@ func Run(f func(s *Scope) error) error { return runOn(Threads(), f) }
 // the number of threads. Every task gets its own scope; tensors that it keeps outlive it. Parallel returns the first
 // error by task number, and begins no further task after an error.
 func Parallel(n int, task func(i int, s *Scope) error) error {
+	_, end := waits()
+	defer end()
 	errs := make([]error, n)
 	var next atomic.Int64
 	var failed atomic.Bool
@@ -89,6 +91,7 @@ func Parallel(n int, task func(i int, s *Scope) error) error {
 func runOn(threads int, f func(s *Scope) error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer atGo()()
 	useThreads(threads)
 	at, err := device()
 	if err != nil {
@@ -111,6 +114,7 @@ func runOn(threads int, f func(s *Scope) error) (err error) {
 }
 
 func (s *Scope) free() {
+	defer releases()()
 	for _, c := range s.owned {
 		C.at_free(c)
 	}
@@ -143,6 +147,7 @@ func (s *Scope) mode(on bool, f func()) {
 func (s *Scope) Nest(f func() Tensor) Tensor {
 	start := len(s.owned)
 	out := f()
+	end := releases()
 	kept := false
 	for _, c := range s.owned[start:] {
 		if c == out.c {
@@ -152,6 +157,7 @@ func (s *Scope) Nest(f func() Tensor) Tensor {
 		C.at_free(c)
 		live.Add(-1)
 	}
+	end()
 	s.owned = s.owned[:start]
 	if kept {
 		s.owned = append(s.owned, out.c)
@@ -185,6 +191,7 @@ func (s *Scope) Own(t Tensor) {
 // Free releases a kept tensor. The zero Tensor is allowed; any other may be freed once.
 func (t Tensor) Free() {
 	if t.c != nil {
+		defer releases()()
 		C.at_free(t.c)
 		live.Add(-1)
 	}

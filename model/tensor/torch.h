@@ -94,6 +94,26 @@ void atg_view(tensor *, tensor, int64_t *, int);
 void atg_where_self(tensor *, tensor, tensor, tensor);
 void atg_zeros(tensor *, int64_t *, int, int, int);
 
+// What internal/setup/libtch/observe.cpp adds to the bindings.
+void popri_observe(void (*begins)(const char *name, int64_t node), void (*ends)(void));
+int64_t popri_next_node(void);
+
+// Recording of where the time goes (profile.c).
+typedef struct {
+  char *name;
+  int region;
+  int64_t nanoseconds; // of all calls, without what ran inside of them, times the threads that they occupied
+  int64_t calls;
+} popri_line;
+void popri_record(int recording);                 // begins a recording of this number, or ends it (0)
+int popri_recorded(popri_line *lines, int room);  // of the last recording: how many there are, and up to room of them
+void popri_operation_begins(const char *name);    // on this thread
+void popri_region_begins(const char *name, int region);
+void popri_operation_ends(void);
+int popri_region(void);                           // of this thread
+void popri_made(int64_t from, int region);        // nodes of graphs since from belong to the region
+void popri_occupied(int threads);                 // by operations of libtorch on this thread
+
 // Kernels of our own (adamw.c, attend.c, norm.c, sample.c, logprobs.c), on raw memory.
 void popri_adamw(float *p, const float *g, float *m, float *v, int64_t n, float lr, float b1, float b2, float eps,
                  float wd, float c1, float c2, float scale);
