@@ -6,6 +6,7 @@ import "C"
 import (
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // Sampler draws tokens from logits. It is not safe for concurrent use.
@@ -40,6 +41,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 	}
 	vocab := int(shape[1])
 	rows := logits.View32()
+	inKernel := d.TopP > 0 && d.TopP < 1 && (d.TopK <= 0 || d.TopK >= vocab)
 	for i := range u {
 		row := rows[i*vocab : (i+1)*vocab]
 		if ban != nil && ban[i] {
@@ -47,7 +49,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 				row[id] = float32(math.Inf(-1))
 			}
 		}
-		if u[i] >= 0 {
+		if u[i] >= 0 && !inKernel {
 			d.cut.apply(row, d.TopK, d.TopP, d.Temperature)
 		}
 	}
@@ -56,6 +58,12 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 		k = C.float(1 / d.Temperature)
 	}
 	s.parallel(len(u), func(from, to int) {
+		if inKernel {
+			scratch := make([]float64, (C.popri_sample_top_scratch(C.int(vocab))+7)/8)
+			C.popri_sample_top(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, C.double(d.TopP), (*C.double)(&u[0]),
+				cints(out), unsafe.Pointer(&scratch[0]))
+			return
+		}
 		parts := (vocab + C.SAMPLE_PART - 1) / C.SAMPLE_PART
 		scratch := make([]float32, 2*parts+C.SAMPLE_PART)
 		C.popri_sample(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, (*C.double)(&u[0]), cints(out),

@@ -142,6 +142,9 @@ void popri_rotate(float *x, const float *cosines, const float *sines, int64_t ro
 void popri_exp(float *e, const float *x, int n, float max, float k);
 enum { SAMPLE_PART = 4096 };
 void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out, float *scratch);
+int64_t popri_sample_top_scratch(int vocab);
+void popri_sample_top(int from, int to, int vocab, const float *logits, float k, double p, const double *u, int32_t *out,
+                      void *scratch);
 void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,
                     float *normaliser, int32_t *rank, float *entropy);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
