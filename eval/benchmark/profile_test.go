@@ -68,8 +68,9 @@ func TestProfileOfProducts(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkSum(t, r.Profile)
+		// Other processes may use the processor, and the time without it is Go's or idle.
 		for _, l := range r.Profile.Lines {
-			if l.Seconds > seconds(r.Profile, products) {
+			if l.Class != golang && l.Class != idle && l.Seconds > seconds(r.Profile, products) {
 				t.Errorf("%s: %s is larger than products: %+v", name, l.Class, r.Profile.Lines)
 			}
 		}
