@@ -37,8 +37,8 @@ func (x *inContextFlags) add(f *pflag.FlagSet) {
 	f.IntSliceVar(&x.Shots, "shots", []int{6}, "with --task in-context: demonstrations shown; several numbers, separated by commas, give a row each")
 	f.IntVar(&x.Draws, "draws", 10, "with --task in-context: sets of demonstrations for each number")
 	f.IntVar(&x.Texts, "test-texts", 200, "with --task in-context: test texts that are asked about, drawn at random; 0 for all")
-	f.IntVar(&x.Membership, "membership", 0, "with --task in-context: trials of a test of who is behind one demonstration (Duan et al. 2023); "+
-		"needs eval.reference_private")
+	f.IntVar(&x.Membership, "membership", 0, "with --task in-context: trials of a test of who is behind one "+
+		"demonstration (Duan et al. 2023); needs eval.reference_private")
 	f.StringVar(&x.Header, "header", "", "with --task in-context: text before the demonstrations")
 	f.StringVar(&x.Item, "item", incontext.DefaultItem, "with --task in-context: form of a demonstration, which ends in {label}")
 	f.StringArrayVar(&x.names, "name", nil, "with --task in-context: the word that stands for a label, such as pos=positive; may be repeated")

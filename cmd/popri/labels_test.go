@@ -107,13 +107,14 @@ func TestLabels(t *testing.T) {
 		t.Errorf("the table: %s%s", out, errs)
 	}
 	for mistake, flags := range map[string][]string{
-		"must be \"in-context\"":            {"--task", "classification"},
-		"needs --task in-context":           {"--shots", "3"},
-		"no text has the label \"absent\"":  {"--task", "in-context", "--name", "absent=gone"},
-		"end in {label}":                    {"--task", "in-context", "--item", "{text}"},
-		"from 1 to 1000":                    {"--task", "in-context", "--shots", "0"},
-		"eval.reference_private must allow": {"--task", "in-context", "--membership", "3", "--set", "eval.reference_private=false"},
-		"cannot be combined":                {"--task", "in-context", "--reference-private"},
+		"must be \"in-context\"":           {"--task", "classification"},
+		"needs --task in-context":          {"--shots", "3"},
+		"no text has the label \"absent\"": {"--task", "in-context", "--name", "absent=gone"},
+		"end in {label}":                   {"--task", "in-context", "--item", "{text}"},
+		"from 1 to 1000":                   {"--task", "in-context", "--shots", "0"},
+		"eval.reference_private must allow": {"--task", "in-context", "--membership", "3", "--set",
+			"eval.reference_private=false"},
+		"cannot be combined": {"--task", "in-context", "--reference-private"},
 	} {
 		if code, _, errs := popri(t, append([]string{"eval", "--run", dir, "--quiet"}, flags...)...); code != 2 || !strings.Contains(errs, mistake) {
 			t.Errorf("%v: exit code %d, %s", flags, code, errs)

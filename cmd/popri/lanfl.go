@@ -25,7 +25,8 @@ func (a *app) lanfl() *cobra.Command {
 		Long: `LanFL, to compare with: train clients are pooled into participants, who hold labelled texts. Each participant shows k of its texts
 to a language model, which writes one more at temperature 0; drops what is too like one of its texts (BLEU); and shares the rest.
 Each then finds how many of its own texts to show for the fewest wrong answers on texts that it holds back, and how many of
-these to replace by others' samples. With --reasoning, the model also says why a text has its label, and texts are shown with that.
+these to replace by others' samples. With --reasoning, the model also says why a text has its label, and texts are shown
+with that.
 
 This is not private in the sense of this program. A text is protected only by the choice of k texts among n, which gives
 δ = k/(n + 1) for each sample; publishing k texts as they are gives the same. So the command reads train clients' texts, writes what

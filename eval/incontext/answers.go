@@ -40,9 +40,9 @@ func (a Answers) Label(at int, calibrated bool) int {
 	return best
 }
 
-// Ask asks m for the label of each text. The demonstrations are computed once, and texts of similar length go together. told,
-// if not nil, is called with the number of texts done. Demonstrations that leave no room for a text in the model's context
-// are an error.
+// Ask asks m for the label of each text. The demonstrations are computed once, and texts of similar length go together.
+// told, if not nil, is called with the number of texts done. Demonstrations that leave no room for a text in the
+// model's context are an error.
 func (f Format) Ask(ctx context.Context, m *lm.Model, demonstrations []Example, texts, labels []string,
 	told func(done int)) (*Answers, error) {
 	begin, answers := f.beginning(demonstrations), make([][]int32, len(labels))

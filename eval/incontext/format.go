@@ -64,8 +64,8 @@ func (f Format) Text(t string) string {
 	return datasets.First(t, func(s string) int { return len(f.Tokenizer.Encode(s)) }, f.Length)
 }
 
-// Reasoned is what stands before the reason of a demonstration that has one. It follows the label, so that a label is still asked for
-// right behind its text.
+// Reasoned is what stands before the reason of a demonstration that has one. It follows the label, so that a label is
+// still asked for right behind its text.
 const Reasoned = "\nReason: "
 
 // shown is a demonstration.

@@ -41,8 +41,8 @@ func TestAnswersAreLikelihoods(t *testing.T) {
 	f.Names = map[string]string{"as": "the assembler"}
 	labels := []string{"as", "link_editor", "vet"}
 	long := strings.Repeat("the linker writes symbols and relocations of the object file ", 4)
-	shown := []Example{{Text: "package obj reads object files", Label: "link_editor"}, {Text: "an operand is an address", Label: "as"},
-		{Text: long, Label: "vet"}}
+	shown := []Example{{Text: "package obj reads object files", Label: "link_editor"},
+		{Text: "an operand is an address", Label: "as"}, {Text: long, Label: "vet"}}
 	texts := []string{"instructions are encoded", long, "a test fails", "x", long + long, "the symbol table is sorted"}
 	for name, demonstrations := range map[string][]Example{"none": nil, "one": shown[:1], "three": shown} {
 		got, err := f.Ask(context.Background(), m, demonstrations, texts, labels, nil)
@@ -79,9 +79,11 @@ func TestAnswersAreLikelihoods(t *testing.T) {
 func TestPromptReads(t *testing.T) {
 	_, f := load(t)
 	f.Header, f.Names = "Labels.", map[string]string{"neg": "negative"}
-	shown := []Example{{Text: "a dull\n\nfilm", Label: "neg"}, {Text: "what fun", Label: "very_good", Reason: "It praises."}}
+	shown := []Example{{Text: "a dull\n\nfilm", Label: "neg"},
+		{Text: "what fun", Label: "very_good", Reason: "It praises."}}
 	got := f.Tokenizer.Decode(slices.Concat(f.beginning(shown), f.question("one two three"), f.answer("neg")), false)
-	want := "Labels.\n\nText: a dull film\nLabel: negative\n\nText: what fun\nLabel: very good\nReason: It praises.\n\nText: one two three\nLabel: negative"
+	want := "Labels.\n\nText: a dull film\nLabel: negative\n\nText: what fun\nLabel: very good\nReason: It praises." +
+		"\n\nText: one two three\nLabel: negative"
 	if got != want {
 		t.Errorf("the prompt is %q, want %q", got, want)
 	}
@@ -162,12 +164,13 @@ func TestMembership(t *testing.T) {
 	labels := []string{"as", "vet"}
 	shown, text := Example{Text: "an operand is an address", Label: "as"}, Example{Text: "a test fails", Label: "vet"}
 	done := 0
-	got, err := f.Membership(context.Background(), m, []Trial{{shown, text, text}, {text, shown, shown}}, labels, func(n int) { done = n })
+	trials := []Trial{{shown, text, text}, {text, shown, shown}}
+	got, err := f.Membership(context.Background(), m, trials, labels, func(n int) { done = n })
 	if err != nil || got.Repeats != 2 || done != 2 || math.Abs(got.Members-got.Controls) > 1e-6 {
 		t.Errorf("%+v (%v), %d told", got, err, done)
 	}
 	want := 0.0
-	for _, one := range []Trial{{shown, text, text}, {text, shown, shown}} {
+	for _, one := range trials {
 		answers, err := f.Ask(context.Background(), m, []Example{one.Shown}, []string{one.Member.Text}, labels, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -11,9 +11,9 @@ import (
 	"popri/model/lm"
 )
 
-// Membership says what answers give away of whose texts are behind demonstrations, one of which is shown at a time: a text that the
-// model is shown itself gets its own label with more certainty than others (Duan et al., "On the Privacy Risk of In-context
-// Learning", 2023).
+// Membership says what answers give away of whose texts are behind demonstrations, one of which is shown at a time: a
+// text that the model is shown itself gets its own label with more certainty than others (Duan et al., "On the Privacy
+// Risk of In-context Learning", 2023).
 type Membership struct {
 	Key      string  `json:"key"`
 	Name     string  `json:"name"`
@@ -27,7 +27,8 @@ type Membership struct {
 type Trial struct{ Shown, Member, Control Example }
 
 // Membership asks all trials. told, if not nil, is called with the number of trials done.
-func (f Format) Membership(ctx context.Context, m *lm.Model, trials []Trial, labels []string, told func(done int)) (Membership, error) {
+func (f Format) Membership(ctx context.Context, m *lm.Model, trials []Trial, labels []string,
+	told func(done int)) (Membership, error) {
 	members, controls := make([]float64, len(trials)), make([]float64, len(trials))
 	for i, t := range trials {
 		answers, err := f.Ask(ctx, m, []Example{t.Shown}, []string{t.Member.Text, t.Control.Text}, labels, nil)

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Gaussian is a cloud of points with its mean and a factor of its covariance, which the Fréchet distance needs. It can be
-// compared with many others.
+// Gaussian is a cloud of points with its mean and a factor of its covariance, which the Fréchet distance needs. It can
+// be compared with many others.
 type Gaussian struct {
 	points []float32
 	mean   []float64

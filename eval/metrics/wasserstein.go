@@ -7,14 +7,15 @@ import (
 	"popri/internal/parallel"
 )
 
-// mostMatched bounds the points of each cloud that [Gaussian.Wasserstein] matches: its work grows with their number to the power of
-// three, and is half a second for so many.
+// mostMatched bounds the points of each cloud that [Gaussian.Wasserstein] matches: its work grows with their number to
+// the power of three, and is half a second for so many.
 const mostMatched = 500
 
-// Wasserstein is the Wasserstein distance W1 of the clouds, with the L2 distance of points as cost: the mean distance of points of one
-// to points of the other in the best matching, which has each point once. As many points of each are matched, 500 at most, which lie
-// evenly in their order. Points of the same distribution are apart, too, the more the fewer they are and the more dimensions they have,
-// so it says something only beside another distance of as many points.
+// Wasserstein is the Wasserstein distance W1 of the clouds, with the L2 distance of points as cost: the mean distance
+// of points of one to points of the other in the best matching, which has each point once. As many points of each are
+// matched, 500 at most, which lie evenly in their order. Points of the same distribution are apart, too, the more the
+// fewer they are and the more dimensions they have, so it says something only beside another distance of as many
+// points.
 func (g *Gaussian) Wasserstein(other *Gaussian) (float64, error) {
 	dim := g.Dim()
 	if dim != other.Dim() {
@@ -35,8 +36,9 @@ func (g *Gaussian) Wasserstein(other *Gaussian) (float64, error) {
 	return match(costs, n) / float64(n), nil
 }
 
-// match returns the least sum of costs [n, n] of a matching of rows to columns, by shortest augmenting paths (Jonker and Volgenant
-// 1987): rows are matched one after another, and the potentials of rows and columns keep all reduced costs at or above 0.
+// match returns the least sum of costs [n, n] of a matching of rows to columns, by shortest augmenting paths (Jonker
+// and Volgenant 1987): rows are matched one after another, and the potentials of rows and columns keep all reduced
+// costs at or above 0.
 func match(costs []float64, n int) float64 {
 	rows, columns := make([]float64, n), make([]float64, n) // potentials
 	matched := make([]int, n)                               // the row of each column, -1 for none

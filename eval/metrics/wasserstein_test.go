@@ -41,8 +41,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestWasserstein: in one dimension it is the mean difference of the points in their order; a shift moves all points by as much; and
-// of more points, as many of each as are matched.
+// TestWasserstein: in one dimension it is the mean difference of the points in their order; a shift moves all points by
+// as much; and of more points, as many of each as are matched.
 func TestWasserstein(t *testing.T) {
 	random := rng.New(2, "wasserstein")
 	cloud := func(n, dim int, shift float32) *Gaussian {

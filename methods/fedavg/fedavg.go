@@ -185,11 +185,13 @@ func (m *Method) Model(_ rounds.Stage, dir string) error {
 	return m.model.Save(dir, safetensors.F32)
 }
 
-// copy copies a file of the small model that describes it or its tokenizer. Lists of weights' files do not, nor how these were made.
+// copy copies a file of the small model that describes it or its tokenizer. Lists of weights' files do not, nor how
+// these were made.
 func (m *Method) copy(name, dir string) error {
 	lower := strings.ToLower(name)
 	ends := func(suffix string) bool { return strings.HasSuffix(lower, suffix) }
-	if !ends(".json") && !ends(".model") && lower != "merges.txt" && lower != "vocab.txt" || ends(".index.json") || ends("provenance.json") {
+	if !ends(".json") && !ends(".model") && lower != "merges.txt" && lower != "vocab.txt" || ends(".index.json") ||
+		ends("provenance.json") {
 		return nil
 	}
 	content, err := os.ReadFile(filepath.Join(m.SmallDir, name))

@@ -76,7 +76,8 @@ var figures = series.Set{
 	},
 	Plots: []series.Plot{
 		{Title: "Distance to the clients' domain", Note: "of the population, which is embeddings without texts, to validation texts: the Fréchet " +
-			"distance, which counts its spread, too, the distance of the means, and the Wasserstein distance of at most 500 points of each",
+			"distance, which counts its spread, too, the distance of the means, and the Wasserstein distance of at most 500 points " +
+			"of each",
 			Lines: []series.Line{{Key: keyDistance, Name: "FID"}, {Key: keyApart, Name: "distance of the means"},
 				{Key: keyTransport, Name: "Wasserstein distance"}}},
 		{Title: "Parents", Note: "individuals that the votes selected, and those whose texts were kept",

@@ -114,8 +114,8 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		return err
 	}
 	r.Figures.Set(keyPopulation, float64(population.Rows))
-	for key, measure := range map[string]func(embedding.Matrix) (*float64, error){keyDistance: m.Distance, keyApart: m.Apart,
-		keyTransport: m.Transport} {
+	for key, measure := range map[string]func(embedding.Matrix) (*float64, error){keyDistance: m.Distance,
+		keyApart: m.Apart, keyTransport: m.Transport} {
 		distance, err := measure(population)
 		if err != nil {
 			return err

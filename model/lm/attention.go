@@ -67,8 +67,8 @@ func (a *attention) split(s *tensor.Scope, qkv tensor.Tensor, r rotation) (q, k,
 	return s.Narrow(turned, 1, 0, a.heads), s.Narrow(turned, 1, a.heads, a.kvHeads), v
 }
 
-// attend returns the heads' outputs side by side [B, T, N·D], of queries [B, N, T, D] and of at least as many keys and values.
-// The query heads that share keys are rows of one product with them.
+// attend returns the heads' outputs side by side [B, T, N·D], of queries [B, N, T, D] and of at least as many keys and
+// values. The query heads that share keys are rows of one product with them.
 func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionInputs) tensor.Tensor {
 	defer tensor.Attention.Enter()()
 	shape := q.Shape()

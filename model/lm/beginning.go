@@ -6,7 +6,8 @@ import (
 	"popri/model/tensor"
 )
 
-// Beginning has the keys and values of tokens that many rows go on from, so that these are computed once. Free releases them.
+// Beginning has the keys and values of tokens that many rows go on from, so that these are computed once. Free releases
+// them.
 type Beginning struct {
 	m            *Model
 	length       int
@@ -58,8 +59,9 @@ func (b *Beginning) Free() {
 	b.keys, b.values = nil, nil
 }
 
-// Score is [Model.Score], without gradients or an adapter, of rows that go on from the beginning. The first token of a row is
-// still not predicted. Each sequence must fit the model's context with the beginning. Several goroutines may call it.
+// Score is [Model.Score], without gradients or an adapter, of rows that go on from the beginning. The first token of a
+// row is still not predicted. Each sequence must fit the model's context with the beginning. Several goroutines may
+// call it.
 func (b *Beginning) Score(s *tensor.Scope, rows []Row) (sc *Scored) {
 	s.NoGrad(func() {
 		m := b.m

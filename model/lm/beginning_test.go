@@ -9,8 +9,9 @@ import (
 	"popri/model/tensor"
 )
 
-// TestBeginning: rows that go on from a beginning, which is computed once, have the log-probabilities of whole rows, with one
-// sequence or several, up to the model's context, with packed weights and without. Nothing is left when it is freed.
+// TestBeginning: rows that go on from a beginning, which is computed once, have the log-probabilities of whole rows,
+// with one sequence or several, up to the model's context, with packed weights and without. Nothing is left when it is
+// freed.
 func TestBeginning(t *testing.T) {
 	for name, c := range small() {
 		t.Run(name, func(t *testing.T) {

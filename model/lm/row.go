@@ -57,8 +57,9 @@ func targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int)
 	return at, tokens, sequence
 }
 
-// rowsInput is [PaddedInput] of rows that go on behind the given number of tokens. Where there are such, or rows hold several
-// sequences, it adds positions, below the model's context, and a mask of what each token of a row sees of the row.
+// rowsInput is [PaddedInput] of rows that go on behind the given number of tokens. Where there are such, or rows hold
+// several sequences, it adds positions, below the model's context, and a mask of what each token of a row sees of the
+// row.
 func rowsInput(s *tensor.Scope, rows []Row, before, context int) Input {
 	tokens := make([][]int32, len(rows))
 	for i, r := range rows {

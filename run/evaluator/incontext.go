@@ -29,8 +29,8 @@ type InContextOptions struct {
 	Shots []int // numbers of demonstrations, above 0; the row without any is always there
 	Draws int   // sets of demonstrations for each number
 	Texts int   // test texts, drawn by the seed; 0 for all
-	// Membership is the number of trials of [incontext.Format.Membership] for demonstrations of each kind; 0 for none. Members are train
-	// clients' texts, which eval.reference_private must allow.
+	// Membership is the number of trials of [incontext.Format.Membership] for demonstrations of each kind; 0 for none.
+	// Members are train clients' texts, which eval.reference_private must allow.
 	Membership int
 	Header     string // stands before the demonstrations
 	Item       string // see [incontext.Format]
@@ -183,16 +183,17 @@ func (o InContextOptions) evaluate(ctx context.Context, c configs.Config, labels
 	return e, nil
 }
 
-// membership tests demonstrations of each source, and of the train clients' texts that are asked about. The texts of a trial are the
-// same for all sources.
-func (o InContextOptions) membership(ctx context.Context, c configs.Config, f incontext.Format, m *lm.Model, labels []string,
-	asked []incontext.Example, sources []downstream.Source) (out []incontext.Membership, err error) {
+// membership tests demonstrations of each source, and of the train clients' texts that are asked about. The texts of a
+// trial are the same for all sources.
+func (o InContextOptions) membership(ctx context.Context, c configs.Config, f incontext.Format, m *lm.Model,
+	labels []string, asked []incontext.Example, sources []downstream.Source) (out []incontext.Membership, err error) {
 	train := sources[len(sources)-1]
 	members := examples(train.Texts, train.Labels, labels)
 	for _, src := range sources {
 		shown := examples(src.Texts, src.Labels, labels)
 		if len(shown) == 0 || len(members) == 0 {
-			return nil, fmt.Errorf("%s and %s: both need texts with a label that test or validation clients have", src.Name, train.Name)
+			return nil, fmt.Errorf("%s and %s: both need texts with a label that test or validation clients have", src.Name,
+				train.Name)
 		}
 		trials := make([]incontext.Trial, o.Membership)
 		for i := range trials {

@@ -9,7 +9,8 @@
 // It is not private in this program's sense. Which k of n + 1 texts are drawn is all that protects one: a sample is
 // (0, k/(n+1))-differentially private, and "publish k texts as they are" is so, too ([Claim]).
 //
-// Source: "LanFL: Differentially Private Federated Learning with Large Language Models using Synthetic Samples", whose title claims
-// more than its mechanism gives. With [Options].Reasoning, the model says why a text has its label, and examples are shown with that. The
-// reason stands behind the label, which the paper leaves open, so that a label is asked for as without reasons.
+// Source: "LanFL: Differentially Private Federated Learning with Large Language Models using Synthetic Samples", whose
+// title claims more than its mechanism gives. With [Options].Reasoning, the model says why a text has its label, and
+// examples are shown with that. The reason stands behind the label, which the paper leaves open, so that a label is
+// asked for as without reasons.
 package lanfl

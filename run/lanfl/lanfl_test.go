@@ -189,13 +189,14 @@ func TestRead(t *testing.T) {
 	}
 	w.reasons = map[incontext.Example]string{}
 	want := incontext.Example{Text: "what fun", Label: "pos", Reason: "It praises."}
-	if got := w.read(" positive\nText: what fun\nReason:  It praises.\n\nLabel: neg", []string{"pos", "neg"}); got != want {
+	got := w.read(" positive\nText: what fun\nReason:  It praises.\n\nLabel: neg", []string{"pos", "neg"})
+	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// TestExplained: an example gets one reason, which begins with its label, and keeps one that it has; no reasons are asked for where
-// none are wanted.
+// TestExplained: an example gets one reason, which begins with its label, and keeps one that it has; no reasons are
+// asked for where none are wanted.
 func TestExplained(t *testing.T) {
 	dir, err := shipped.Dir(shipped.Generator)
 	if err != nil {
@@ -211,15 +212,16 @@ func TestExplained(t *testing.T) {
 	}
 	defer m.Free()
 	w := writer{model: m, tokenizer: tok, format: incontext.Format{Length: 16, Tokenizer: tok}}
-	examples := []incontext.Example{{Text: "a test fails", Label: "vet"}, {Text: "x", Label: "as", Reason: "It is one."}, {Text: "a test fails", Label: "vet"}}
+	examples := []incontext.Example{{Text: "a test fails", Label: "vet"}, {Text: "x", Label: "as", Reason: "It is one."},
+		{Text: "a test fails", Label: "vet"}}
 	plain, err := w.explained(t.Context(), examples)
 	if err != nil || !slices.Equal(plain, examples) {
 		t.Errorf("%+v (%v)", plain, err)
 	}
 	w.reasons = map[incontext.Example]string{}
 	got, err := w.explained(t.Context(), examples)
-	if err != nil || !strings.HasPrefix(got[0].Reason, "The label is vet because ") || got[0] != got[2] || got[1] != examples[1] ||
-		strings.Contains(got[0].Reason, "\n") || examples[0].Reason != "" {
+	if err != nil || !strings.HasPrefix(got[0].Reason, "The label is vet because ") || got[0] != got[2] ||
+		got[1] != examples[1] || strings.Contains(got[0].Reason, "\n") || examples[0].Reason != "" {
 		t.Errorf("%+v (%v)", got, err)
 	}
 }

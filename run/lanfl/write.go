@@ -41,7 +41,8 @@ type writer struct {
 	reasons   map[incontext.Example]string // of examples that the model gave reasons for; nil to show none
 }
 
-// explained gives the model's reason, at temperature 0, to the examples that have none. They are asked for when they are first shown.
+// explained gives the model's reason, at temperature 0, to the examples that have none. They are asked for when they
+// are first shown.
 func (w writer) explained(ctx context.Context, examples []incontext.Example) ([]incontext.Example, error) {
 	if w.reasons == nil {
 		return examples, nil
@@ -51,8 +52,9 @@ func (w writer) explained(ctx context.Context, examples []incontext.Example) ([]
 	for _, e := range examples {
 		if _, known := w.reasons[e]; !known && e.Reason == "" {
 			prefix, _ := w.tokenizer.Template()
-			asked, prompts = append(asked, e), append(prompts, append(prefix, w.tokenizer.Encode("A text, its label, and why it has this label."+
-				"\n"+texted+w.format.Text(e.Text)+"\n"+labelled+w.format.Name(e.Label)+incontext.Reasoned+w.because(e))...))
+			text := "A text, its label, and why it has this label.\n" + texted + w.format.Text(e.Text) + "\n" + labelled +
+				w.format.Name(e.Label) + incontext.Reasoned + w.because(e)
+			asked, prompts = append(asked, e), append(prompts, append(prefix, w.tokenizer.Encode(text)...))
 		}
 	}
 	over := func(_, ids []int32) bool { return strings.Contains(w.tokenizer.Decode(ids, true), "\n") }
