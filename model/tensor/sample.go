@@ -1,12 +1,12 @@
 package tensor
 
+// #include <stdlib.h>
 // #include "torch.h"
 import "C"
 
 import (
 	"fmt"
 	"math"
-	"unsafe"
 )
 
 // Sampler draws tokens from logits. It is not safe for concurrent use.
@@ -59,9 +59,10 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 	}
 	s.parallel(len(u), func(from, to int) {
 		if inKernel {
-			scratch := make([]float64, (C.popri_sample_top_scratch(C.int(vocab))+7)/8)
+			scratch := C.malloc(C.size_t(C.popri_sample_top_scratch(C.int(vocab)))) // Go would set a megabyte to zero
+			defer C.free(scratch)
 			C.popri_sample_top(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, C.double(d.TopP), (*C.double)(&u[0]),
-				cints(out), unsafe.Pointer(&scratch[0]))
+				cints(out), scratch)
 			return
 		}
 		parts := (vocab + C.SAMPLE_PART - 1) / C.SAMPLE_PART
