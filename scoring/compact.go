@@ -169,8 +169,7 @@ func (c Compact) Partial(clients query.Clients) (query.Partial, error) {
 	if clients.Dim != d {
 		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, d)
 	}
-	empty := func() (query.Partial, error) { return single(vectors(c)) }
-	return summed(clients.Clients, empty, func(p query.Partial, from, to int) error {
+	return vectors(c, clients.Clients, func(sum query.Block, from, to int) error {
 		const block = 256 // bounds the memory of M·Rᵀ
 		product := make([]float64, min(block, to-from)*c.rank)
 		for ; from < to; from += block {
@@ -181,7 +180,7 @@ func (c Compact) Partial(clients query.Clients) (query.Partial, error) {
 				y := product[i*c.rank : (i+1)*c.rank]
 				err := c.finish(means[i*d:(i+1)*d], y)
 				if err == nil {
-					err = p.Blocks[0].Add(1, y)
+					err = sum.Add(1, y)
 				}
 				if err != nil {
 					return fmt.Errorf("scoring: client %d: %w", from+i, err)

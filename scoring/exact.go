@@ -42,24 +42,22 @@ func exactDot(v []float64, u unevaluated) (high, low float64) {
 	return high, low
 }
 
-// vectors adds up vectors of at most the bound of a query, value by value.
-func vectors(q query.Query) (query.Block, error) { return query.NewBlock(q.Len(), q.Bound()) }
-
-// single is the partial sum of a query that adds up its clients' vectors, and has err instead if that is not nil.
-func single(b query.Block, err error) (query.Partial, error) {
-	if err != nil {
-		return query.Partial{}, err
+// vectors adds up the vectors of n clients, each of at most the bound of a query: add adds those of a range.
+func vectors(q query.Query, n int, add func(sum query.Block, from, to int) error) (query.Partial, error) {
+	empty := func() (query.Partial, error) {
+		b, err := query.NewBlock(q.Len(), q.Bound())
+		return query.Partial{Blocks: []query.Block{b}}, err
 	}
-	return query.Partial{Blocks: []query.Block{b}}, nil
+	return summed(n, empty, func(p query.Partial, from, to int) error { return add(p.Blocks[0], from, to) })
 }
 
 // partialOf adds up the clients' vectors.
 func partialOf(q query.Query, clients query.Clients) (query.Partial, error) {
-	return summed(clients.Clients, func() (query.Partial, error) { return single(vectors(q)) }, func(p query.Partial, from, to int) error {
+	return vectors(q, clients.Clients, func(sum query.Block, from, to int) error {
 		for i := from; i < to; i++ {
 			v, err := q.Vector(clients, i)
 			if err == nil {
-				err = p.Blocks[0].Add(1, v)
+				err = sum.Add(1, v)
 			}
 			if err != nil {
 				return err
@@ -71,9 +69,9 @@ func partialOf(q query.Query, clients query.Clients) (query.Partial, error) {
 
 // textsOf adds up the clients' vectors, each made from the client's range of texts, for queries that look at all texts at once.
 func textsOf(q query.Query, clients query.Clients, vector func(from, to int) []float64) (query.Partial, error) {
-	return summed(clients.Clients, func() (query.Partial, error) { return single(vectors(q)) }, func(p query.Partial, from, to int) error {
+	return vectors(q, clients.Clients, func(sum query.Block, from, to int) error {
 		for i := from; i < to; i++ {
-			if err := p.Blocks[0].Add(1, vector(clients.Offsets[i], clients.Offsets[i+1])); err != nil {
+			if err := sum.Add(1, vector(clients.Offsets[i], clients.Offsets[i+1])); err != nil {
 				return err
 			}
 		}
@@ -109,7 +107,7 @@ func summed(n int, empty func() (query.Partial, error), add func(p query.Partial
 	return sum, err
 }
 
-// finished is the sum of a query whose partial sums are of [single].
+// finished is the sum of a query whose partial sums are of [vectors].
 func finished(q query.Query, p query.Partial) ([]float64, error) {
 	if err := checkShape(p, q.Len()); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 // Description describes Private Evolution.
 var Description = method.Description{
 	Name:       "private_evolution",
+	Section:    "private_evolution",
 	Title:      "Private Evolution",
 	Query:      asked,
 	NeedsTexts: func(configs.Config) bool { return true },

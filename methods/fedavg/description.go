@@ -19,7 +19,7 @@ var (
 )
 
 func describe(name, title, product string) method.Description {
-	return method.Description{Name: name, Title: title, Query: query, New: New, Series: figures, Work: work, Product: product,
+	return method.Description{Name: name, Title: title, Section: "fedavg", Query: query, New: New, Series: figures, Work: work, Product: product,
 		Untuned: "same generator, prompts that quote public texts", Traffic: traffic, Notes: notes}
 }
 

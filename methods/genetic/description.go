@@ -12,6 +12,7 @@ import (
 // Description describes the method.
 var Description = method.Description{
 	Name:       "genetic_eda",
+	Section:    "genetic_eda",
 	Title:      "Genetic EDA",
 	Query:      query,
 	NeedsTexts: func(configs.Config) bool { return true },

@@ -21,11 +21,12 @@ import (
 
 // Description describes the method.
 var Description = policy.Describe(method.Description{
-	Name:   "grpo",
-	Title:  "GRPO",
-	Mixes:  true,
-	New:    New,
-	Series: figures,
+	Name:    "grpo",
+	Section: "grpo",
+	Title:   "GRPO",
+	Mixes:   true,
+	New:     New,
+	Series:  figures,
 })
 
 var figures = series.Set{

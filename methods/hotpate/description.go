@@ -12,6 +12,7 @@ import (
 // Description describes the method.
 var Description = method.Description{
 	Name:     "hot_pate",
+	Section:  "hot_pate",
 	Title:    "Hot PATE",
 	Query:    query,
 	Releases: releases,

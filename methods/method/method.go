@@ -55,6 +55,8 @@ type Description struct {
 	Name string
 	// Title is the method's name for people.
 	Title string
+	// Section of the configuration is read by the methods that name it alone; "" for none.
+	Section string
 	// Query is the name of the clients' query under a configuration, and the norm bound of their vectors.
 	Query func(configs.Config) (name string, bound float64)
 	// Rounds is the number of rounds under a configuration; nil is trainer.rounds.

@@ -25,11 +25,12 @@ const chosenFile = rundir.Chosen
 
 // Description describes PE+SFT.
 var Description = policy.Describe(method.Description{
-	Name:   "private_evolution_sft",
-	Title:  "PE+SFT",
-	Mixes:  true,
-	New:    New,
-	Series: figures,
+	Name:    "private_evolution_sft",
+	Section: "private_evolution",
+	Title:   "PE+SFT",
+	Mixes:   true,
+	New:     New,
+	Series:  figures,
 })
 
 var figures = series.Set{

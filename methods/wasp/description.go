@@ -12,6 +12,7 @@ import (
 // Description describes WASP.
 var Description = method.Description{
 	Name:        "wasp",
+	Section:     "wasp",
 	Title:       "WASP",
 	Query:       asked,
 	Rounds:      func(c configs.Config) int { return c.Trainer.Rounds - 1 },

@@ -3,16 +3,15 @@
 #include "vector.h"
 #include <math.h>
 
-// The decoding kernels take up to GROUP queries that share keys and values, so that a key read from memory serves all
+// The decoding kernels take up to ATTEND_QUERIES queries that share keys and values, so that a key read from memory serves all
 // of them: of the heads that share them, and of the rows that share a prompt. The loops are written for a constant
 // number of queries and one type of stored values, float32 or bfloat16, and inlined for each.
-#define GROUP 6
 
 // scores[g][t] = sum over d of q[g][d] · k[d][t], for t below n rounded up to a multiple of 16 (room is one), wide
 // vectors of them at a time. With few queries, more than two vectors hide how long a sum takes.
 INLINE void score_wide(int g, int wide, int bf16, float *scores, int stride, const float *const *q, const void *k,
                        int64_t from, int dim, int room) {
-  floats sum[GROUP][4] = {{{0}}};
+  floats sum[ATTEND_QUERIES][4] = {{{0}}};
   for (int d = 0; d < dim; d++, from += room) {
     floats x[4];
     for (int w = 0; w < wide; w++) x[w] = load(k, from + w * LANES, bf16);
@@ -35,7 +34,7 @@ INLINE void score(int g, int bf16, float *scores, int stride, const float *const
 // out[g][d] += sum over t of p[g][t] · v[t][d], wide vectors of dimensions at a time.
 INLINE void blend_wide(int g, int wide, int bf16, float *const *out, int d, const float *p, int stride, const void *v,
                        int64_t from, int dim, int n) {
-  floats sum[GROUP][4] = {{{0}}};
+  floats sum[ATTEND_QUERIES][4] = {{{0}}};
   for (int t = 0; t < n; t++, from += dim) {
     floats x[4];
     for (int w = 0; w < wide; w++) x[w] = load(v, from + w * LANES, bf16);
@@ -55,7 +54,7 @@ INLINE void blend(int g, int bf16, float *const *out, const float *p, int stride
   if (d < dim) blend_wide(g, 1, bf16, out, d, p, stride, v, at + d, dim, n);
 }
 
-// f(n, …) with a loop of its own for each number of queries up to GROUP.
+// f(n, …) with a loop of its own for each number of queries up to ATTEND_QUERIES.
 #define EACH(n, f, ...)                                                                                               \
   switch (n) {                                                                                                        \
   case 1: f(1, __VA_ARGS__); break;                                                                                   \
@@ -91,9 +90,9 @@ static void attend_queries(int g, const popri_cache *c, int kv, int r, int first
   int64_t width = (int64_t)(c->heads + 2 * kvh) * dim;
   int stride = c->prefix_room + c->suffix_room + 2 * LANES;
   int64_t shared = ((int64_t)prefix[r] * kvh + kv) * dim * c->prefix_room;
-  const float *q[GROUP];
-  float *o[GROUP];
-  int row[GROUP];
+  const float *q[ATTEND_QUERIES];
+  float *o[ATTEND_QUERIES];
+  int row[ATTEND_QUERIES];
   for (int i = 0; i < g; i++) {
     int h = kv * each + (first + i) % each;
     row[i] = r + (first + i) / each;
@@ -102,7 +101,7 @@ static void attend_queries(int g, const popri_cache *c, int kv, int r, int first
     for (int d = 0; d < dim; d++) o[i][d] = 0;
   }
   scores_of(g, bf16, scratch, stride, q, c->prefix_k, shared, dim, np, c->prefix_room);
-  float inverse[GROUP];
+  float inverse[ATTEND_QUERIES];
   for (int i = 0, n; i < g; i += n) {
     for (n = 1; i + n < g && row[i + n] == row[i]; n++) continue;
     int ns = suffix_len[row[i]] + 1;
@@ -126,7 +125,7 @@ static void attend_queries(int g, const popri_cache *c, int kv, int r, int first
 }
 
 // One decoding step of attention for the rows [from, to): stores each row's new key and value in its slot and attends
-// over its prompt's shared part and its own part. dim is a multiple of 16; scratch holds 6 rows of
+// over its prompt's shared part and its own part. dim is a multiple of 16; scratch holds ATTEND_QUERIES rows of
 // prefix_room + suffix_room + 32 floats.
 void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
                   const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch) {
@@ -146,7 +145,7 @@ void popri_attend(const popri_cache *c, int from, int to, const float *qkv, floa
   for (int r = from; r < to;) {
     int alike = 1;
     while (r + alike < to && prefix[r + alike] == prefix[r]) alike++;
-    int queries = alike * (c->heads / kvh), groups = (queries + GROUP - 1) / GROUP;
+    int queries = alike * (c->heads / kvh), groups = (queries + ATTEND_QUERIES - 1) / ATTEND_QUERIES;
     for (int kv = 0; kv < kvh; kv++)
       for (int i = 0; i < groups; i++) {
         int first = (int)((int64_t)i * queries / groups), n = (int)((int64_t)(i + 1) * queries / groups) - first;

@@ -151,7 +151,7 @@ func (c *DecodeCache) attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	layer := c.kernel()
 	defer C.free(unsafe.Pointer(layer))
 	s.parallel(n, func(from, to int) {
-		scratch := make([]float32, 6*(c.PrefixRoom+c.SuffixRoom+32))
+		scratch := make([]float32, C.ATTEND_QUERIES*(c.PrefixRoom+c.SuffixRoom+32))
 		C.popri_attend(layer, C.int(from), C.int(to), cfloats(in), cfloats(o), cints(rows.Slot), cints(rows.SuffixLen),
 			cints(rows.Prefix), cints(rows.PrefixLen), cfloats(scratch))
 	})

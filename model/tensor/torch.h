@@ -141,6 +141,7 @@ void popri_rotate(float *x, const float *cosines, const float *sines, int64_t ro
                   int64_t dim);
 void popri_exp(float *e, const float *x, int n, float max, float k);
 enum { SAMPLE_PART = 4096 };
+enum { ATTEND_QUERIES = 6 }; // that popri_attend computes together
 void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out, float *scratch);
 int64_t popri_sample_top_scratch(int vocab);
 void popri_sample_top(int from, int to, int vocab, const float *logits, float k, double p, const double *u, int32_t *out,

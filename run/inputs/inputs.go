@@ -19,6 +19,8 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filehash"
 	"popri/internal/rundir"
+	"popri/methods"
+	"popri/methods/method"
 	"popri/model/shipped"
 	"popri/run/assembly"
 )
@@ -51,11 +53,6 @@ var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_
 	"aggregate.least": "0", "aggregate.minutes": "10", "aggregate.available": "1",
 	"private_evolution.variations": "6", "private_evolution.votes": "1", "private_evolution.select": "rank",
 	"private_evolution.variation": "", "private_evolution.product": ""}
-
-// owners are the methods that read the keys of a section; in the runs of others these keys say nothing.
-var owners = map[string][]string{
-	"private_evolution": {"private_evolution", "private_evolution_sft"}, "grpo": {"grpo"}, "fedavg": {"dp_fedavg", "dp_ftrl"},
-	"wasp": {"wasp"}, "hot_pate": {"hot_pate"}, "genetic_eda": {"genetic_eda"}}
 
 // The keys of Content that are no files.
 const (
@@ -174,8 +171,12 @@ func (in Inputs) Compare(dir string, c configs.Config, accept bool) error {
 // keeps reports whether a newer key changes nothing: it is of another method, or has the value of before.
 func (in Inputs) keeps(key, value string) bool {
 	section, _, _ := strings.Cut(key, ".")
-	if of, ok := owners[section]; ok && !slices.Contains(of, in.Settings["method"]) {
-		return true
+	reads := func(m method.Description) bool { return m.Section == section }
+	if slices.ContainsFunc(methods.All, reads) {
+		own := func(m method.Description) bool { return m.Name == in.Settings["method"] && reads(m) }
+		if !slices.ContainsFunc(methods.All, own) {
+			return true
+		}
 	}
 	kept, ok := unchanged[key]
 	return ok && value == kept
