@@ -113,6 +113,44 @@ func (p *Pair) change(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	return s.Linear(low, s.To(s.MulScalar(p.B, p.Scale), x.DType()), tensor.Tensor{})
 }
 
+// Factors returns the matrices of the adapters of parts as one pair, down [in, r] and up [r, out] of type d: s·B·(A·x) of each
+// part, side by side, is x·down·up. They are none where no part has an adapter. ok is false of DoRA, whose change is not a sum.
+func (a *Adapter) Factors(s *tensor.Scope, parts []*lm.Linear, d tensor.DType) (down, up tensor.Tensor, ok bool) {
+	var downs, ups []tensor.Tensor
+	before, after := int64(0), int64(0)
+	for _, l := range parts {
+		after += l.Out
+	}
+	for _, l := range parts {
+		after -= l.Out
+		if p := a.Modules[l.Name]; p != nil {
+			if p.M.Defined() {
+				return tensor.Tensor{}, tensor.Tensor{}, false
+			}
+			row := []tensor.Tensor{s.To(s.MulScalar(p.B, p.Scale), d)}
+			if before > 0 {
+				row = append([]tensor.Tensor{s.Zeros(d, before, int64(p.Rank))}, row...)
+			}
+			if after > 0 {
+				row = append(row, s.Zeros(d, after, int64(p.Rank)))
+			}
+			downs, ups = append(downs, s.To(p.A, d)), append(ups, join(s, 0, row))
+		}
+		before += l.Out
+	}
+	if len(downs) == 0 {
+		return tensor.Tensor{}, tensor.Tensor{}, true
+	}
+	return s.Transpose(join(s, 0, downs), 0, 1), s.Transpose(join(s, 1, ups), 0, 1), true
+}
+
+func join(s *tensor.Scope, dim int, parts []tensor.Tensor) tensor.Tensor {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return s.Cat(dim, parts...)
+}
+
 // Trainable marks what the adapter has as parameters and returns it: A, B and, of DoRA, M of each module, sorted by module.
 func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
 	var params []tensor.Tensor

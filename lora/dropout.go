@@ -25,6 +25,11 @@ type dropping struct {
 	rows []uint64
 }
 
+// Factors says that each projection sees another input.
+func (d *dropping) Factors(*tensor.Scope, []*lm.Linear, tensor.DType) (down, up tensor.Tensor, ok bool) {
+	return tensor.Tensor{}, tensor.Tensor{}, false
+}
+
 // Apply implements [lm.Adapter].
 func (d *dropping) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor {
 	p := d.Modules[module]

@@ -59,7 +59,8 @@ var operations = map[string]string{
 	products: "addmm baddbmm bmm einsum linear matmul mm mv popri::encode popri::product",
 	attention: `
 		masked_fill scaled_dot_product_attention _scaled_dot_product_flash_attention _softmax softmax
-		_softmax_backward_data tril popri::attend popri::attend_texts popri::prefill`,
+		_softmax_backward_data tril popri::attend popri::attend_texts popri::prefill popri::softmax
+		popri::softmax_grad popri::split_heads popri::split_heads_grad`,
 	head: `
 		amax amin cumsum gather isfinite _log_softmax _log_softmax_backward_data logsumexp sort popri::draw
 		popri::exp popri::logprobs popri::logprobs_grad popri::sample`,
@@ -67,7 +68,7 @@ var operations = map[string]string{
 		abs add bernoulli cos div eq exp gelu gelu_backward gt layer_norm log mean mul native_layer_norm
 		native_layer_norm_backward ne neg pow relu result_type rsqrt sigmoid silu silu_backward sin sqrt
 		square sub sum tanh tanh_backward threshold_backward where popri::add popri::layernorm
-		popri::not_finite popri::rmsnorm popri::rotate popri::swiglu`,
+		popri::not_finite popri::rmsnorm popri::rmsnorm_grad popri::rotate popri::swiglu popri::swiglu_grad`,
 	copies: `
 		alias arange as_strided cat chunk clone contiguous copy detach embedding embedding_backward
 		embedding_dense_backward expand expand_as fill full index_add index_copy index_put _index_put_impl

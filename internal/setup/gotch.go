@@ -2,7 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -19,10 +19,10 @@ import (
 
 const gotchModule, gotchVersion = "github.com/sugarme/gotch", "v0.9.1"
 
-// observe is compiled with the bindings, by which it finds libtorch's headers.
+// ours is compiled with the bindings, by which it finds libtorch's headers.
 //
-//go:embed libtch/observe.cpp
-var observe string
+//go:embed libtch/*.cpp
+var ours embed.FS
 
 // prepareGotch copies the bindings out of the module cache (Go forbids changing them there) with cgo flags for the
 // chosen libtorch. The copy's name holds a hash of everything that it depends on.
@@ -31,7 +31,21 @@ func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading %s: %w", torch.lib(), err)
 	}
-	sum := sha256.Sum256([]byte(flags + observe))
+	sources, err := ours.ReadDir("libtch")
+	if err != nil {
+		return "", err
+	}
+	files, hash := map[string]string{}, sha256.New()
+	hash.Write([]byte(flags))
+	for _, f := range sources {
+		b, err := ours.ReadFile("libtch/" + f.Name())
+		if err != nil {
+			return "", err
+		}
+		files["libtch/"+f.Name()] = string(b)
+		hash.Write(b)
+	}
+	sum := hash.Sum(nil)
 	dir := filepath.Join(cache, "gotch-"+gotchVersion+"-"+hex.EncodeToString(sum[:4]))
 	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
 		return dir, nil
@@ -57,8 +71,7 @@ func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 	if err := os.CopyFS(filepath.Join(tmp, "libtch"), os.DirFS(filepath.Join(module.Dir, "libtch"))); err != nil {
 		return "", err
 	}
-	files := map[string]string{"go.mod": "module " + gotchModule + "\n\ngo 1.20\n", "libtch/lib.go": flags,
-		"libtch/observe.cpp": observe}
+	files["go.mod"], files["libtch/lib.go"] = "module "+gotchModule+"\n\ngo 1.20\n", flags
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {
 			return "", err

@@ -56,12 +56,14 @@ func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r rotation, compute 
 // split returns the queries [B, N, T, D] and the keys and values [B, KV, T, D] of what [attention.qkv] gives, queries and
 // keys turned.
 func (a *attention) split(s *tensor.Scope, qkv tensor.Tensor, r rotation) (q, k, v tensor.Tensor) {
-	shape := qkv.Shape()
-	all := s.View(qkv, shape[0], shape[1], -1, a.dim)
-	turned := s.Narrow(all, 2, 0, a.heads+a.kvHeads)
-	if r.cos.Defined() {
-		turned = r.apply(s, turned)
+	shape := tensor.HeadShape{Heads: a.heads, KVHeads: a.kvHeads, Dim: a.dim}
+	if !r.cos.Defined() || r.cos.Size(-1) == a.dim {
+		return s.SplitHeads(s.Contiguous(qkv), r.cos, r.sin, shape)
 	}
+	// A part of each head turns.
+	size := qkv.Shape()
+	all := s.View(qkv, size[0], size[1], -1, a.dim)
+	turned := r.apply(s, s.Narrow(all, 2, 0, a.heads+a.kvHeads))
 	turned = s.Transpose(turned, 1, 2)
 	v = s.Transpose(s.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads), 1, 2)
 	return s.Narrow(turned, 1, 0, a.heads), s.Narrow(turned, 1, a.heads, a.kvHeads), v
@@ -76,11 +78,11 @@ func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionIn
 	if a.heads > a.kvHeads {
 		q = s.Reshape(q, b, a.kvHeads, -1, a.dim)
 	}
-	scores := s.MatMul(s.MulScalar(q, c.scale), s.Transpose(k, 2, 3))
+	scores, scale := s.MatMul(q, s.Transpose(k, 2, 3)), c.scale
 	if c.cap != 0 {
-		scores = s.Capped(scores, c.cap)
+		scores, scale = s.Capped(s.MulScalar(scores, scale), c.cap), 1
 	}
-	scores = s.Softmax(s.Add(s.View(scores, b, a.heads, t, seen), c.mask), -1)
+	scores = s.MaskedSoftmax(s.View(scores, b, a.heads, t, seen), c.mask, scale)
 	scores = c.drop.apply(s, scores, dropWeights)
 	y := s.MatMul(s.View(scores, b, a.kvHeads, -1, seen), v)
 	y = s.Transpose(s.View(y, b, a.heads, t, a.dim), 1, 2)

@@ -133,7 +133,7 @@ func gemma3Build(m *Model, b *builder) {
 
 // gemmaBuild builds a Gemma; further adds what a generation's blocks have besides.
 func gemmaBuild(m *Model, b *builder, further func(layer int, path string, x *block)) {
-	b.wide, b.offset = true, true
+	b.offset = true
 	m.embedScale = math.Sqrt(float64(m.Config.Hidden))
 	m.tok = b.take("model.embed_tokens.weight", int64(m.Config.Vocab), m.hidden())
 	for i := range m.Config.Layers {

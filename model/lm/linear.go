@@ -39,9 +39,42 @@ func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	case !bias.Defined():
 		return s.MatMul(x, weight)
 	}
+	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.AddMM(bias, x, weight) })
+}
+
+// inRows applies f, which maps [n, in] to [n, out], to the last dimension of x.
+func inRows(s *tensor.Scope, x tensor.Tensor, f func(x tensor.Tensor) tensor.Tensor) tensor.Tensor {
 	shape := x.Shape()
-	y := s.AddMM(bias, s.Reshape(x, -1, shape[len(shape)-1]), weight)
-	return s.View(y, append(shape[:len(shape)-1], weight.Size(1))...)
+	y := f(s.Reshape(x, -1, shape[len(shape)-1]))
+	return s.View(y, append(shape[:len(shape)-1], y.Size(1))...)
+}
+
+// lowRank is an adapter whose change of projections of one input can be one sum of two products.
+type lowRank interface {
+	// Factors returns down [in, r] and up [r, out] of type d: x·down·up is what is added to the outputs of parts side by side. ok
+	// is false where the change is another one.
+	Factors(s *tensor.Scope, parts []*Linear, d tensor.DType) (down, up tensor.Tensor, ok bool)
+}
+
+// adapted is apply with an adapter of the parts, whose outputs the product has side by side. ok is false where the adapter must
+// be applied to each of them.
+func (w *matrix) adapted(s *tensor.Scope, x tensor.Tensor, parts []*Linear, adapter Adapter) (y tensor.Tensor, ok bool) {
+	a, ok := adapter.(lowRank)
+	if !ok {
+		return y, false
+	}
+	down, up, ok := a.Factors(s, parts, x.DType())
+	switch {
+	case !ok:
+		return y, false
+	case !down.Defined():
+		return w.apply(s, x), true
+	}
+	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor {
+		y := w.apply(s, x)
+		s.AddMM_(y, s.MatMul(x, down), up)
+		return y
+	}), true
 }
 
 // finish computes the projection of x, of any floating-point type, without an adapter and without gradients, and the
@@ -77,11 +110,13 @@ func (l *Linear) Product(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 func (l *Linear) linears() []*Linear { return []*Linear{l} }
 
 func (l *Linear) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor.Tensor {
-	y := l.matrix.apply(s, x)
-	if adapter != nil {
-		y = adapter.Apply(s, l.Name, x, y)
+	if adapter == nil {
+		return l.matrix.apply(s, x)
 	}
-	return y
+	if y, ok := l.adapted(s, x, l.linears(), adapter); ok {
+		return y
+	}
+	return adapter.Apply(s, l.Name, x, l.matrix.apply(s, x))
 }
 
 // joined is several projections of one input as one product: the weights of its parts are rows of one tensor. Its
@@ -102,10 +137,13 @@ func (j *joined) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 		}
 		return s.Cat(-1, out...)
 	}
-	y := j.matrix.apply(s, x)
 	if adapter == nil {
+		return j.matrix.apply(s, x)
+	}
+	if y, ok := j.adapted(s, x, j.parts, adapter); ok {
 		return y
 	}
+	y := j.matrix.apply(s, x)
 	at := int64(0)
 	for i, l := range j.parts {
 		out[i] = adapter.Apply(s, l.Name, x, s.Narrow(y, -1, at, l.Out))

@@ -68,7 +68,7 @@ type builder struct {
 	get  source
 	errs []error
 
-	wide, offset bool // of the RMS norms
+	offset bool // of the RMS norms
 }
 
 func assemble(config Config, o Options, get source) (*Model, error) {
@@ -152,7 +152,7 @@ func (b *builder) layerNorm(name string, h int64) norm {
 
 func (b *builder) rmsNorm(name string, h int64) norm {
 	b.take(name+".weight", h)
-	return rmsNorm{m: b.m, weight: name + ".weight", eps: b.m.Config.NormEps, wide: b.wide, offset: b.offset}
+	return rmsNorm{m: b.m, weight: name + ".weight", eps: b.m.Config.NormEps, offset: b.offset}
 }
 
 // conv1D is a projection with a bias, stored [in, out].

@@ -47,20 +47,17 @@ func (m *gatedMLP) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tens
 }
 
 func (m *gatedMLP) gate(s *tensor.Scope, y tensor.Tensor) tensor.Tensor {
-	inner := m.down.In
-	gate, up := s.Narrow(y, -1, 0, inner), s.Narrow(y, -1, inner, inner)
-	if m.gelu {
-		return s.Mul(s.Activate(tensor.ActGeluTanh, gate), up)
+	if !m.gelu {
+		return s.SwiGLU(s.Contiguous(y))
 	}
-	return s.Mul(s.Silu(gate), up)
+	inner := m.down.In
+	return s.Mul(s.Activate(tensor.ActGeluTanh, s.Narrow(y, -1, 0, inner)), s.Narrow(y, -1, inner, inner))
 }
 
 func (m *gatedMLP) decode(s *tensor.Scope, x tensor.Tensor, o tensor.Epilogue, compute tensor.DType) tensor.Tensor {
 	y := finish(s, m.gateUp, x, compute, tensor.Epilogue{DType: compute})
-	if w := m.gateUp.product(); m.gelu {
+	if w := m.gateUp.product(); w.packed == nil || !w.packed.Gated {
 		y = m.gate(s, y)
-	} else if w.packed == nil || !w.packed.Gated {
-		y = s.SwiGLU(s.Contiguous(y))
 	}
 	return finish(s, m.down, y, compute, o)
 }

@@ -22,39 +22,24 @@ func (n layerNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 
 func (n layerNorm) decode(s *tensor.Scope, x tensor.Tensor) tensor.Tensor { return n.apply(s, x) }
 
-// rmsNorm is x/√(mean of squares + eps) · weight (Zhang and Sennrich 2019), the division in float32.
+// rmsNorm is x/√(mean of squares + eps) · weight (Zhang and Sennrich 2019), in float32: in bfloat16, the reference of some
+// architectures rounds before it multiplies with the weight, too.
 type rmsNorm struct {
 	m      *Model
 	weight string
 	eps    float64
-	wide   bool // the product with the weight is in float32, too
 	offset bool // the factor is 1 + weight
 }
 
-// factor is the weight, in float32 if the product with it is.
-func (n rmsNorm) factor(s *tensor.Scope) tensor.Tensor {
-	w := n.m.params[n.weight]
-	if n.wide {
-		w = s.To(w, tensor.Float32)
-	}
+func (n rmsNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
+	w := s.To(n.m.params[n.weight], tensor.Float32)
 	if n.offset {
 		w = s.AddScalar(w, 1)
 	}
-	return w
+	return s.RMSNorm(s.Contiguous(x), w, n.eps)
 }
 
-func (n rmsNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	wide := s.To(x, tensor.Float32)
-	scale := s.Rsqrt(s.AddScalar(s.MeanDim(s.Square(wide), -1), n.eps))
-	if n.wide {
-		return s.To(s.Mul(s.Mul(wide, scale), n.factor(s)), x.DType())
-	}
-	return s.Mul(s.To(s.Mul(wide, scale), x.DType()), s.To(n.factor(s), x.DType()))
-}
-
-func (n rmsNorm) decode(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	return s.RMSNorm(s.Contiguous(x), n.factor(s), n.eps)
-}
+func (n rmsNorm) decode(s *tensor.Scope, x tensor.Tensor) tensor.Tensor { return n.apply(s, x) }
 
 // scaled multiplies the result of a norm, or x where there is none, by a constant.
 type scaled struct {

@@ -14,7 +14,6 @@ func olmo2Config(raw []byte) (Config, error) {
 }
 
 func olmo2Build(m *Model, b *builder) {
-	b.wide = true
 	m.tok = b.take("model.embed_tokens.weight", int64(m.Config.Vocab), m.hidden())
 	for i := range m.Config.Layers {
 		p := fmt.Sprintf("model.layers.%d.", i)

@@ -3,9 +3,12 @@ package tensor
 // #include "torch.h"
 import "C"
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
-// Operations in one pass over memory, for decoding, without gradients.
+// Operations in one pass over memory.
 
 // fusable panics unless x is a contiguous float32 or bfloat16 tensor.
 func fusable(op string, x Tensor, ok bool, want string) {
@@ -14,7 +17,7 @@ func fusable(op string, x Tensor, ok bool, want string) {
 	}
 }
 
-// RMSNorm returns x/√(mean of squares + eps)·weight over the last dimension, with float32 sums.
+// RMSNorm returns x/√(mean of squares + eps)·weight over the last dimension, with float32 sums. It has a gradient.
 func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 	n := x.Size(-1)
 	fusable("RMSNorm", x, weight.NumElements() == n, fmt.Sprintf("as wide as the weight's %d", weight.NumElements()))
@@ -23,9 +26,68 @@ func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 	}
 	w := s.Contiguous(s.To(weight, Float32))
 	y := s.Empty(x.DType(), x.Shape()...)
-	C.popri_rmsnorm(C.at_data_ptr(x.c), cbool(x.DType() == BFloat16), cfloats(w.View32()), C.at_data_ptr(y.c),
-		C.int64_t(x.NumElements()/n), C.int64_t(n), C.float(eps))
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: cfloats(w.View32()),
+		x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
+	s.shared(rmsNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
+	s.record(step{op: stepRMSNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w}, outputs: []Tensor{y}})
 	return y
+}
+
+// Rows whose share of a weight's gradient is one sum: a number of its own, so that threads do not change the sums.
+const gradientRows = 64
+
+func rmsNormGradient(b backward) []Tensor {
+	x, w, dy := b.saved[0], b.saved[1], b.Contiguous(b.slopes[0])
+	n := w.NumElements()
+	rows := x.NumElements() / n
+	blocks := (rows + gradientRows - 1) / gradientRows
+	dx := b.Empty(x.DType(), x.Shape()...)
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(b.numbers[0]), n: C.int64_t(n), w: cfloats(w.View32()),
+		x: C.at_data_ptr(x.c), dy: C.at_data_ptr(dy.c), y: C.at_data_ptr(dx.c), rows: C.int64_t(rows), block: gradientRows}
+	out := []Tensor{dx, {}}
+	var sums []float32
+	if b.wanted[1] {
+		parts := b.Zeros(Float32, max(1, blocks), n)
+		sums = parts.View32()
+		p.dw = cfloats(sums)
+		out[1] = b.View(b.Narrow(parts, 0, 0, 1), w.Shape()...)
+	}
+	b.shared(rmsNormGradKernel, unsafe.Pointer(&p), blocks, n*gradientRows)
+	if sums != nil {
+		for i := int64(1); i < blocks; i++ {
+			for k, x := range sums[i*n:][:n] {
+				sums[k] += x
+			}
+		}
+	}
+	return out
+}
+
+// Kernels that work on rows, and their names in a profile.
+var (
+	rmsNormKernel        = kernel{C.popri_range(C.popri_rmsnorm_rows), C.CString("popri::rmsnorm")}
+	rmsNormGradKernel    = kernel{C.popri_range(C.popri_rmsnorm_grad), C.CString("popri::rmsnorm_grad")}
+	swiGLUKernel         = kernel{C.popri_range(C.popri_swiglu_rows), C.CString("popri::swiglu")}
+	swiGLUGradKernel     = kernel{C.popri_range(C.popri_swiglu_grad), C.CString("popri::swiglu_grad")}
+	splitHeadsKernel     = kernel{C.popri_range(C.popri_split_heads), C.CString("popri::split_heads")}
+	splitHeadsGradKernel = kernel{C.popri_range(C.popri_split_heads_grad), C.CString("popri::split_heads_grad")}
+	softmaxKernel        = kernel{C.popri_range(C.popri_softmax_rows), C.CString("popri::softmax")}
+	softmaxGradKernel    = kernel{C.popri_range(C.popri_softmax_grad), C.CString("popri::softmax_grad")}
+)
+
+type kernel struct {
+	f    C.popri_range
+	name *C.char
+}
+
+// shared runs k, with what p points to, for n rows of the given width on the threads of libtorch's operations. A row's result
+// does not depend on how many they are.
+func (s *Scope) shared(k kernel, p unsafe.Pointer, n, width int64) {
+	threads := s.threads
+	if n*width < 1<<14 {
+		threads = 1
+	}
+	C.popri_shared(k.name, k.f, p, C.int64_t(n), C.int(threads))
 }
 
 // FusedLayerNorm is [Scope.LayerNorm] without a gradient, with float32 sums, weight and bias [n] of any type.
@@ -49,7 +111,7 @@ func (s *Scope) FusedLayerNorm(x, weight, bias Tensor, eps float64) Tensor {
 	return y
 }
 
-// SwiGLU returns silu(gate)·up for x [..., 2n] that holds gate and up side by side.
+// SwiGLU returns silu(gate)·up for x [..., 2n] that holds gate and up side by side. It has a gradient.
 func (s *Scope) SwiGLU(x Tensor) Tensor {
 	shape := x.Shape()
 	n := shape[len(shape)-1] / 2
@@ -58,9 +120,20 @@ func (s *Scope) SwiGLU(x Tensor) Tensor {
 		return s.portableSwiGLU(x, n)
 	}
 	y := s.Empty(x.DType(), append(shape[:len(shape)-1:len(shape)-1], n)...)
-	C.popri_swiglu(C.at_data_ptr(x.c), cbool(x.DType() == BFloat16), C.at_data_ptr(y.c),
-		C.int64_t(y.NumElements()/max(1, n)), C.int64_t(n))
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
+	s.shared(swiGLUKernel, unsafe.Pointer(&p), y.NumElements()/max(1, n), n)
+	s.record(step{op: stepSwiGLU, saved: []Tensor{x}, inputs: []Tensor{x}, outputs: []Tensor{y}})
 	return y
+}
+
+func swiGLUGradient(b backward) []Tensor {
+	x, dy := b.saved[0], b.Contiguous(b.slopes[0])
+	dx := b.Empty(x.DType(), x.Shape()...)
+	n := dy.Size(-1)
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c), dy: C.at_data_ptr(dy.c),
+		y: C.at_data_ptr(dx.c)}
+	b.shared(swiGLUGradKernel, unsafe.Pointer(&p), dy.NumElements()/max(1, n), n)
+	return []Tensor{dx}
 }
 
 // Rotate_ rotates, in place, the first heads of each row of float32 x [..., width] by the row's float32 cosines and

@@ -22,13 +22,63 @@ INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t ro
   }
 }
 
-// y = x/√(mean of squares + eps)·w, row by row.
-CLONES void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
-  OPERATION("popri::rmsnorm");
-  if (bf16)
-    rmsnorm(x, 1, w, y, rows, n, eps);
+INLINE float total(floats v) {
+  float sum = 0;
+  for (int k = 0; k < LANES; k++) sum += v[k];
+  return sum;
+}
+
+INLINE void rmsnorm_grad(const void *x, const void *dy, int bf16, const float *w, void *dx, float *dw, int64_t from, int64_t to,
+                         int64_t n, float eps) {
+  for (int64_t r = from; r < to; r++) {
+    int64_t at = r * n, i = 0;
+    floats squares = {0}, dots = {0};
+    for (; i + LANES <= n; i += LANES) {
+      floats v = load(x, at + i, bf16);
+      squares += v * v;
+      dots += v * load(dy, at + i, bf16) * *(const floats *)(w + i);
+    }
+    float square = total(squares), dot = total(dots);
+    for (; i < n; i++) {
+      float v = value(x, at + i, bf16);
+      square += v * v;
+      dot += v * value(dy, at + i, bf16) * w[i];
+    }
+    float scale = 1.0f / sqrtf(square / (float)n + eps), back = scale * scale * scale * dot / (float)n;
+    for (i = 0; i + LANES <= n; i += LANES) {
+      floats v = load(x, at + i, bf16), g = load(dy, at + i, bf16);
+      store_floats(dx, at + i, scale * g * *(const floats *)(w + i) - back * v, bf16);
+      if (dw) *(floats *)(dw + i) += g * v * scale;
+    }
+    for (; i < n; i++) {
+      float v = value(x, at + i, bf16), g = value(dy, at + i, bf16);
+      store(dx, at + i, scale * g * w[i] - back * v, bf16);
+      if (dw) dw[i] += g * v * scale;
+    }
+  }
+}
+
+CLONES void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to) {
+  const popri_rows *p = rows;
+  int64_t at = from * p->n;
+  if (p->bf16)
+    rmsnorm((const uint16_t *)p->x + at, 1, p->w, (uint16_t *)p->y + at, to - from, p->n, p->eps);
   else
-    rmsnorm(x, 0, w, y, rows, n, eps);
+    rmsnorm((const float *)p->x + at, 0, p->w, (float *)p->y + at, to - from, p->n, p->eps);
+}
+
+// The gradient for x, and what each block of rows adds to that for w.
+CLONES void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to) {
+  const popri_rows *p = rows;
+  for (int64_t i = from; i < to; i++) {
+    int64_t end = (i + 1) * p->block;
+    float *dw = p->dw ? p->dw + i * p->n : 0;
+    if (end > p->rows) end = p->rows;
+    if (p->bf16)
+      rmsnorm_grad(p->x, p->dy, 1, p->w, p->y, dw, i * p->block, end, p->n, p->eps);
+    else
+      rmsnorm_grad(p->x, p->dy, 0, p->w, p->y, dw, i * p->block, end, p->n, p->eps);
+  }
 }
 
 INLINE void layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps) {
@@ -65,32 +115,65 @@ CLONES void popri_layernorm(const void *x, int bf16, const float *w, const float
     layernorm(x, 0, w, b, y, rows, n, eps);
 }
 
+// 1/(1 + exp(-x)), by exp of a negative number.
+INLINE floats sigmoids(floats x) {
+  ints low = x < 0;
+  floats size = (floats)((ints)x & 0x7fffffff), sum = {0}, e; // its absolute value
+  size = -size;
+  exp_floats((const float *)&size, 0, 1, (float *)&e, &sum);
+  return (floats)(((ints)e & low) | ((ints)((floats){0} + 1) & ~low)) / (1 + e);
+}
+
+INLINE float sigmoid(float x) {
+  float e = fast_exp(x < 0 ? x : -x);
+  return (x < 0 ? e : 1.0f) / (1.0f + e);
+}
+
 INLINE void swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n) {
   for (int64_t r = 0; r < rows; r++) {
     int64_t at = 2 * r * n, i = 0;
     for (; i + LANES <= n; i += LANES) {
-      floats gate = load(x, at + i, bf16), sum = {0}, e;
-      ints low = gate < 0;
-      floats size = (floats)((ints)gate & 0x7fffffff); // its absolute value
-      size = -size;
-      exp_floats((const float *)&size, 0, 1, (float *)&e, &sum);
-      floats share = (floats)(((ints)e & low) | ((ints)((floats){0} + 1) & ~low)) / (1 + e);
-      store_floats(y, r * n + i, gate * share * load(x, at + n + i, bf16), bf16);
+      floats gate = load(x, at + i, bf16);
+      store_floats(y, r * n + i, gate * sigmoids(gate) * load(x, at + n + i, bf16), bf16);
     }
     for (; i < n; i++) {
-      float gate = value(x, at + i, bf16), e = fast_exp(gate < 0 ? gate : -gate);
-      store(y, r * n + i, gate * ((gate < 0 ? e : 1.0f) / (1.0f + e)) * value(x, at + n + i, bf16), bf16);
+      float gate = value(x, at + i, bf16);
+      store(y, r * n + i, gate * sigmoid(gate) * value(x, at + n + i, bf16), bf16);
     }
   }
 }
 
-// y = silu(gate)·up for rows of x that hold gate and up, n values each, side by side.
-CLONES void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n) {
-  OPERATION("popri::swiglu");
-  if (bf16)
-    swiglu(x, 1, y, rows, n);
+INLINE void swiglu_grad(const void *x, const void *dy, int bf16, void *dx, int64_t from, int64_t to, int64_t n) {
+  for (int64_t r = from; r < to; r++) {
+    int64_t at = 2 * r * n, i = 0;
+    for (; i + LANES <= n; i += LANES) {
+      floats gate = load(x, at + i, bf16), g = load(dy, r * n + i, bf16), share = sigmoids(gate);
+      store_floats(dx, at + i, g * load(x, at + n + i, bf16) * share * (1 + gate * (1 - share)), bf16);
+      store_floats(dx, at + n + i, g * gate * share, bf16);
+    }
+    for (; i < n; i++) {
+      float gate = value(x, at + i, bf16), g = value(dy, r * n + i, bf16), share = sigmoid(gate);
+      store(dx, at + i, g * value(x, at + n + i, bf16) * share * (1 + gate * (1 - share)), bf16);
+      store(dx, at + n + i, g * gate * share, bf16);
+    }
+  }
+}
+
+CLONES void popri_swiglu_rows(const void *rows, int64_t from, int64_t to) {
+  const popri_rows *p = rows;
+  int64_t at = from * p->n;
+  if (p->bf16)
+    swiglu((const uint16_t *)p->x + 2 * at, 1, (uint16_t *)p->y + at, to - from, p->n);
   else
-    swiglu(x, 0, y, rows, n);
+    swiglu((const float *)p->x + 2 * at, 0, (float *)p->y + at, to - from, p->n);
+}
+
+CLONES void popri_swiglu_grad(const void *rows, int64_t from, int64_t to) {
+  const popri_rows *p = rows;
+  if (p->bf16)
+    swiglu_grad(p->x, p->dy, 1, p->y, from, to, p->n);
+  else
+    swiglu_grad(p->x, p->dy, 0, p->y, from, to, p->n);
 }
 
 // Turns the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines: row r has those of

@@ -97,6 +97,8 @@ static void begins(const char *name, int times, int region) {
 
 void popri_operation_begins(const char *name) { begins(name, 1, -1); }
 
+void popri_shared_operation_begins(const char *name) { begins(name, width, -1); }
+
 void popri_region_begins(const char *name, int region) { begins(name, 1, region); }
 
 void popri_operation_ends(void) {

@@ -94,9 +94,11 @@ void atg_view(tensor *, tensor, int64_t *, int);
 void atg_where_self(tensor *, tensor, tensor, tensor);
 void atg_zeros(tensor *, int64_t *, int, int, int);
 
-// What internal/setup/libtch/observe.cpp adds to the bindings.
+// What internal/setup/libtch adds to the bindings.
 void popri_observe(void (*begins)(const char *name, int64_t node), void (*ends)(void));
 int64_t popri_next_node(void);
+void popri_steps(char *(*backward)(int op, double *numbers, tensor *saved, tensor *slopes, char *wanted, tensor *results));
+char *popri_step(int op, double *numbers, int count, tensor *saved, int kept, tensor *inputs, int from, tensor *outputs, int to);
 
 // Recording of where the time goes (profile.c).
 typedef struct {
@@ -134,11 +136,51 @@ typedef struct {
 } popri_cache;
 void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
                   const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch);
-void popri_rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps);
 void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps);
-void popri_swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n);
 void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width, int64_t heads,
                   int64_t dim);
+// What parts of rows do, and the threads of libtorch's operations doing it (threads.c).
+typedef void (*popri_range)(const void *kernel, int64_t from, int64_t to);
+void popri_shared(const char *name, popri_range f, const void *kernel, int64_t n, int threads);
+// Operations with gradients (norm.c, heads.c): rows [from, to) of one.
+typedef struct {
+  int bf16;
+  float eps;
+  int64_t n;              // width of a row
+  const float *w;         // of the RMS norm
+  const void *x, *dy;     // dy for a gradient
+  void *y;                // the result, or the gradient for x
+  float *dw;              // [blocks, n] null unless it is wanted; from and to count blocks of rows then
+  int64_t rows, block;
+} popri_rows;
+void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to);
+void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to);
+void popri_swiglu_rows(const void *rows, int64_t from, int64_t to); // x [rows, 2n]
+void popri_swiglu_grad(const void *rows, int64_t from, int64_t to);
+// Attention that is trained (heads.c).
+typedef struct {
+  int bf16;
+  int64_t tokens, heads, kv_heads, dim;
+  int64_t angles;              // rows of the tables [angles, dim], which repeat
+  const void *cosines, *sines; // null where positions turn nothing
+  void *x;                     // [batch, tokens, heads + 2·kv_heads, dim]
+  void *q, *k, *v;             // [batch, heads or kv_heads, tokens, dim]
+} popri_heads;
+void popri_split_heads(const void *heads, int64_t from, int64_t to);
+void popri_split_heads_grad(const void *heads, int64_t from, int64_t to);
+typedef struct {
+  int bf16;
+  float scale;
+  int64_t width;
+  int64_t batch_rows;       // of a batch: its heads times mask_rows
+  int64_t mask_rows, masks; // mask [masks, mask_rows, width]; one is for all batches
+  const void *scores, *mask;
+  void *y;
+  const void *dy;           // for the gradient
+  void *dx;
+} popri_softmax;
+void popri_softmax_rows(const void *softmax, int64_t from, int64_t to);
+void popri_softmax_grad(const void *softmax, int64_t from, int64_t to);
 void popri_exp(float *e, const float *x, int n, float max, float k);
 enum { SAMPLE_PART = 4096 };
 enum { ATTEND_QUERIES = 6 }; // that popri_attend computes together

@@ -1,0 +1,147 @@
+#include "torch.h"
+#include "vector.h"
+#include <stdlib.h>
+#include <string.h>
+
+// Queries, keys and values of attention that is trained: from side by side to heads and back, and the softmax of their scores.
+
+// One head turned by cosines and sines, half of whose dimensions follow each other; back turns it the other way.
+INLINE void turn(const void *x, int64_t from, void *y, int64_t to, int bf16, const void *cosines, const void *sines, int64_t angle,
+                 int64_t half, int back) {
+  int64_t i = 0;
+  for (; i + LANES <= half; i += LANES) {
+    floats u = load(x, from + i, bf16), v = load(x, from + half + i, bf16);
+    floats c = load(cosines, angle + i, bf16), d = load(cosines, angle + half + i, bf16);
+    floats s = load(sines, angle + i, bf16), t = load(sines, angle + half + i, bf16);
+    store_floats(y, to + i, u * c + v * (back ? t : s), bf16);
+    store_floats(y, to + half + i, v * d + u * (back ? s : t), bf16);
+  }
+  for (; i < half; i++) {
+    float u = value(x, from + i, bf16), v = value(x, from + half + i, bf16);
+    float s = value(sines, angle + i, bf16), t = value(sines, angle + half + i, bf16);
+    store(y, to + i, u * value(cosines, angle + i, bf16) + v * (back ? t : s), bf16);
+    store(y, to + half + i, v * value(cosines, angle + half + i, bf16) + u * (back ? s : t), bf16);
+  }
+}
+
+INLINE void heads(const popri_heads *h, int64_t from, int64_t to, int bf16, int back) {
+  int64_t size = bf16 ? 2 : 4, all = h->heads + 2 * h->kv_heads;
+  for (int64_t r = from; r < to; r++) {
+    int64_t b = r / h->tokens, t = r % h->tokens, angle = r % h->angles * h->dim;
+    for (int64_t k = 0; k < all; k++) {
+      int64_t first = k < h->heads ? 0 : k < h->heads + h->kv_heads ? h->heads : h->heads + h->kv_heads;
+      int64_t count = k < h->heads ? h->heads : h->kv_heads;
+      char *part = k < h->heads ? h->q : k < h->heads + h->kv_heads ? h->k : h->v;
+      int64_t beside = (r * all + k) * h->dim, apart = ((b * count + k - first) * h->tokens + t) * h->dim;
+      int turns = h->cosines && k < h->heads + h->kv_heads;
+      if (back && !part)
+        memset((char *)h->x + beside * size, 0, h->dim * size);
+      else if (back && turns)
+        turn(part, apart, h->x, beside, bf16, h->cosines, h->sines, angle, h->dim / 2, 1);
+      else if (back)
+        memcpy((char *)h->x + beside * size, part + apart * size, h->dim * size);
+      else if (turns)
+        turn(h->x, beside, part, apart, bf16, h->cosines, h->sines, angle, h->dim / 2, 0);
+      else
+        memcpy(part + apart * size, (const char *)h->x + beside * size, h->dim * size);
+    }
+  }
+}
+
+// Takes tokens of x apart.
+CLONES void popri_split_heads(const void *p, int64_t from, int64_t to) {
+  const popri_heads *h = p;
+  if (h->bf16)
+    heads(h, from, to, 1, 0);
+  else
+    heads(h, from, to, 0, 0);
+}
+
+// The gradient: puts tokens together in x. A part that is null counts as zeros.
+CLONES void popri_split_heads_grad(const void *p, int64_t from, int64_t to) {
+  const popri_heads *h = p;
+  if (h->bf16)
+    heads(h, from, to, 1, 1);
+  else
+    heads(h, from, to, 0, 1);
+}
+
+// exp on (-inf, 0], and 0 where it would be smallest: a hidden token has no weight, not one that is slow to multiply with.
+INLINE floats exp_or_zero(floats x) {
+  floats sum = {0}, e;
+  exp_floats((const float *)&x, 0, 1, (float *)&e, &sum);
+  return (floats)((ints)e & ~(x <= -87.0f)); // NaN stays
+}
+
+INLINE void softmax(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
+  int64_t n = p->width;
+  float *row = malloc(n * sizeof *row);
+  if (!row) abort();
+  for (int64_t r = from; r < to; r++) {
+    int64_t at = r * n, i = 0;
+    int64_t hidden = (r / p->batch_rows % p->masks * p->mask_rows + r % p->mask_rows) * n;
+    floats most = {0};
+    most -= INFINITY;
+    for (; i + LANES <= n; i += LANES) {
+      floats v = load(p->scores, at + i, bf16) * p->scale + load(p->mask, hidden + i, bf16);
+      *(floats *)(row + i) = v;
+      ints more = v > most;
+      most = (floats)(((ints)v & more) | ((ints)most & ~more));
+    }
+    float max = -INFINITY;
+    for (int k = 0; k < LANES; k++) max = most[k] > max ? most[k] : max;
+    for (; i < n; i++) {
+      row[i] = value(p->scores, at + i, bf16) * p->scale + value(p->mask, hidden + i, bf16);
+      max = row[i] > max ? row[i] : max;
+    }
+    floats sums = {0};
+    for (i = 0; i + LANES <= n; i += LANES) {
+      floats e = exp_or_zero(*(floats *)(row + i) - max);
+      *(floats *)(row + i) = e;
+      sums += e;
+    }
+    float sum = 0;
+    for (int k = 0; k < LANES; k++) sum += sums[k];
+    for (; i < n; i++) {
+      row[i] = row[i] - max <= -87.0f ? 0 : fast_exp(row[i] - max);
+      sum += row[i];
+    }
+    float share = 1 / sum;
+    for (i = 0; i + LANES <= n; i += LANES) store_floats(p->y, at + i, *(floats *)(row + i) * share, bf16);
+    for (; i < n; i++) store(p->y, at + i, row[i] * share, bf16);
+  }
+  free(row);
+}
+
+// The softmax of scale·scores + mask.
+CLONES void popri_softmax_rows(const void *softmax_, int64_t from, int64_t to) {
+  const popri_softmax *p = softmax_;
+  if (p->bf16)
+    softmax(p, from, to, 1);
+  else
+    softmax(p, from, to, 0);
+}
+
+INLINE void softmax_grad(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
+  int64_t n = p->width;
+  for (int64_t r = from; r < to; r++) {
+    int64_t at = r * n, i = 0;
+    floats dots = {0};
+    for (; i + LANES <= n; i += LANES) dots += load(p->y, at + i, bf16) * load(p->dy, at + i, bf16);
+    float dot = 0;
+    for (int k = 0; k < LANES; k++) dot += dots[k];
+    for (; i < n; i++) dot += value(p->y, at + i, bf16) * value(p->dy, at + i, bf16);
+    for (i = 0; i + LANES <= n; i += LANES)
+      store_floats(p->dx, at + i, load(p->y, at + i, bf16) * (load(p->dy, at + i, bf16) - dot) * p->scale, bf16);
+    for (; i < n; i++) store(p->dx, at + i, value(p->y, at + i, bf16) * (value(p->dy, at + i, bf16) - dot) * p->scale, bf16);
+  }
+}
+
+// The gradient for the scores, of the softmax y.
+CLONES void popri_softmax_grad(const void *softmax_, int64_t from, int64_t to) {
+  const popri_softmax *p = softmax_;
+  if (p->bf16)
+    softmax_grad(p, from, to, 1);
+  else
+    softmax_grad(p, from, to, 0);
+}

@@ -1,0 +1,182 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stepCases are operations with a gradient of this package, of random inputs of the shapes given.
+var stepCases = []struct {
+	name   string
+	inputs [][]int64
+	f      func(s *Scope, in []Tensor) []Tensor
+}{
+	{"RMSNorm", [][]int64{{3, 67, 140}, {140}}, func(s *Scope, in []Tensor) []Tensor {
+		return []Tensor{s.RMSNorm(in[0], s.To(in[1], Float32), 1e-5)}
+	}},
+	{"SwiGLU", [][]int64{{5, 70, 2 * 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.SwiGLU(in[0])} }},
+	{"SplitHeads", [][]int64{{2, 40, (4 + 2*2) * 36}}, func(s *Scope, in []Tensor) []Tensor {
+		q, k, v := s.SplitHeads(in[0], Tensor{}, Tensor{}, HeadShape{4, 2, 36})
+		return []Tensor{q, k, v}
+	}},
+	{"SplitHeads turned", [][]int64{{2, 40, (4 + 2*2) * 36}}, func(s *Scope, in []Tensor) []Tensor {
+		q, k, v := s.SplitHeads(in[0], draws32(s, in[0].DType(), 3, 1, 40, 1, 36), draws32(s, in[0].DType(), 4, 1, 40, 1, 36),
+			HeadShape{4, 2, 36})
+		return []Tensor{q, k, v}
+	}},
+	{"SplitHeads turned by row", [][]int64{{2, 40, (4 + 2*2) * 32}}, func(s *Scope, in []Tensor) []Tensor {
+		q, k, _ := s.SplitHeads(in[0], draws32(s, in[0].DType(), 3, 2, 40, 1, 32), draws32(s, in[0].DType(), 4, 2, 40, 1, 32),
+			HeadShape{4, 2, 32})
+		return []Tensor{q, k} // the values have no gradient
+	}},
+	{"MaskedSoftmax", [][]int64{{2, 3, 60, 60}}, func(s *Scope, in []Tensor) []Tensor {
+		hidden := s.MulScalar(s.AddScalar(s.Tril(s.Full(Float32, 1, 60, 60), 0), -1), 1e30)
+		return []Tensor{s.MaskedSoftmax(in[0], s.To(hidden, in[0].DType()), 0.7)}
+	}},
+	{"MaskedSoftmax by batch", [][]int64{{2, 3, 50, 61}}, func(s *Scope, in []Tensor) []Tensor {
+		return []Tensor{s.MaskedSoftmax(in[0], draws32(s, in[0].DType(), 5, 2, 1, 1, 61), 1.3)}
+	}},
+}
+
+// draws32 are normal numbers of the seed, of type d.
+func draws32(s *Scope, d DType, seed uint64, shape ...int64) Tensor {
+	n := int64(1)
+	for _, k := range shape {
+		n *= k
+	}
+	random := rand.New(rand.NewPCG(seed, 1))
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(random.NormFloat64())
+	}
+	return s.To(s.FromFloat32(v, shape...), d)
+}
+
+// stepResult is the outputs of a case and the gradients of their products with random numbers.
+func stepResult(s *Scope, d DType, i int) (all [][]float64) {
+	c := stepCases[i]
+	var in []Tensor
+	for k, shape := range c.inputs {
+		x := draws32(s, d, uint64(10*i+k), shape...)
+		s.RequireGrad(x, true)
+		in = append(in, x)
+	}
+	s.WithGrad(func() {
+		var loss Tensor
+		for k, y := range c.f(s, in) {
+			all = append(all, s.Float64s(s.Detach(y)))
+			part := s.Sum(s.To(s.Mul(y, draws32(s, d, uint64(100+k), y.Shape()...)), Float32))
+			if loss.Defined() {
+				part = s.Add(loss, part)
+			}
+			loss = part
+		}
+		for _, g := range s.Backward(loss, in) {
+			all = append(all, s.Float64s(g))
+		}
+	})
+	return all
+}
+
+// The gradients of the kernels are those of libtorch's operations, and the same on any number of threads.
+func TestStepGradients(t *testing.T) {
+	defer SetThreads(Threads())
+	for i, c := range stepCases {
+		for _, d := range []DType{Float32, BFloat16} {
+			t.Run(fmt.Sprint(c.name, " ", d), func(t *testing.T) {
+				var of [][][]float64
+				for _, threads := range []int{1, 2, 3} {
+					SetThreads(threads)
+					of = append(of, slices.Concat(both(t, func(s *Scope) [][]float64 { return stepResult(s, d, i) })...))
+				}
+				n := len(of[0]) / 2 // the kernel's results, then libtorch's
+				for k := range of[1:] {
+					for r := range n {
+						if !slices.Equal(of[0][r], of[k+1][r]) {
+							t.Errorf("result %d with %d threads is another one", r, k+2)
+						}
+					}
+				}
+				// bfloat16 has eight bits, and libtorch's operations round after each of several.
+				tolerance := map[DType]float64{Float32: 3e-6, BFloat16: 0.03}[d]
+				for r := range n {
+					scale := 0.0
+					for _, v := range of[0][n+r] {
+						scale = max(scale, math.Abs(v))
+					}
+					if scale == 0 {
+						t.Fatalf("result %d is zero", r)
+					}
+					for k, want := range of[0][n+r] {
+						if got := of[0][r][k]; !(math.Abs(got-want) <= tolerance*scale) {
+							t.Fatalf("result %d, value %d is %g, want %g", r, k, got, want)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// A score that is not a number makes its row not a number: it must not look hidden.
+func TestSoftmaxKeepsNaN(t *testing.T) {
+	err := Run(func(s *Scope) error {
+		v := make([]float32, 40)
+		v[3] = float32(math.NaN())
+		y := s.Float64s(s.MaskedSoftmax(s.FromFloat32(v, 1, 1, 2, 20), s.Zeros(Float32, 2, 20), 1))
+		if !math.IsNaN(y[0]) || math.IsNaN(y[20]) {
+			t.Errorf("rows begin with %g and %g", y[0], y[20])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A graph is used once, and an error of a step reaches the caller of the backward pass.
+func TestStepErrors(t *testing.T) {
+	backwards := func(again bool) error {
+		return Run(func(s *Scope) error {
+			x := draws32(s, Float32, 1, 4, 32)
+			s.RequireGrad(x, true)
+			s.WithGrad(func() {
+				y := s.Sum(s.SwiGLU(x))
+				s.Backward(y, []Tensor{x})
+				if again {
+					s.Backward(y, []Tensor{x})
+				}
+			})
+			return nil
+		})
+	}
+	if err := backwards(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := backwards(true); err == nil || !strings.Contains(err.Error(), "earlier backward pass") {
+		t.Errorf("a second backward pass: %v", err)
+	}
+	old := gradients[stepSwiGLU].of
+	defer func() { gradients[stepSwiGLU].of = old }()
+	gradients[stepSwiGLU].of = func(backward) []Tensor { panic(&Error{Op: "SwiGLU", Text: "no memory"}) }
+	if err := backwards(false); err == nil || !strings.Contains(err.Error(), "no memory") {
+		t.Errorf("a step that fails: %v", err)
+	}
+}
+
+// Handles that a backward pass makes are freed.
+func TestStepLeaks(t *testing.T) {
+	before := Live()
+	for i := range stepCases {
+		if err := Run(func(s *Scope) error { stepResult(s, Float32, i); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if Live() != before {
+		t.Errorf("%d handles are left", Live()-before)
+	}
+}
