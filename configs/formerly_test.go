@@ -45,7 +45,7 @@ func TestEarlierConfiguration(t *testing.T) {
 	}
 	present := c.Present(old)
 	// Keys that the earlier version did not have.
-	newer := []string{"generate.kinds", "generate.chat", "trainer.patience", "trainer.max_hours", "scoring.form", "dpo.f_divergence", "dpo.ld_alpha", "dpo.simpo_gamma", "dpo.max_length",
+	newer := []string{"generate.kinds", "generate.weights", "generate.chat", "trainer.patience", "trainer.max_hours", "scoring.form", "dpo.f_divergence", "dpo.ld_alpha", "dpo.simpo_gamma", "dpo.max_length",
 		"dpo.truncation_mode", "lora.dropout", "lora.dora", "dpo.ref_model_sync_steps",
 		"dpo.ref_model_mixup_alpha", "dpo.use_weighting", "aggregate.least", "aggregate.minutes", "aggregate.available",
 		"aggregate.delay", "aggregate.proof", "private_evolution.masked_model", "private_evolution.product", "wasp.generators", "wasp.item",

@@ -32,6 +32,11 @@ type Generate struct {
 	// is its key. Each round's adapter is loaded under a new name and must show its effect on the first prompts. Samples are
 	// stored, so a finished stage needs no server; no equal samples are promised. Default "local".
 	Engine string `yaml:"engine"`
+	// Weights is what the copy of the model that draws samples is rounded to: "compute", the type in which the model computes; or
+	// "int8", bytes, with one scale for each output of a projection and one for each token of its input (W8A8), while head and
+	// attention stay as they are. It draws faster and from a slightly different distribution. It needs model.weights "float32", and a
+	// CPU with AVX-512 VNNI and BF16 and without AMX. Default "compute".
+	Weights string `yaml:"weights"`
 	// Prompts is K, the number of prompts of a round. Default 200. Fewer leave more noise in the scores, because the noise
 	// that the projection leaves grows as 1/√(K·J); more cost time in proportion.
 	Prompts int `yaml:"prompts"`

@@ -20,25 +20,26 @@ var (
 	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"}, together)
 	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair", "bco_pair",
 		"sppo_hard", "apo_zero", "apo_down", "sft"}
-	noReference = []string{"cpo", "simpo", "orpo", "sft"}
-	together    = []string{"aot", "aot_unpaired", "kto_pair"} // depend on all pairs of an update
-	smoothed    = []string{"cdpo", "robust", "exo_pair", "aot", "aot_unpaired"}
-	unweighted  = slices.Concat(together, []string{"sft", "orpo"})
-	diverging   = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair", "discopop"}
-	divergences = []string{"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"}
-	trainers    = []string{Local, TRL}
-	references  = []string{"base", "round_start"}
-	pairings    = []string{"rank", "all", "random", "worst", "margin"}
-	bests       = []string{"last", "pairs", "fid"}
-	schedules   = []string{"constant", "constant_with_warmup", "linear", "cosine", "cosine_with_min_lr"}
-	releases    = []string{"rounds", "compact", "votes", "once"}
-	weightings  = []string{"matched", "prior"}
-	quotes      = []string{"public", "relevant", "scored"}
-	weightTypes = []string{"float32", "compute"}
-	mixes       = []string{"fixed", "validated"}
-	longTexts   = []string{"drop", "cut"}
-	truncations = []string{"keep_start", "keep_end"}
-	duplicates  = []string{"skip", "index", "published"}
+	noReference   = []string{"cpo", "simpo", "orpo", "sft"}
+	together      = []string{"aot", "aot_unpaired", "kto_pair"} // depend on all pairs of an update
+	smoothed      = []string{"cdpo", "robust", "exo_pair", "aot", "aot_unpaired"}
+	unweighted    = slices.Concat(together, []string{"sft", "orpo"})
+	diverging     = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair", "discopop"}
+	divergences   = []string{"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"}
+	trainers      = []string{Local, TRL}
+	references    = []string{"base", "round_start"}
+	pairings      = []string{"rank", "all", "random", "worst", "margin"}
+	bests         = []string{"last", "pairs", "fid"}
+	schedules     = []string{"constant", "constant_with_warmup", "linear", "cosine", "cosine_with_min_lr"}
+	releases      = []string{"rounds", "compact", "votes", "once"}
+	weightings    = []string{"matched", "prior"}
+	quotes        = []string{"public", "relevant", "scored"}
+	weightTypes   = []string{"float32", "compute"}
+	sampleWeights = []string{"compute", "int8"}
+	mixes         = []string{"fixed", "validated"}
+	longTexts     = []string{"drop", "cut"}
+	truncations   = []string{"keep_start", "keep_end"}
+	duplicates    = []string{"skip", "index", "published"}
 
 	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg", "dp_ftrl", "wasp",
 		"hot_pate", "genetic_eda"}
@@ -98,6 +99,18 @@ func (c Config) check(v *validator) error {
 	v.count("model.threads", c.Model.Threads, 0, 1024)
 
 	v.engine(c)
+	v.oneOf("generate.weights", c.Generate.Weights, sampleWeights)
+	if c.Generate.Weights == "int8" {
+		if c.Generate.Engine != Local {
+			v.add("generate.weights", "is int8, which generate.engine %q does not have", c.Generate.Engine)
+		}
+		if c.Model.Weights == "compute" {
+			v.add("generate.weights", "is int8: model.weights must be float32, because a copy of the model draws the samples")
+		}
+		if c.Model.DType == "float32" {
+			v.add("generate.weights", "is int8: model.dtype must be bfloat16 or auto, not float32")
+		}
+	}
 	v.count("generate.prompts", c.Generate.Prompts, 1, maxCount)
 	v.count("generate.samples", c.Generate.Samples, 2, 1<<16)
 	v.count("generate.examples", c.Generate.Examples, 0, 1000)

@@ -86,6 +86,9 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 	if err := assembly.SetCompute(c); err != nil {
 		return nil, err
 	}
+	if err := assembly.CheckSampleWeights(c); err != nil {
+		return nil, err
+	}
 	s = &Session{Config: c, Dir: o.Dir}
 	d := methods.Of(c)
 	var listener rounds.Events

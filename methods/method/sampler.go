@@ -29,7 +29,7 @@ func (e Env) WithSampler(adapter *lora.Adapter, use func(sampling.Sampler) error
 		}
 		return errors.Join(use(e.Model), undo())
 	}
-	o := lm.Options{Weights: e.Model.Compute, Compute: e.Model.Compute, Sampling: true}
+	o := lm.Options{Weights: e.Model.Compute, Compute: e.Model.Compute, Sampling: true, Bytes: e.Config.Generate.Weights == "int8"}
 	var copied *lm.Model
 	var err error
 	if adapter == nil {

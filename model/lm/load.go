@@ -14,9 +14,12 @@ import (
 type Options struct {
 	Weights tensor.DType // type the weights are kept in; 0 means float32
 	Compute tensor.DType // type of activations; 0 means the type of the weights
-	// Sampling is for a model that will only [Model.Generate]: on a CPU with a matrix unit, projections are kept as that
-	// takes them and in no other form.
+	// Sampling is for a model that will only [Model.Generate]: where [tensor.CanPack] says so, projections are kept as products
+	// take them and in no other form.
 	Sampling bool
+	// Bytes, with Sampling, rounds projections to bytes with one scale for each output, and their inputs with one for each token
+	// (W8A8); the head and attention are as without. It needs [tensor.CanPack8] and Compute bfloat16.
+	Bytes bool
 }
 
 // New makes a model with random weights: normal with standard deviation 0.02, that of the projections onto the residual
@@ -111,7 +114,7 @@ func assemble(config Config, o Options, get source) (*Model, error) {
 		}
 	}
 	if o.Sampling {
-		if err := m.packOnly(); err != nil {
+		if err := m.packOnly(o.Bytes); err != nil {
 			m.Free()
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"errors"
 	"slices"
 
 	"popri/model/tensor"
@@ -13,16 +14,20 @@ func (m *Model) Pack() error {
 	if !tensor.CanPack(m.Compute) || m.packed() || m.tok.RequiresGrad() || !m.canSample() {
 		return nil
 	}
-	return m.pack(func(projection) {})
+	return m.pack(false, func(projection) {})
 }
 
-// pack lays all weights out and tells done of each projection.
-func (m *Model) pack(done func(p projection)) error {
+// pack lays all weights out, those of projections in bytes if asked to, and tells done of each projection.
+func (m *Model) pack(bytes bool, done func(p projection)) error {
 	return tensor.Run(func(s *tensor.Scope) error {
 		for _, b := range m.blocks {
 			for _, p := range b.projections() {
 				w := p.product()
-				w.packed = s.Pack(w.weight, w.InOut, w.gates && w.weight.Size(0)%32 == 0, m.Compute)
+				if gated := w.gates && w.weight.Size(0)%32 == 0; bytes {
+					w.packed = s.Pack8(w.weight, w.InOut, gated)
+				} else {
+					w.packed = s.Pack(w.weight, w.InOut, gated, m.Compute)
+				}
 				done(p)
 			}
 		}
@@ -32,8 +37,12 @@ func (m *Model) pack(done func(p projection)) error {
 }
 
 // packOnly is Pack with the originals released, except the embeddings.
-func (m *Model) packOnly() error {
-	if !tensor.CanPack(m.Compute) || !m.canSample() {
+func (m *Model) packOnly(bytes bool) error {
+	switch {
+	case bytes && (m.Compute != tensor.BFloat16 || !tensor.CanPack8() || !m.canSample()):
+		return errors.New("lm: products of bytes are for models that write text in bfloat16, on a CPU with AVX-512 VNNI and " +
+			"BF16 and without AMX, whose own products are faster")
+	case !tensor.CanPack(m.Compute) || !m.canSample():
 		return nil
 	}
 	release := func(name string, t *tensor.Tensor) {
@@ -41,7 +50,7 @@ func (m *Model) packOnly() error {
 		t.Free()
 		*t = tensor.Tensor{}
 	}
-	err := m.pack(func(p projection) {
+	err := m.pack(bytes, func(p projection) {
 		w := p.product()
 		i := slices.Index(m.shared, w.weight)
 		for _, l := range p.linears() {

@@ -167,6 +167,7 @@ static int64_t panel_of(const popri_product *g) {
 int64_t popri_product_scratch(const popri_product *g) {
   popri_product p = *g;
   if (p.rows > panel_of(g)) p.rows = panel_of(g);
+  if (g->scales) return popri_product8_scratch(&p);
   return g->tiles ? popri_tiles_scratch(&p) : vector_scratch(&p);
 }
 
@@ -180,7 +181,9 @@ void popri_product_run(const popri_product *g, void *scratch) {
     p.x = (const char *)g->x + r * g->in * (g->x_bf16 ? 2 : 4);
     p.y = (char *)g->y + r * (g->gated ? g->out / 2 : g->out) * (g->y_bf16 ? 2 : 4);
     if (g->residual) p.residual = (const char *)g->residual + r * g->out * (g->residual_bf16 ? 2 : 4);
-    if (g->tiles)
+    if (g->scales)
+      popri_product8_run(&p, scratch);
+    else if (g->tiles)
       popri_tiles_run(&p, scratch);
     else
       vector_run(&p, scratch);

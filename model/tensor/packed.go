@@ -30,6 +30,12 @@ func CanPack(d DType) bool {
 		d == BFloat16 && !portable && DefaultDevice() == CPU && cpu.X86.HasAVX512BF16 && C.popri_packed_size(1, 1, 1) > 0
 }
 
+// CanPack8 reports whether [Scope.Pack8] makes products faster here: on a CPU with AVX-512 VNNI and without a matrix unit, whose
+// bfloat16 products are faster.
+func CanPack8() bool {
+	return !MatrixUnit() && CanPack(BFloat16) && cpu.X86.HasAVX512VNNI && C.popri_packed8_size(1, 1) > 0
+}
+
 // Packed is a constant weight laid out for products with it. Free releases it.
 type Packed struct {
 	In, Out int64
@@ -37,18 +43,55 @@ type Packed struct {
 	Gated   bool  // products are silu(first half of the outputs)·second half
 	planes  int
 	data    unsafe.Pointer
+	scales  unsafe.Pointer // of the outputs, where the weights are bytes; else nil
 }
 
 // Pack lays out the weight w, float32 or bfloat16: [in, out] if inOut, else [out, in]. Products are of type d: BFloat16
 // with float32 sums, or Float32 with the accuracy of float32. If gated, the outputs are a gate and its input, side by
 // side, and products are silu(gate)·input (SwiGLU); out is then a multiple of 32. It needs [CanPack].
 func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
+	if !CanPack(d) || (d != Float32 && d != BFloat16) {
+		panic(&Error{Op: "Pack", Shapes: []string{w.describe()}, Text: fmt.Sprintf("this CPU has no such products of %v", d)})
+	}
+	p, g := s.packing("Pack", w, inOut, gated, d)
+	if d == Float32 {
+		p.planes = 3
+	}
+	p.data = room("Pack", w, int64(C.popri_packed_size(g.in, g.out, C.int(p.planes)))*2)
+	s.parallel(int((p.Out+31)/32), func(from, to int) {
+		C.popri_pack(g.w, g.bf16, g.row, g.col, g.in, g.out, C.int(p.planes), g.gated, C.int64_t(from), C.int64_t(to), (*C.uint16_t)(p.data))
+	})
+	return p
+}
+
+// Pack8 is [Scope.Pack] with weights rounded to bytes, one scale for each output. A product rounds its inputs, too, with one scale
+// for each row, and is exact from there on. It needs [CanPack8].
+func (s *Scope) Pack8(w Tensor, inOut, gated bool) *Packed {
+	if !CanPack8() {
+		panic(&Error{Op: "Pack8", Shapes: []string{w.describe()}, Text: "this CPU has no such products"})
+	}
+	p, g := s.packing("Pack8", w, inOut, gated, BFloat16)
+	p.data = room("Pack8", w, int64(C.popri_packed8_size(g.in, g.out)))
+	p.scales = room("Pack8", w, (p.Out+31)/32*32*4)
+	s.parallel(int((p.Out+31)/32), func(from, to int) {
+		C.popri_pack8(g.w, g.bf16, g.row, g.col, g.in, g.out, g.gated, C.int64_t(from), C.int64_t(to), (*C.uint8_t)(p.data),
+			(*C.float)(p.scales))
+	})
+	return p
+}
+
+// given is a weight as the kernels read it: that of input k and output n is w[k·row + n·col].
+type given struct {
+	w                 unsafe.Pointer
+	bf16, gated       C.int
+	row, col, in, out C.int64_t
+}
+
+func (s *Scope) packing(op string, w Tensor, inOut, gated bool, d DType) (*Packed, given) {
 	shape := w.Shape()
 	t := w.DType()
-	if !CanPack(d) || len(shape) != 2 || (t != Float32 && t != BFloat16) || (d != Float32 && d != BFloat16) ||
-		w.at() != CPU {
-		panic(&Error{Op: "Pack", Shapes: []string{w.describe()},
-			Text: fmt.Sprintf("for products of %v it must be a matrix on a CPU that has such products", d)})
+	if len(shape) != 2 || (t != Float32 && t != BFloat16) || w.at() != CPU {
+		panic(&Error{Op: op, Shapes: []string{w.describe()}, Text: "it must be a float32 or bfloat16 matrix on the CPU"})
 	}
 	w = s.Contiguous(w)
 	p := &Packed{In: shape[1], Out: shape[0], DType: d, Gated: gated, planes: 1}
@@ -58,21 +101,17 @@ func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 		row, col = shape[1], 1
 	}
 	if gated && p.Out%32 != 0 {
-		panic(&Error{Op: "Pack", Shapes: []string{w.describe()}, Text: "gated outputs must be a multiple of 32"})
+		panic(&Error{Op: op, Shapes: []string{w.describe()}, Text: "gated outputs must be a multiple of 32"})
 	}
-	if d == Float32 {
-		p.planes = 3
+	return p, given{C.at_data_ptr(w.c), cbool(t == BFloat16), cbool(gated), C.int64_t(row), C.int64_t(col), C.int64_t(p.In),
+		C.int64_t(p.Out)}
+}
+
+// room is memory that begins with a line of the cache.
+func room(op string, w Tensor, size int64) (p unsafe.Pointer) {
+	if C.posix_memalign(&p, 64, C.size_t(size)) != 0 {
+		panic(&Error{Op: op, Shapes: []string{w.describe()}, Text: fmt.Sprintf("no memory for %d bytes", size)})
 	}
-	size := C.popri_packed_size(C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)) * 2
-	if C.posix_memalign(&p.data, 64, C.size_t(size)) != 0 {
-		panic(&Error{Op: "Pack", Shapes: []string{w.describe()}, Text: fmt.Sprintf("no memory for %d bytes", int64(size))})
-	}
-	blocks := int((p.Out + 31) / 32)
-	s.parallel(blocks, func(from, to int) {
-		C.popri_pack(C.at_data_ptr(w.c), cbool(t == BFloat16), C.int64_t(row), C.int64_t(col), C.int64_t(p.In),
-			C.int64_t(p.Out), C.int(p.planes),
-			cbool(gated), C.int64_t(from), C.int64_t(to), (*C.uint16_t)(p.data))
-	})
 	return p
 }
 
@@ -80,7 +119,8 @@ func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 func (p *Packed) Free() {
 	if p != nil && p.data != nil {
 		C.free(p.data)
-		p.data = nil
+		C.free(p.scales)
+		p.data, p.scales = nil, nil
 	}
 }
 
@@ -155,7 +195,7 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	g := (*C.popri_product)(C.calloc(1, C.sizeof_popri_product))
 	defer C.free(unsafe.Pointer(g))
 	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)
-	g.x, g.w, g.y = C.at_data_ptr(x.c), (*C.uint16_t)(p.data), C.at_data_ptr(y.c)
+	g.x, g.w, g.scales, g.y = C.at_data_ptr(x.c), (*C.uint16_t)(p.data), (*C.float)(p.scales), C.at_data_ptr(y.c)
 	g.x_bf16, g.y_bf16, g.act = cbool(t == BFloat16), cbool(e.DType == BFloat16), C.int(e.Act)
 	g.gated, g.tiles = cbool(p.Gated), cbool(MatrixUnit())
 	if p.Gated && (e.Act != NoActivation || e.Residual.Defined()) {

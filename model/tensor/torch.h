@@ -199,6 +199,7 @@ typedef struct {
   int planes;               // 1 for bfloat16 weights, 3 for float32 ones
   const void *x;            // [rows, in]
   const uint16_t *w;        // packed
+  const float *scales;      // of the outputs, where weights are bytes (packed8.c); else null
   const float *bias;        // [out] or null
   const void *residual;     // [rows, out] or null
   void *y;                  // [rows, out], half as wide where gated
@@ -238,6 +239,11 @@ void popri_encode(const popri_encoder *e, const int32_t *starts, int texts, int6
 int64_t popri_packed_size(int64_t in, int64_t out, int planes);
 void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
                 int64_t to, uint16_t *packed);
+int64_t popri_packed8_size(int64_t in, int64_t out);
+void popri_pack8(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int gated, int64_t from, int64_t to,
+                 uint8_t *packed, float *scales);
+int64_t popri_product8_scratch(const popri_product *g);
+void popri_product8_run(const popri_product *g, void *scratch);
 int64_t popri_product_scratch(const popri_product *g);
 void popri_product_run(const popri_product *g, void *scratch);
 int popri_not_finite(const void *x, int64_t n, int size, uint64_t exponent);
