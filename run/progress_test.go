@@ -2,6 +2,7 @@ package run
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"popri/internal/testworld"
@@ -18,6 +19,7 @@ func TestLongPartsTellProgress(t *testing.T) {
 	testworld.AskOnce(&c)
 	c.Trainer.Rounds, c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Mix = 1, 40, 10, "validated"
 	c.Downstream.Steps, c.Downstream.EvalEvery = 20, 5
+	var telling sync.Mutex
 	now, told, opening := "", map[string]bool{}, []string{}
 	s, err := Open(t.Context(), Options{Config: c, Dir: t.TempDir(), Listen: func([]series.Series) rounds.Events {
 		return rounds.Events{StageBegin: func(s rounds.Stage) {
@@ -25,6 +27,8 @@ func TestLongPartsTellProgress(t *testing.T) {
 				opening = append(opening, s.Name)
 			}
 		}, Progress: func(s rounds.Stage, done, total int) {
+			telling.Lock()
+			defer telling.Unlock()
 			if s.Name != now || done < 1 || done > total {
 				t.Errorf("%s tells %d of %d in %s", s.Name, done, total, now)
 			}

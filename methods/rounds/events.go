@@ -31,7 +31,8 @@ func (s Stage) Say(text string) { s.events.complete().Say(text) }
 type Events struct {
 	StageBegin func(Stage)
 	StageEnd   func(Stage)
-	Progress   func(s Stage, done, total int)
+	// Progress may be called by several goroutines at once.
+	Progress func(s Stage, done, total int)
 	// Log receives a method's own events, such as a training step: a name, the round (0 outside of rounds) and a value
 	// whose JSON fields are logged.
 	Log func(event string, round int, v any)
