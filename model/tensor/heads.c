@@ -73,39 +73,31 @@ INLINE floats exp_or_zero(floats x) {
   return (floats)((ints)e & ~(x <= -87.0f)); // NaN stays
 }
 
+// A value's place in the sums depends on its column alone, so that hidden columns at the end of a row change nothing.
 INLINE void softmax(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
-  int64_t n = p->width;
-  float *row = malloc(n * sizeof *row);
+  int64_t n = p->width, padded = (n + LANES - 1) / LANES * LANES;
+  float *row = malloc(padded * sizeof *row);
   if (!row) abort();
   for (int64_t r = from; r < to; r++) {
     int64_t at = r * n, i = 0;
     int64_t hidden = (r / p->batch_rows % p->masks * p->mask_rows + r % p->mask_rows) * n;
-    floats most = {0};
-    most -= INFINITY;
-    for (; i + LANES <= n; i += LANES) {
-      floats v = load(p->scores, at + i, bf16) * p->scale + load(p->mask, hidden + i, bf16);
-      *(floats *)(row + i) = v;
-      ints more = v > most;
-      most = (floats)(((ints)v & more) | ((ints)most & ~more));
+    for (; i + LANES <= n; i += LANES)
+      *(floats *)(row + i) = load(p->scores, at + i, bf16) * p->scale + load(p->mask, hidden + i, bf16);
+    for (; i < n; i++) row[i] = value(p->scores, at + i, bf16) * p->scale + value(p->mask, hidden + i, bf16);
+    for (; i < padded; i++) row[i] = -INFINITY;
+    floats most = *(floats *)row, sums = {0};
+    for (i = LANES; i < padded; i += LANES) {
+      ints more = *(floats *)(row + i) > most;
+      most = (floats)((*(ints *)(row + i) & more) | ((ints)most & ~more));
     }
-    float max = -INFINITY;
+    float max = -INFINITY, sum = 0;
     for (int k = 0; k < LANES; k++) max = most[k] > max ? most[k] : max;
-    for (; i < n; i++) {
-      row[i] = value(p->scores, at + i, bf16) * p->scale + value(p->mask, hidden + i, bf16);
-      max = row[i] > max ? row[i] : max;
-    }
-    floats sums = {0};
-    for (i = 0; i + LANES <= n; i += LANES) {
+    for (i = 0; i < padded; i += LANES) {
       floats e = exp_or_zero(*(floats *)(row + i) - max);
       *(floats *)(row + i) = e;
       sums += e;
     }
-    float sum = 0;
     for (int k = 0; k < LANES; k++) sum += sums[k];
-    for (; i < n; i++) {
-      row[i] = row[i] - max <= -87.0f ? 0 : fast_exp(row[i] - max);
-      sum += row[i];
-    }
     float share = 1 / sum;
     for (i = 0; i + LANES <= n; i += LANES) store_floats(p->y, at + i, *(floats *)(row + i) * share, bf16);
     for (; i < n; i++) store(p->y, at + i, row[i] * share, bf16);

@@ -183,3 +183,23 @@ func TestStepLeaks(t *testing.T) {
 		t.Errorf("%d handles are left", Live()-before)
 	}
 }
+
+// Hidden columns at the end of a row, as padding has, do not change a bit of its softmax.
+func TestSoftmaxIgnoresWidth(t *testing.T) {
+	if portable {
+		t.Skip("libtorch makes no such promise")
+	}
+	err := Run(func(s *Scope) error {
+		x := draws32(s, Float32, 9, 1, 2, 5, 37)
+		wide := s.Contiguous(s.Cat(3, x, draws32(s, Float32, 10, 1, 2, 5, 24)))
+		mask := s.Cat(1, s.Zeros(Float32, 5, 37), s.Full(Float32, -1e30, 5, 24))
+		got := s.Float32s(s.Contiguous(s.Narrow(s.MaskedSoftmax(wide, mask, 1.7), 3, 0, 37)))
+		if want := s.Float32s(s.MaskedSoftmax(x, s.Zeros(Float32, 5, 37), 1.7)); !slices.Equal(got, want) {
+			t.Error("the softmax is another one")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
