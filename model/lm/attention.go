@@ -13,9 +13,8 @@ type attention struct {
 	local               bool // they turn by the frequencies of local layers
 }
 
-// normed returns what [attention.qkv] gives with the norms of queries and keys applied. apply applies a norm.
-func (a *attention) normed(s *tensor.Scope, qkv tensor.Tensor,
-	apply func(n norm, x tensor.Tensor) tensor.Tensor) tensor.Tensor {
+// normed returns what [attention.qkv] gives with the norms of queries and keys applied.
+func (a *attention) normed(s *tensor.Scope, qkv tensor.Tensor) tensor.Tensor {
 	if a.qNorm == nil {
 		return qkv
 	}
@@ -26,9 +25,9 @@ func (a *attention) normed(s *tensor.Scope, qkv tensor.Tensor,
 			return x
 		}
 		if a.together {
-			return apply(n, x)
+			return n.apply(s, x)
 		}
-		x = apply(n, s.Reshape(x, shape[0], shape[1], heads, a.dim))
+		x = n.apply(s, s.Reshape(x, shape[0], shape[1], heads, a.dim))
 		return s.Reshape(x, shape[0], shape[1], heads*a.dim)
 	}
 	return s.Cat(-1, part(a.qNorm, 0, a.heads), part(a.kNorm, a.heads, a.kvHeads), part(nil, a.heads+a.kvHeads, a.kvHeads))
@@ -38,7 +37,7 @@ func (a *attention) normed(s *tensor.Scope, qkv tensor.Tensor,
 // positions. It is for decoding, without gradients.
 func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r rotation, compute tensor.DType) tensor.Tensor {
 	y := finish(s, a.qkv, x, compute, tensor.Epilogue{DType: tensor.Float32})
-	y = a.normed(s, y, func(n norm, x tensor.Tensor) tensor.Tensor { return n.decode(s, x) })
+	y = a.normed(s, y)
 	switch {
 	case !r.cos.Defined():
 	case r.cos.Size(-1) < a.dim:

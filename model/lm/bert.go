@@ -127,5 +127,3 @@ type transformation struct {
 func (n transformation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	return n.norm.apply(s, s.Activate(n.act, n.dense.matrix.apply(s, x)))
 }
-
-func (n transformation) decode(s *tensor.Scope, x tensor.Tensor) tensor.Tensor { return n.apply(s, x) }

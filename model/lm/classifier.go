@@ -178,8 +178,7 @@ func (b *builder) takeClassifier() {
 // identity is the norm of a model without one at the end.
 type identity struct{}
 
-func (identity) apply(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor  { return x }
-func (identity) decode(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
+func (identity) apply(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
 
 // targets are the [targets] of rows; for a classifier, the position that it reads of each row, and the row's class.
 func (m *Model) targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int) {

@@ -15,24 +15,16 @@ func (m *Model) decode(s *tensor.Scope, in Input,
 	}
 	for i, b := range m.blocks {
 		x = s.Nest(func() tensor.Tensor {
-			qkv := s.Contiguous(b.attn.fused(s, decoded(s, b.attnNorm, x), r.of(b.attn), m.Compute))
+			qkv := s.Contiguous(b.attn.fused(s, applied(b.attnNorm)(s, x), r.of(b.attn), m.Compute))
 			x := onto(s, b.attnOut, x, func(o tensor.Epilogue) tensor.Tensor {
 				return finish(s, b.attn.out, attend(i, qkv), m.Compute, o)
 			})
 			return onto(s, b.mlpOut, x, func(o tensor.Epilogue) tensor.Tensor {
-				return b.mlp.decode(s, decoded(s, b.mlpNorm, x), o, m.Compute)
+				return b.mlp.decode(s, applied(b.mlpNorm)(s, x), o, m.Compute)
 			})
 		})
 	}
-	return m.norm.decode(s, x)
-}
-
-// decoded applies a norm for decoding, or nothing where it is nil.
-func decoded(s *tensor.Scope, n norm, x tensor.Tensor) tensor.Tensor {
-	if n == nil {
-		return x
-	}
-	return n.decode(s, x)
+	return m.norm.apply(s, x)
 }
 
 // onto is the residual stream x plus what f computes, after a norm of it unless that is nil.
@@ -40,7 +32,7 @@ func onto(s *tensor.Scope, n norm, x tensor.Tensor, f func(o tensor.Epilogue) te
 	if n == nil {
 		return f(tensor.Epilogue{Residual: x, DType: x.DType()})
 	}
-	return s.Add(x, n.decode(s, f(tensor.Epilogue{DType: x.DType()})))
+	return s.Add(x, n.apply(s, f(tensor.Epilogue{DType: x.DType()})))
 }
 
 // The decoding kernel needs head dimensions and rooms that are multiples of lanes; the matrix unit needs multiples of

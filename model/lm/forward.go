@@ -55,8 +55,7 @@ func (b block) apply(s *tensor.Scope, x tensor.Tensor, c attentionInputs, adapte
 	return s.Nest(func() tensor.Tensor {
 		before, after := b.norms()
 		y := s.Nest(func() tensor.Tensor {
-			qkv := b.attn.normed(s, b.attn.qkv.apply(s, before[0](s, x), adapter),
-				func(n norm, x tensor.Tensor) tensor.Tensor { return n.apply(s, x) })
+			qkv := b.attn.normed(s, b.attn.qkv.apply(s, before[0](s, x), adapter))
 			q, k, v := b.attn.split(s, qkv, c.of(b.attn))
 			return b.attn.attend(s, q, k, v, c)
 		})

@@ -5,8 +5,6 @@ import "popri/model/tensor"
 // A norm scales each row of x [..., H] by statistics of that row.
 type norm interface {
 	apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor
-	// decode is apply without gradients, which may round differently.
-	decode(s *tensor.Scope, x tensor.Tensor) tensor.Tensor
 }
 
 // layerNorm is (x - mean)/√(variance + eps) · weight + bias (Ba et al. 2016).
@@ -19,8 +17,6 @@ type layerNorm struct {
 func (n layerNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	return s.LayerNorm(x, s.To(n.m.params[n.weight], x.DType()), s.To(n.m.params[n.bias], x.DType()), n.eps)
 }
-
-func (n layerNorm) decode(s *tensor.Scope, x tensor.Tensor) tensor.Tensor { return n.apply(s, x) }
 
 // rmsNorm is x/√(mean of squares + eps) · weight (Zhang and Sennrich 2019), in float32: in bfloat16, the reference of some
 // architectures rounds before it multiplies with the weight, too.
@@ -39,8 +35,6 @@ func (n rmsNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	return s.RMSNorm(s.Contiguous(x), w, n.eps)
 }
 
-func (n rmsNorm) decode(s *tensor.Scope, x tensor.Tensor) tensor.Tensor { return n.apply(s, x) }
-
 // scaled multiplies the result of a norm, or x where there is none, by a constant.
 type scaled struct {
 	norm
@@ -50,13 +44,6 @@ type scaled struct {
 func (n scaled) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	if n.norm != nil {
 		x = n.norm.apply(s, x)
-	}
-	return s.MulScalar(x, n.factor)
-}
-
-func (n scaled) decode(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	if n.norm != nil {
-		x = n.norm.decode(s, x)
 	}
 	return s.MulScalar(x, n.factor)
 }
